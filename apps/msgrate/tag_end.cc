@@ -12,8 +12,8 @@ TagEnd::~TagEnd() {
 int TagEnd::open(const std::string& card) {
   msg::PortConfig config;
   config.card = card;
-  int rc = msg::Port::open(config, &port_);
-  rc = rc != 0 ? rc : tag::Endpoint::create(*port_, kContext, {}, &endpoint_);
+  int rc = msg::MessagePort::open(config, &port_);
+  rc = rc != 0 ? rc : tag::TaggedContext::create(*port_, kContext, {}, &endpoint_);
   return rc != 0 ? complain(card, -rc) : 0;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "apps/msgrate/side.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 namespace rio::msgrate {
 
@@ -23,7 +23,7 @@ class TagEnd {
 
   [[nodiscard]] int open(const std::string& card);
 
-  [[nodiscard]] msg::Port& port() { return *port_; }
+  [[nodiscard]] msg::MessagePort& port() { return *port_; }
   [[nodiscard]] int send(uint64_t bits, const void* data, uint64_t size_bytes,
                          tag::SendRequest& request) {
     return endpoint_->send(peer_, bits, data, size_bytes, request);
@@ -50,8 +50,8 @@ class TagEnd {
  private:
   static constexpr uint16_t kContext = 1;
 
-  std::unique_ptr<msg::Port> port_;
-  std::unique_ptr<tag::Endpoint> endpoint_;
+  std::unique_ptr<msg::MessagePort> port_;
+  std::unique_ptr<tag::TaggedContext> endpoint_;
   tag::Address peer_;
 };
 

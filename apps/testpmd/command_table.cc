@@ -104,7 +104,7 @@ std::vector<std::string> complete_line(Console& console, std::string_view line) 
   return found;
 }
 
-int ports_of(Console& console, const std::string& text, std::vector<Port*>* out,
+int ports_of(Console& console, const std::string& text, std::vector<TestPort*>* out,
              std::string* error) {
   uint64_t number = 0;
   auto& ports = console.session.ports();

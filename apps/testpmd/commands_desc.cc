@@ -67,7 +67,7 @@ void print_entry(const regs::names::DescName& desc, const uint8_t* bytes, uint32
 }
 
 /// Where a ring is, by what the host wrote into the card.
-int locate(const Port& port, uint32_t qp, uint32_t ring, bool completions, uint64_t* iova,
+int locate(const TestPort& port, uint32_t qp, uint32_t ring, bool completions, uint64_t* iova,
            uint32_t* entries, std::string* error) {
   namespace r = regs::qp;
   uint32_t lo = 0;
@@ -107,7 +107,7 @@ int ring_number(const std::string& text, uint32_t* out, std::string* error) {
 }
 
 int dump(Console& console, Args args, std::string* error) {
-  std::vector<Port*> ports;
+  std::vector<TestPort*> ports;
   uint64_t qp = 0;
   uint32_t ring = 0;
   if (ports_of(console, args[0], &ports, error) != 0 || ring_number(args[2], &ring, error) != 0) {
@@ -130,7 +130,7 @@ int dump(Console& console, Args args, std::string* error) {
     *error = "ring " + args[2] + " has completions only; add cpl";
     return -EINVAL;
   }
-  for (const Port* port : ports) {
+  for (const TestPort* port : ports) {
     uint64_t iova = 0;
     uint32_t entries = 0;
     const int rc =

@@ -20,7 +20,7 @@ void print_word(const RegWord& word, uint32_t value) {
   std::printf("%s\n", apps::word_line(word, value).c_str());
 }
 
-void print_port(const Port& port) {
+void print_port(const TestPort& port) {
   std::printf("port %u, %s\n", port.index(), port.name().c_str());
 }
 
@@ -30,12 +30,12 @@ int failed(const char* what, const RegWord& word, int rc, std::string* error) {
 }
 
 int read(Console& console, Args args, std::string* error) {
-  std::vector<Port*> ports;
+  std::vector<TestPort*> ports;
   RegWord word;
   if (ports_of(console, args[0], &ports, error) != 0 || find_register(args[1], &word, error) != 0) {
     return -EINVAL;
   }
-  for (const Port* port : ports) {
+  for (const TestPort* port : ports) {
     uint32_t value = 0;
     const int rc = port->card().reg_read(word.offset(), &value);
     if (rc != 0) {
@@ -50,7 +50,7 @@ int read(Console& console, Args args, std::string* error) {
 }
 
 int write(Console& console, Args args, std::string* error) {
-  std::vector<Port*> ports;
+  std::vector<TestPort*> ports;
   RegWord word;
   uint64_t value = 0;
   if (ports_of(console, args[0], &ports, error) != 0 || find_register(args[1], &word, error) != 0) {
@@ -60,7 +60,7 @@ int write(Console& console, Args args, std::string* error) {
     *error = "'" + args[2] + "' is not a 32-bit number, such as 0x10";
     return -EINVAL;
   }
-  for (const Port* port : ports) {
+  for (const TestPort* port : ports) {
     const int rc = port->card().reg_write(word.offset(), static_cast<uint32_t>(value));
     if (rc != 0) {
       return failed("write", word, rc, error);
@@ -70,13 +70,13 @@ int write(Console& console, Args args, std::string* error) {
 }
 
 int dump(Console& console, Args args, std::string* error) {
-  std::vector<Port*> ports;
+  std::vector<TestPort*> ports;
   if (ports_of(console, args[0], &ports, error) != 0) {
     return -EINVAL;
   }
   const std::string prefix = args.size() > 1 ? args[1] : "";
   uint32_t shown = 0;
-  for (const Port* port : ports) {
+  for (const TestPort* port : ports) {
     print_port(*port);
     for (const RegWord& word : pmd::words_of(port->card(), prefix)) {
       uint32_t value = 0;

@@ -16,7 +16,7 @@ namespace {
 
 using Args = std::span<const std::string>;
 
-void print_info(const Port& port) {
+void print_info(const TestPort& port) {
   const pmd::Caps& caps = port.card().caps();
   const pmd::LinkState link = port.card().link();
   std::printf("port %u  %s%s\n", port.index(), port.name().c_str(),
@@ -40,7 +40,7 @@ void print_info(const Port& port) {
               caps.quirk_last_at_256 ? "yes" : "no", caps.quirk_last_full_256 ? "yes" : "no");
 }
 
-void print_stats(const Port& port) {
+void print_stats(const TestPort& port) {
   const auto [d, c] = count_port(port);
   std::printf("port %u  %s\n", port.index(), port.name().c_str());
   std::printf("  driver  sent %s, failed %s; received %s, failed %s; rejected %s\n",
@@ -73,7 +73,7 @@ void print_queue(uint32_t qp, uint32_t ring, Queue& queue) {
   std::printf("\n");
 }
 
-void print_queues(const Port& port) {
+void print_queues(const TestPort& port) {
   const std::lock_guard guard(port.queues_lock);
   std::printf("port %u  %s\n  %-3s %-11s %-9s %14s %16s %8s %8s %8s\n", port.index(),
               port.name().c_str(), "qp", "ring", "state", "messages", "bytes", "failed", "rejected",
@@ -100,7 +100,7 @@ void print_queues(const Port& port) {
   }
 }
 
-void print_xstats(const Port& port) {
+void print_xstats(const TestPort& port) {
   const std::lock_guard guard(port.queues_lock);
   const int count = rte_rawdev_xstats_names_get(port.dev_id(), nullptr, 0);
   if (count <= 0) {
@@ -123,24 +123,24 @@ void print_xstats(const Port& port) {
   }
 }
 
-template <void (*Print)(const Port&)>
+template <void (*Print)(const TestPort&)>
 int each_port(Console& console, Args args, std::string* error) {
-  std::vector<Port*> ports;
+  std::vector<TestPort*> ports;
   if (ports_of(console, args.empty() ? "all" : args[0], &ports, error) != 0) {
     return -EINVAL;
   }
-  for (const Port* port : ports) {
+  for (const TestPort* port : ports) {
     Print(*port);
   }
   return 0;
 }
 
 int clear(Console& console, Args args, std::string* error) {
-  std::vector<Port*> ports;
+  std::vector<TestPort*> ports;
   if (ports_of(console, args.empty() ? "all" : args[0], &ports, error) != 0) {
     return -EINVAL;
   }
-  for (Port* port : ports) {
+  for (TestPort* port : ports) {
     if (const int rc = clear_counts(*port); rc != 0) {
       *error = "clear port stats: " + port->name() + ": " + std::strerror(-rc) +
                "; look whether the card is there (show port info all)";

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/testpmd/session.hpp"
+#include "apps/testpmd/test_run.hpp"
 
 namespace rio::testpmd {
 
 /// The state that commands work on.
 struct Console {
-  Session& session;
+  TestRun& session;
   bool quit = false;
 };
 
@@ -46,13 +46,13 @@ struct Command {
 [[nodiscard]] std::vector<std::string> complete_line(Console& console, std::string_view line);
 
 /// Ports by "all" or a number. @return 0 or -EINVAL.
-[[nodiscard]] int ports_of(Console& console, const std::string& text, std::vector<Port*>* out,
+[[nodiscard]] int ports_of(Console& console, const std::string& text, std::vector<TestPort*>* out,
                            std::string* error);
 /// "all" and the numbers, for completion.
 [[nodiscard]] std::vector<std::string> port_names(Console& console);
 
 /// --cmdline-file, then the prompt if -i. @param error set if the file cannot be read or a line of
 /// it fails. @return the exit code.
-[[nodiscard]] int run_console(Session& session, std::string* error);
+[[nodiscard]] int run_console(TestRun& session, std::string* error);
 
 }  // namespace rio::testpmd

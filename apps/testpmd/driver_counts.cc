@@ -2,7 +2,7 @@
 
 #include <rte_rawdev.h>
 
-#include "apps/testpmd/port.hpp"
+#include "apps/testpmd/test_port.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -51,7 +51,7 @@ DriverCounts DriverCounts::since(const DriverCounts& before) const {
           .bad_completions = bad_completions - before.bad_completions};
 }
 
-DriverCounts count_driver(const Port& port) {
+DriverCounts count_driver(const TestPort& port) {
   const std::lock_guard guard(port.queues_lock);
   DriverCounts sum;
   for (uint32_t i = 0; i < port.queue_pairs(); ++i) {
@@ -80,12 +80,12 @@ DriverCounts count_driver(const Port& port) {
   return sum;
 }
 
-PortCounts count_port(const Port& port) {
+PortCounts count_port(const TestPort& port) {
   return {.driver = count_driver(port).since(port.counted_before.driver),
           .link = since(port.card().counters(), port.counted_before.link)};
 }
 
-int clear_counts(Port& port) {
+int clear_counts(TestPort& port) {
   port.counted_before = {.driver = count_driver(port), .link = port.card().counters()};
   const std::lock_guard guard(port.queues_lock);
   return rte_rawdev_xstats_reset(port.dev_id(), nullptr, 0);

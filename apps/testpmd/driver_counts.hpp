@@ -8,7 +8,7 @@
 
 namespace rio::testpmd {
 
-class Port;
+class TestPort;
 
 struct DriverCounts {
   uint64_t bar_reads = 0;
@@ -31,10 +31,10 @@ struct PortCounts {
 };
 
 /// Since the port was started: queues that were closed meanwhile are in it.
-[[nodiscard]] DriverCounts count_driver(const Port& port);
+[[nodiscard]] DriverCounts count_driver(const TestPort& port);
 /// Since clear_counts(). Main thread.
-[[nodiscard]] PortCounts count_port(const Port& port);
+[[nodiscard]] PortCounts count_port(const TestPort& port);
 /// Count from zero from now on, here and in the xstats. Main thread. @return 0 or -errno.
-[[nodiscard]] int clear_counts(Port& port);
+[[nodiscard]] int clear_counts(TestPort& port);
 
 }  // namespace rio::testpmd

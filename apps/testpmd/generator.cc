@@ -2,7 +2,7 @@
 
 namespace rio::testpmd {
 
-uint32_t sender_to(const RunSetup& setup, const Port& port) {
+uint32_t sender_to(const RunSetup& setup, const TestPort& port) {
   for (const auto& other : setup.ports) {
     if (other->peer() == &port) {
       return other->index();
@@ -11,7 +11,7 @@ uint32_t sender_to(const RunSetup& setup, const Port& port) {
   return port.index();
 }
 
-std::vector<Way> ways_by_letter(const RunSetup& setup, const Port& port) {
+std::vector<Way> ways_by_letter(const RunSetup& setup, const TestPort& port) {
   const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
   std::vector<Way> ways;
   for (uint32_t i = 0; i < mailboxes * regs::kLetters; ++i) {
@@ -36,10 +36,10 @@ int make_generators(const RunSetup& setup, uint32_t flows, const WaysOf& ways_of
   return 0;
 }
 
-Generator::Generator(const RunSetup& setup, Port& port, uint16_t expected_flow)
+Generator::Generator(const RunSetup& setup, TestPort& port, uint16_t expected_flow)
     : port_(port), sink_(setup, port, expected_flow, *this), count_(setup.options.count) {}
 
-int Generator::create(const RunSetup& setup, Port& port, std::vector<Way> ways,
+int Generator::create(const RunSetup& setup, TestPort& port, std::vector<Way> ways,
                       uint16_t expected_flow, std::unique_ptr<Stream>* out, std::string* error) {
   std::unique_ptr<Generator> stream(new Generator(setup, port, expected_flow));
   if (!ways.empty()) {

@@ -16,7 +16,7 @@ class Generator final : public Stream {
  public:
   /// @param ways empty: it only receives. @param expected_flow who sends here, where messages are
   /// too short to say. @return 0, or -errno with the remedy in `error`.
-  [[nodiscard]] static int create(const RunSetup& setup, Port& port, std::vector<Way> ways,
+  [[nodiscard]] static int create(const RunSetup& setup, TestPort& port, std::vector<Way> ways,
                                   uint16_t expected_flow, std::unique_ptr<Stream>* out,
                                   std::string* error);
 
@@ -27,16 +27,16 @@ class Generator final : public Stream {
   [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
-  Generator(const RunSetup& setup, Port& port, uint16_t expected_flow);
+  Generator(const RunSetup& setup, TestPort& port, uint16_t expected_flow);
 
-  Port& port_;
+  TestPort& port_;
   SharedSink sink_;
   std::unique_ptr<TxSource> source_;
   uint64_t count_;
 };
 
 /// The ways that a port sends by; none: it only receives.
-using WaysOf = std::function<std::vector<Way>(const Port& port)>;
+using WaysOf = std::function<std::vector<Way>(const TestPort& port)>;
 
 /// A generator for each port. @param flows of a port: flow numbers are port index * flows and up.
 /// @return as Generator::create.
@@ -46,9 +46,9 @@ using WaysOf = std::function<std::vector<Way>(const Port& port)>;
 
 /// To the port's peer, one way for each letter of the mailboxes that messages of this size may
 /// take.
-[[nodiscard]] std::vector<Way> ways_by_letter(const RunSetup& setup, const Port& port);
+[[nodiscard]] std::vector<Way> ways_by_letter(const RunSetup& setup, const TestPort& port);
 
-/// Port whose messages come in at `port`; `port` itself where that is another process's.
-[[nodiscard]] uint32_t sender_to(const RunSetup& setup, const Port& port);
+/// TestPort whose messages come in at `port`; `port` itself where that is another process's.
+[[nodiscard]] uint32_t sender_to(const RunSetup& setup, const TestPort& port);
 
 }  // namespace rio::testpmd

@@ -6,7 +6,7 @@
 
 #include "apps/common/std_streams.hpp"
 #include "apps/testpmd/live_table.hpp"
-#include "apps/testpmd/session.hpp"
+#include "apps/testpmd/test_run.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -39,7 +39,7 @@ void forget_interrupt() {
   g_interrupts.store(0);
 }
 
-void watch(Session& session) {
+void watch(TestRun& session) {
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   Run& run = *session.running();

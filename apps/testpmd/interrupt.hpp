@@ -4,7 +4,7 @@
 
 namespace rio::testpmd {
 
-class Session;
+class TestRun;
 
 /// Install the handlers of SIGINT and SIGTERM.
 void catch_interrupts();
@@ -13,6 +13,6 @@ void catch_interrupts();
 void forget_interrupt();
 
 /// Show the running run until it is over, or the user interrupts. Main thread.
-void watch(Session& session);
+void watch(TestRun& session);
 
 }  // namespace rio::testpmd

@@ -77,7 +77,7 @@ void warn_of_sharing(const std::vector<unsigned>& lcores, const pmd::cores::Plac
 }  // namespace
 
 int choose_lcores(const Options& options, const Mode& mode, const pmd::cores::Placement* placement,
-                  std::span<const std::unique_ptr<Port>> ports, size_t streams,
+                  std::span<const std::unique_ptr<TestPort>> ports, size_t streams,
                   std::vector<unsigned>* lcores, std::string* warnings, std::string* error) {
   const std::vector<unsigned> all = eal_lcores();
   std::vector<unsigned> chosen = options.forward_lcores;

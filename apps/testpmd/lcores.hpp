@@ -18,7 +18,7 @@ namespace rio::testpmd {
 /// @return 0, or -EINVAL where a list does not match.
 [[nodiscard]] int choose_lcores(const Options& options, const Mode& mode,
                                 const pmd::cores::Placement* placement,
-                                std::span<const std::unique_ptr<Port>> ports, size_t streams,
+                                std::span<const std::unique_ptr<TestPort>> ports, size_t streams,
                                 std::vector<unsigned>* lcores, std::string* warnings,
                                 std::string* error);
 

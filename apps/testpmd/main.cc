@@ -14,7 +14,7 @@
 #include "apps/testpmd/json_report.hpp"
 #include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/report.hpp"
-#include "apps/testpmd/session.hpp"
+#include "apps/testpmd/test_run.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -26,7 +26,7 @@ int complain(const std::string& error) {
 }
 
 /// All sizes, one after the other.
-int run_all(Session& session) {
+int run_all(TestRun& session) {
   const Options& options = session.options;
   for (const uint32_t size : options.sizes) {
     std::string error;
@@ -47,9 +47,9 @@ int run_all(Session& session) {
 }
 
 int with_session(const Options& options, std::unique_ptr<pmd::cores::Placement> placement) {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<TestRun> session;
   std::string error;
-  if (Session::create(options, std::move(placement), &session, &error) != 0) {
+  if (TestRun::create(options, std::move(placement), &session, &error) != 0) {
     return complain(error);
   }
   int code = 0;

@@ -9,8 +9,8 @@
 
 #include "apps/testpmd/message_pool.hpp"
 #include "apps/testpmd/options.hpp"
-#include "apps/testpmd/port.hpp"
 #include "apps/testpmd/stream.hpp"
+#include "apps/testpmd/test_port.hpp"
 #include "apps/testpmd/verifier.hpp"
 
 namespace rio::testpmd {
@@ -19,7 +19,7 @@ namespace rio::testpmd {
 struct RunSetup {
   const Options& options;
   uint32_t size_bytes;
-  std::span<const std::unique_ptr<Port>> ports;
+  std::span<const std::unique_ptr<TestPort>> ports;
   MessagePool& pool;
   Verifier& verifier;
 };

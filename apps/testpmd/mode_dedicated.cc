@@ -14,9 +14,9 @@ using regs::kMultiMailboxes;
 /// peer's stream, on whatever thread that is.
 class DedicatedStream final : public Stream {
  public:
-  explicit DedicatedStream(Port& port) : port_(port) {}
+  explicit DedicatedStream(TestPort& port) : port_(port) {}
 
-  [[nodiscard]] int receive_from(const RunSetup& setup, std::shared_ptr<Lane> lane,
+  [[nodiscard]] int receive_from(const RunSetup& setup, std::shared_ptr<DedicatedStream> lane,
                                  std::string* error) {
     std::unique_ptr<DedicatedReceiver> receiver;
     const int rc = DedicatedReceiver::create(setup, *lane, *this, &receiver, error);
@@ -26,8 +26,8 @@ class DedicatedStream final : public Stream {
     }
     return rc;
   }
-  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<Lane> lane, uint32_t lanes,
-                              std::string* error) {
+  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<DedicatedStream> lane,
+                              uint32_t lanes, std::string* error) {
     std::unique_ptr<DedicatedSender> sender;
     const int rc = DedicatedSender::create(
         setup, *lane, lanes, static_cast<uint32_t>(senders_.size()), *this, &sender, error);
@@ -47,9 +47,9 @@ class DedicatedStream final : public Stream {
   [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
-  Port& port_;
+  TestPort& port_;
   uint32_t pairs_ = 0;
-  std::vector<std::shared_ptr<Lane>> lanes_;  // outlive what uses them
+  std::vector<std::shared_ptr<DedicatedStream>> lanes_;  // outlive what uses them
   std::vector<std::unique_ptr<DedicatedReceiver>> receivers_;
   std::vector<std::unique_ptr<DedicatedSender>> senders_;
   pmd::TxDone done_[kBurstMax];
@@ -94,7 +94,7 @@ bool DedicatedStream::quiet() const noexcept {
   return true;
 }
 
-uint32_t queues_of(const RunSetup& setup, const Port& from) {
+uint32_t queues_of(const RunSetup& setup, const TestPort& from) {
   const uint32_t can = std::min(regs::kDedicatedQueues, from.queue_pairs() * kMultiMailboxes);
   return setup.options.queues == 0 ? can : setup.options.queues;
 }
@@ -125,10 +125,10 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
     made.push_back(std::make_unique<DedicatedStream>(*port));
   }
   for (const auto& port : setup.ports) {
-    Port& to = *port->peer();
+    TestPort& to = *port->peer();
     const uint32_t queues = queues_of(setup, *port);
     for (uint32_t i = 0; i < queues; ++i) {
-      auto lane = std::make_shared<Lane>();
+      auto lane = std::make_shared<DedicatedStream>();
       lane->from = port.get();
       lane->from_pair = i / kMultiMailboxes;
       lane->to = &to;

@@ -15,7 +15,7 @@ constexpr uint32_t kDoorbellBytes = 2;
 /// A port's doorbells, both ways.
 class DoorbellStream final : public Stream {
  public:
-  DoorbellStream(const RunSetup& setup, Port& port)
+  DoorbellStream(const RunSetup& setup, TestPort& port)
       : port_(port),
         tx_(port.pair().tx()),
         rx_(port.pair().doorbells()),
@@ -47,7 +47,7 @@ class DoorbellStream final : public Stream {
   uint32_t send() noexcept;
   uint32_t reap() noexcept;
 
-  Port& port_;
+  TestPort& port_;
   pmd::TxQueue& tx_;
   pmd::DoorbellQueue& rx_;
   LatencyProbe* probe_;

@@ -24,7 +24,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
                  std::string* error) {
   const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
   const uint32_t flows = setup.options.flows;
-  const auto ways_of = [mailboxes, flows](const Port& port) {
+  const auto ways_of = [mailboxes, flows](const TestPort& port) {
     std::vector<Way> ways;
     for (uint32_t flow = 0; flow < flows; ++flow) {
       ways.push_back({.dest_id = port.peer_dest_id(),

@@ -33,7 +33,7 @@ uint64_t eight_bytes(const Struct& from) {
 /// Receives at one port and sends at another, or the same.
 class Forwarder final : public Stream {
  public:
-  Forwarder(const RunSetup& setup, Port& in, Port& out)
+  Forwarder(const RunSetup& setup, TestPort& in, TestPort& out)
       : in_(in),
         out_(out),
         rx_(in.pair().shared()),
@@ -62,13 +62,13 @@ class Forwarder final : public Stream {
   uint32_t keep_good(uint32_t n) noexcept;
   void send() noexcept;
   uint32_t reap(bool may_send) noexcept;
-  uint32_t settle(uint32_t n, bool may_send) noexcept;
+  uint32_t finish_sent(uint32_t n, bool may_send) noexcept;
   void post(uint32_t n) noexcept;
   void give_back(uint32_t n) noexcept;
   void add_new(uint64_t buffer) noexcept;
 
-  Port& in_;
-  Port& out_;
+  TestPort& in_;
+  TestPort& out_;
   pmd::SharedRxQueue& rx_;
   pmd::TxQueue& tx_;
   LatencyProbe* probe_;
@@ -257,7 +257,7 @@ void Forwarder::post(uint32_t n) noexcept {
 
 /// Sort out done_: what was refused is sent anew, or its buffer is kept while enough lie in the
 /// receive queue. @return how many of buffers_ are to be posted.
-uint32_t Forwarder::settle(uint32_t n, bool may_send) noexcept {
+uint32_t Forwarder::finish_sent(uint32_t n, bool may_send) noexcept {
   uint32_t to_post = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const pmd::TxDone& done = done_[i];
@@ -301,7 +301,7 @@ uint32_t Forwarder::reap(bool may_send) noexcept {
   }
   uint32_t to_post = n;
   if ((gathered & kTxStatusAndRetries) != 0 || owed_ != 0 || left_ == 0 || !may_send) [[unlikely]] {
-    to_post = settle(n, may_send);
+    to_post = finish_sent(n, may_send);
   }
   in_flight_ -= n;
   stats.tx_done.add(n);
@@ -339,7 +339,7 @@ int check(const RunSetup& setup, std::string* error) {
   return 0;
 }
 
-Port& out_port(const RunSetup& setup, uint32_t in) {
+TestPort& out_port(const RunSetup& setup, uint32_t in) {
   const auto ports = static_cast<uint32_t>(setup.ports.size());
   switch (setup.options.topology) {
     case Topology::kPaired:

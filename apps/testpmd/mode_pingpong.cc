@@ -21,7 +21,7 @@ constexpr uint32_t kTurnsBetweenReaps = 64;
 /// One end. The first end starts, and starts again when the message is lost.
 class PingPong final : public Stream {
  public:
-  PingPong(const RunSetup& setup, Port& port, bool first)
+  PingPong(const RunSetup& setup, TestPort& port, bool first)
       : port_(port),
         rx_(port.pair().shared()),
         tx_(port.pair().tx()),
@@ -60,7 +60,7 @@ class PingPong final : public Stream {
   void send(uint64_t now_tsc) noexcept;
   void reap() noexcept;
 
-  Port& port_;
+  TestPort& port_;
   pmd::SharedRxQueue& rx_;
   pmd::TxQueue& tx_;
   pmd::Bus& bus_;
@@ -210,7 +210,7 @@ int check(const RunSetup& setup, std::string* error) {
 int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
                  std::string* error) {
   for (const auto& port : setup.ports) {
-    Port* peer = port->peer();
+    TestPort* peer = port->peer();
     if (peer == nullptr || peer == port.get()) {
       continue;
     }

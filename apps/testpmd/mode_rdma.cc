@@ -30,7 +30,7 @@ DmaOp op_of(const Options& options) {
 /// Memory that the peer may reach while the stream lives.
 class Target {
  public:
-  [[nodiscard]] int open(Port& port, uint32_t stride, std::string* error) {
+  [[nodiscard]] int open(TestPort& port, uint32_t stride, std::string* error) {
     port_ = &port;
     int rc = port.card().bus().dma_alloc(uint64_t{kDepth} * stride, 4096, &memory_);
     if (rc == 0) {
@@ -63,7 +63,7 @@ class Target {
   [[nodiscard]] uint8_t* bytes(uint64_t at) const { return static_cast<uint8_t*>(memory_.va) + at; }
 
  private:
-  Port* port_ = nullptr;
+  TestPort* port_ = nullptr;
   pmd::DmaMemory memory_;
   uint32_t window_ = 0;
   bool open_ = false;
@@ -72,7 +72,7 @@ class Target {
 /// Requests of one port. When verifying, what was written is read back and compared.
 class RdmaStream final : public Stream {
  public:
-  RdmaStream(const RunSetup& setup, Port& port)
+  RdmaStream(const RunSetup& setup, TestPort& port)
       : port_(port),
         queue_(port.pair().dma()),
         bus_(port.card().bus()),
@@ -123,7 +123,7 @@ class RdmaStream final : public Stream {
   }
   [[nodiscard]] bool reads() const { return op_ == DmaOp::kNread; }
 
-  Port& port_;
+  TestPort& port_;
   pmd::DmaQueue& queue_;
   pmd::Bus& bus_;
   Verifier& verifier_;

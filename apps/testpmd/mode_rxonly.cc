@@ -4,7 +4,7 @@
 namespace rio::testpmd {
 namespace {
 
-bool sends(const Port& port) {
+bool sends(const TestPort& port) {
   return port.peer() != nullptr && port.peer()->index() <= port.index();
 }
 
@@ -23,7 +23,7 @@ int check(const RunSetup& setup, std::string* error) {
 
 int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
                  std::string* error) {
-  const auto ways = [&setup](const Port& port) {
+  const auto ways = [&setup](const TestPort& port) {
     return sends(port) ? ways_by_letter(setup, port) : std::vector<Way>{};
   };
   return make_generators(setup, 1, ways, streams, error);

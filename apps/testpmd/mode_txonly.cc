@@ -10,7 +10,7 @@ int check(const RunSetup&, std::string*) {
 
 int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
                  std::string* error) {
-  const auto ways = [&setup](const Port& port) { return ways_by_letter(setup, port); };
+  const auto ways = [&setup](const TestPort& port) { return ways_by_letter(setup, port); };
   return make_generators(setup, 1, ways, streams, error);
 }
 

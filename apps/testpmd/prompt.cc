@@ -76,7 +76,7 @@ char** complete(const char*, int start, int end) {
 }
 
 /// A run that came to its end by itself: say what it gave.
-void collect(Session& session) {
+void collect(TestRun& session) {
   if (session.running() != nullptr && session.running()->wait_for(std::chrono::milliseconds(0))) {
     std::fputs(totals_text(session.finish()).c_str(), stdout);
   }
@@ -162,7 +162,7 @@ void prompt(Console& console) {
 
 }  // namespace
 
-int run_console(Session& session, std::string* error) {
+int run_console(TestRun& session, std::string* error) {
   Console console{session};
   const Options& options = session.options;
   if (!options.cmdline_file.empty()) {

@@ -12,7 +12,7 @@ namespace rio::testpmd {
 class SharedSink {
  public:
   /// @param expected_flow who sends here, where messages are too short to say.
-  SharedSink(const RunSetup& setup, Port& port, uint16_t expected_flow, Stream& owner)
+  SharedSink(const RunSetup& setup, TestPort& port, uint16_t expected_flow, Stream& owner)
       : queue_(port.pair().shared()),
         port_(port),
         pool_(setup.pool),
@@ -29,7 +29,7 @@ class SharedSink {
   uint32_t check(const pmd::RxMessage* messages, uint32_t n) noexcept;
 
   pmd::SharedRxQueue& queue_;
-  Port& port_;
+  TestPort& port_;
   MessagePool& pool_;
   Verifier& verifier_;
   Stream& owner_;

@@ -57,7 +57,7 @@ class Stream {
   [[nodiscard]] virtual bool sends() const { return true; }
   /// "port 0", for the table.
   [[nodiscard]] virtual std::string label() const = 0;
-  /// Port that the stream's messages come in at.
+  /// TestPort that the stream's messages come in at.
   [[nodiscard]] virtual uint32_t port_index() const = 0;
 
   StreamStats stats;

@@ -24,7 +24,7 @@ uint32_t mailboxes_for(const Options& options, uint32_t size_bytes) {
   return options.mailboxes == 0 ? all : std::min(options.mailboxes, all);
 }
 
-TxSource::TxSource(const RunSetup& setup, Port& port, std::vector<Way> ways, Stream& owner)
+TxSource::TxSource(const RunSetup& setup, TestPort& port, std::vector<Way> ways, Stream& owner)
     : queue_(port.pair().tx()),
       probe_(port.peer() == nullptr ? nullptr : &port.peer()->probe),
       bus_(port.card().bus()),
@@ -81,7 +81,7 @@ int TxSource::allocate(std::string* error) {
   return 0;
 }
 
-int TxSource::create(const RunSetup& setup, Port& port, std::vector<Way> ways, Stream& owner,
+int TxSource::create(const RunSetup& setup, TestPort& port, std::vector<Way> ways, Stream& owner,
                      std::unique_ptr<TxSource>* out, std::string* error) {
   std::unique_ptr<TxSource> source(new TxSource(setup, port, std::move(ways), owner));
   const int rc = source->allocate(error);

@@ -28,7 +28,7 @@ struct Way {
 class TxSource {
  public:
   /// @param ways at least one. @return 0, or -errno with the remedy in `error`.
-  [[nodiscard]] static int create(const RunSetup& setup, Port& port, std::vector<Way> ways,
+  [[nodiscard]] static int create(const RunSetup& setup, TestPort& port, std::vector<Way> ways,
                                   Stream& owner, std::unique_ptr<TxSource>* out,
                                   std::string* error);
   ~TxSource();
@@ -44,7 +44,7 @@ class TxSource {
   [[nodiscard]] bool finished() const noexcept { return left_ == 0; }
 
  private:
-  TxSource(const RunSetup& setup, Port& port, std::vector<Way> ways, Stream& owner);
+  TxSource(const RunSetup& setup, TestPort& port, std::vector<Way> ways, Stream& owner);
   [[nodiscard]] int allocate(std::string* error);
   uint32_t prepare(uint32_t n) noexcept;
   void advance(uint32_t sent) noexcept;

@@ -21,7 +21,7 @@ void CardOption::add_to(CLI::App& command) {
                      "docs/cards.md; may be left out where there is only one");
 }
 
-int CardOption::resolve_all(const Context& context, std::vector<std::string>* names) const {
+int CardOption::resolve_all(const GlobalOptions& context, std::vector<std::string>* names) const {
   if (!name_.empty()) {
     *names = {name_};
     return 0;
@@ -42,7 +42,7 @@ int CardOption::resolve_all(const Context& context, std::vector<std::string>* na
   return 0;
 }
 
-int CardOption::resolve(const Context& context, std::string* name) const {
+int CardOption::resolve(const GlobalOptions& context, std::string* name) const {
   std::vector<std::string> names;
   if (const int rc = resolve_all(context, &names); rc != 0) {
     return rc;
@@ -66,7 +66,7 @@ void LookedAtCard::let_work() const {
   }
 }
 
-int open_to_look(const Context& context, const std::string& name, LookedAtCard* out) {
+int open_to_look(const GlobalOptions& context, const std::string& name, LookedAtCard* out) {
   name::CardName parsed;
   if (const int rc = parse_card_name(name, &parsed); rc != 0) {
     return rc;
@@ -107,7 +107,7 @@ int find_user(pmd::Card& card, std::string* user) {
   return 0;
 }
 
-int refuse_used(const Context& context, const std::string& name, const std::string& remedy) {
+int refuse_used(const GlobalOptions& context, const std::string& name, const std::string& remedy) {
   LookedAtCard looked;
   std::string user;
   int rc = open_to_look(context, name, &looked);
@@ -120,7 +120,7 @@ int refuse_used(const Context& context, const std::string& name, const std::stri
   return rc;
 }
 
-int open_card_bus(const Context& context, const std::string& name, BusReset reset,
+int open_card_bus(const GlobalOptions& context, const std::string& name, BusReset reset,
                   std::unique_ptr<pmd::Bus>* out) {
   name::CardName parsed;
   if (const int rc = parse_card_name(name, &parsed); rc != 0) {
@@ -132,7 +132,7 @@ int open_card_bus(const Context& context, const std::string& name, BusReset rese
   return open_bus(parsed, context.paths, out);
 }
 
-int open_to_own(const Context& context, const std::string& name, const EndpointConfig& config,
+int open_to_own(const GlobalOptions& context, const std::string& name, const EndpointConfig& config,
                 std::unique_ptr<Endpoint>* out) {
   std::unique_ptr<pmd::Bus> bus;
   if (const int rc = open_card_bus(context, name, BusReset::kAsNamed, &bus); rc != 0) {

@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "pmd/api/riopmd.hpp"
 #include "pmd/bus/bus.hpp"
 #include "pmd/dev/card.hpp"
@@ -23,10 +23,11 @@ class CardOption {
   /// Which card is meant: the one that was named, else the only one of this machine.
   /// @param name as rio::parse_card_name() takes it. @return 0; -ENODEV (there is none), -EINVAL
   /// (there are several; the line on stderr lists them), or what find_cards() says. Said on stderr.
-  [[nodiscard]] int resolve(const Context& context, std::string* name) const;
+  [[nodiscard]] int resolve(const GlobalOptions& context, std::string* name) const;
   /// The card that was named, else all of this machine.
   /// @return 0; -ENODEV (there is none), or what find_cards() says. Said on stderr.
-  [[nodiscard]] int resolve_all(const Context& context, std::vector<std::string>* names) const;
+  [[nodiscard]] int resolve_all(const GlobalOptions& context,
+                                std::vector<std::string>* names) const;
 
  private:
   std::string name_;
@@ -44,11 +45,12 @@ struct LookedAtCard {
 /// Open a card to look at its registers: no reset, nothing is owned, works beside a program that
 /// uses it. An emulated card is made, and is in the state of a card that was just switched on.
 /// @return 0 or -errno, said on stderr.
-[[nodiscard]] int open_to_look(const Context& context, const std::string& name, LookedAtCard* out);
+[[nodiscard]] int open_to_look(const GlobalOptions& context, const std::string& name,
+                               LookedAtCard* out);
 
 /// Open a card as its owner: the card is reset, and a program that used it loses its queues.
 /// @return as rio::Endpoint::open(), said on stderr.
-[[nodiscard]] int open_to_own(const Context& context, const std::string& name,
+[[nodiscard]] int open_to_own(const GlobalOptions& context, const std::string& name,
                               const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
 /// Find a ring that runs, so that the card is in use. @param user the first such ring, as "queue
@@ -58,14 +60,14 @@ struct LookedAtCard {
 /// Refuse a card whose rings run: a reset would take them from the program that has them.
 /// @param remedy for rings that a dead program has left, as "give --force". @return 0; -EBUSY, or
 /// as open_to_look(), said on stderr.
-[[nodiscard]] int refuse_used(const Context& context, const std::string& name,
+[[nodiscard]] int refuse_used(const GlobalOptions& context, const std::string& name,
                               const std::string& remedy);
 
 /// The bus of a card with all it can do (memory, interrupts).
 enum class BusReset : uint8_t { kAsNamed, kNever };
 /// @param reset kNever: the function is not reset, whatever the name says, so that what the card
 /// has noted down stays. @return as rio::open_bus(), said on stderr.
-[[nodiscard]] int open_card_bus(const Context& context, const std::string& name, BusReset reset,
-                                std::unique_ptr<pmd::Bus>* out);
+[[nodiscard]] int open_card_bus(const GlobalOptions& context, const std::string& name,
+                                BusReset reset, std::unique_ptr<pmd::Bus>* out);
 
 }  // namespace rio::tool

@@ -14,7 +14,7 @@ struct Options {
   bool force = false;
 };
 
-int bind(const Context& context, const Options& options) {
+int bind(const GlobalOptions& context, const Options& options) {
   SysfsWriter writer(context);
   BindingReport report;
   int code = kExitOk;
@@ -37,7 +37,7 @@ int bind(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_bind(CLI::App& app, Context& context) {
+void add_bind(CLI::App& app, GlobalOptions& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("bind", "Give cards to a driver");
   command

@@ -6,7 +6,7 @@
 
 namespace rio::tool {
 
-void add_completion(CLI::App& app, Context& context) {
+void add_completion(CLI::App& app, GlobalOptions& context) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("completion", "Print a script that completes our options");
   command->add_option("shell", *shell, "The shell: bash")

@@ -54,7 +54,7 @@ std::string sample_text(const PortSample& now, const PortSample* before) {
   return table.text();
 }
 
-int watch(const Context& context, Options& options, const LookedAtCard& looked) {
+int watch(const GlobalOptions& context, Options& options, const LookedAtCard& looked) {
   PortSample before;
   bool first = true;
   do {
@@ -76,7 +76,7 @@ int watch(const Context& context, Options& options, const LookedAtCard& looked) 
   return kExitOk;
 }
 
-int counters(const Context& context, Options& options) {
+int counters(const GlobalOptions& context, Options& options) {
   std::string name;
   LookedAtCard looked;
   if (options.card.resolve(context, &name) != 0 || open_to_look(context, name, &looked) != 0) {
@@ -98,7 +98,7 @@ int counters(const Context& context, Options& options) {
 
 }  // namespace
 
-void add_counters(CLI::App& app, Context& context) {
+void add_counters(CLI::App& app, GlobalOptions& context) {
   CLI::App* command =
       app.add_subcommand("counters", "Show the port's counters; rates with --watch");
   const auto options = std::make_shared<Options>();

@@ -80,7 +80,7 @@ std::string text_of_findings(const Findings& findings) {
   return text;
 }
 
-int list_kinds(const Context& context) {
+int list_kinds(const GlobalOptions& context) {
   Json data = Json::array();
   TextTable table({"id", "severity", "what"});
   for (const Kind& kind : all_kinds()) {
@@ -91,7 +91,7 @@ int list_kinds(const Context& context) {
   return kExitOk;
 }
 
-int explain(const Context& context, const std::string& id) {
+int explain(const GlobalOptions& context, const std::string& id) {
   const Kind* kind = find_kind(id);
   if (kind == nullptr) {
     (void)complain("no finding has the id \"" + id + "\"", "rio-tool doctor --list shows them all");
@@ -107,7 +107,7 @@ int explain(const Context& context, const std::string& id) {
   return kExitOk;
 }
 
-int doctor(const Context& context, const Options& options) {
+int doctor(const GlobalOptions& context, const Options& options) {
   if (options.list) {
     return list_kinds(context);
   }
@@ -128,7 +128,7 @@ int doctor(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Context& context) {
+void add_doctor(CLI::App& app, GlobalOptions& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("doctor", "Find what is wrong with this machine, and what mends it");

@@ -37,7 +37,7 @@ struct Source {
 
 /// The card with all that it can do. On PCI it was opened to be looked at only, and if that woke it
 /// up it has one user, who is us; other cards can do all from the beginning.
-int open_whole(const Context& context, const std::string& name, LookedAtCard* looked) {
+int open_whole(const GlobalOptions& context, const std::string& name, LookedAtCard* looked) {
   if (name::CardName parsed; parse_card_name(name, &parsed) != 0) {
     return -EINVAL;
   } else if (!std::holds_alternative<name::Pci>(parsed.kind)) {
@@ -53,7 +53,7 @@ int open_whole(const Context& context, const std::string& name, LookedAtCard* lo
 
 /// Rings for maintenance and events, without a reset if the card is set up: what it has noted
 /// down stays.
-int open_queues(const Context& context, const std::string& name, Source* source) {
+int open_queues(const GlobalOptions& context, const std::string& name, Source* source) {
   if (const int rc = open_whole(context, name, &source->looked); rc != 0) {
     return rc;
   }
@@ -78,7 +78,7 @@ int open_queues(const Context& context, const std::string& name, Source* source)
   return 0;
 }
 
-int open_source(const Context& context, const std::string& name, Source* source) {
+int open_source(const GlobalOptions& context, const std::string& name, Source* source) {
   std::string user;
   if (const int rc = open_to_look(context, name, &source->looked); rc != 0) {
     return rc;
@@ -127,7 +127,7 @@ std::vector<pmd::CardEvent> take_events(Source& source) {
   return {events, events + n};
 }
 
-int once(const Context& context, Source& source) {
+int once(const GlobalOptions& context, Source& source) {
   std::vector<CardError> found;
   if (look(source, &found) != 0) {
     return kExitFailed;
@@ -154,7 +154,7 @@ int once(const Context& context, Source& source) {
   return source.exit_code(!found.empty());
 }
 
-void print_line(const Context& context, const char* kind, const Json& data,
+void print_line(const GlobalOptions& context, const char* kind, const Json& data,
                 const std::string& text) {
   if (context.json) {
     Json line = {{"time", utc_now()}, {"kind", kind}};
@@ -165,7 +165,7 @@ void print_line(const Context& context, const char* kind, const Json& data,
   }
 }
 
-int watch(const Context& context, Source& source, Pace& pace) {
+int watch(const GlobalOptions& context, Source& source, Pace& pace) {
   if (!source.missing.empty()) {
     print_line(context, "note", {{"registers_missing", source.missing}},
                "without the error registers: " + source.missing);
@@ -192,7 +192,7 @@ int watch(const Context& context, Source& source, Pace& pace) {
   return source.exit_code(any);
 }
 
-int errors(const Context& context, Options& options) {
+int errors(const GlobalOptions& context, Options& options) {
   std::string name;
   Source source;
   if (options.card.resolve(context, &name) != 0 || open_source(context, name, &source) != 0) {
@@ -203,7 +203,7 @@ int errors(const Context& context, Options& options) {
 
 }  // namespace
 
-void add_errors(CLI::App& app, Context& context) {
+void add_errors(CLI::App& app, GlobalOptions& context) {
   CLI::App* command =
       app.add_subcommand("errors", "Show errors, decoded. Exits with 3 if there are any");
   const auto options = std::make_shared<Options>();

@@ -72,7 +72,7 @@ struct FabricOptions {
   }
 };
 
-[[nodiscard]] int open(const Context& context, const FabricOptions& options,
+[[nodiscard]] int open(const GlobalOptions& context, const FabricOptions& options,
                        std::unique_ptr<enumerate::CardAccess>* out) {
   if (options.host_id == enumerate::kProbeId || (!options.large() && options.host_id > kSmallIds)) {
     return complain("--host-id " + std::to_string(options.host_id) + " cannot be used",
@@ -110,7 +110,7 @@ struct FabricOptions {
   return map.problems.empty() ? kExitOk : kExitFound;
 }
 
-[[nodiscard]] int look(const Context& context, const FabricOptions& options, FabricMap* map) {
+[[nodiscard]] int look(const GlobalOptions& context, const FabricOptions& options, FabricMap* map) {
   std::unique_ptr<enumerate::CardAccess> access;
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
@@ -123,7 +123,8 @@ struct FabricOptions {
   return exit_code(rc, *map);
 }
 
-[[nodiscard]] int enumerate(const Context& context, const FabricOptions& options, FabricMap* map) {
+[[nodiscard]] int enumerate(const GlobalOptions& context, const FabricOptions& options,
+                            FabricMap* map) {
   std::unique_ptr<enumerate::CardAccess> access;
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
@@ -148,7 +149,7 @@ struct FabricOptions {
                          "name a file in a folder that you may write to");
 }
 
-int run_fabric(const Context& context, const FabricOptions& options) {
+int run_fabric(const GlobalOptions& context, const FabricOptions& options) {
   FabricMap map;
   const bool only_look = options.look || context.dry_run;
   const int code = only_look ? look(context, options, &map) : enumerate(context, options, &map);
@@ -162,7 +163,7 @@ int run_fabric(const Context& context, const FabricOptions& options) {
   return code;
 }
 
-int run_route(const Context& context, const FabricOptions& options) {
+int run_route(const GlobalOptions& context, const FabricOptions& options) {
   FabricMap map;
   if (const int code = look(context, options, &map); code == kExitFailed) {
     return code;
@@ -192,7 +193,7 @@ int run_route(const Context& context, const FabricOptions& options) {
   return trace.arrives ? kExitOk : kExitFound;
 }
 
-int run_ping(const Context& context, const FabricOptions& options) {
+int run_ping(const GlobalOptions& context, const FabricOptions& options) {
   std::unique_ptr<enumerate::CardAccess> access;
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
@@ -230,7 +231,8 @@ void add_common(CLI::App& command, FabricOptions& options) {
       ->capture_default_str();
 }
 
-void add_ping(CLI::App& command, Context& context, const std::shared_ptr<FabricOptions>& options) {
+void add_ping(CLI::App& command, GlobalOptions& context,
+              const std::shared_ptr<FabricOptions>& options) {
   CLI::App* ping = command.add_subcommand("ping", "Read the identity of an endpoint, and time it");
   ping->add_option("DESTID", options->dest)->required()->check(CLI::Range(0u, 0xFFFFu));
   ping->add_option("--count", options->count, "How often")
@@ -240,7 +242,8 @@ void add_ping(CLI::App& command, Context& context, const std::shared_ptr<FabricO
   ping->callback([&context, options] { context.exit_code = run_ping(context, *options); });
 }
 
-void add_route(CLI::App& command, Context& context, const std::shared_ptr<FabricOptions>& options) {
+void add_route(CLI::App& command, GlobalOptions& context,
+               const std::shared_ptr<FabricOptions>& options) {
   CLI::App* route = command.add_subcommand("route", "Show the way between two endpoints");
   route->add_option("SOURCE", options->source, "destID")
       ->required()
@@ -252,7 +255,7 @@ void add_route(CLI::App& command, Context& context, const std::shared_ptr<Fabric
 
 }  // namespace
 
-void add_fabric(CLI::App& app, Context& context) {
+void add_fabric(CLI::App& app, GlobalOptions& context) {
   auto options = std::make_shared<FabricOptions>();
   CLI::App* command = app.add_subcommand(
       "fabric", "Find all devices behind a card, set all routes; the card is reset");

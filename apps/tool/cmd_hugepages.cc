@@ -17,7 +17,7 @@ struct Options {
   int node = -1;
 };
 
-int show(const Context& context) {
+int show(const GlobalOptions& context) {
   Json data = Json::array();
   TextTable table({"node", "size", "total", "free"});
   for (const HugepagePool& pool : read_hugepage_pools(context.paths)) {
@@ -33,7 +33,7 @@ int show(const Context& context) {
 }
 
 /// The kernel would take all memory that it can get before it gives up.
-bool more_than_memory(const Context& context, uint64_t count, uint64_t page_bytes) {
+bool more_than_memory(const GlobalOptions& context, uint64_t count, uint64_t page_bytes) {
   const std::string text = text_of(context.paths.proc + "/meminfo").value_or("");
   const std::string total = field_of(text, "MemTotal").value_or("");
   const auto kib = parse_number(total.substr(0, total.find(' ')));
@@ -59,7 +59,7 @@ int check_count(uint64_t count, uint64_t now, uint64_t page_bytes) {
   return kExitOk;
 }
 
-int set(const Context& context, const Options& options, uint64_t count, uint64_t page_bytes) {
+int set(const GlobalOptions& context, const Options& options, uint64_t count, uint64_t page_bytes) {
   const auto pools = read_hugepage_pools(context.paths);
   const auto pool = std::find_if(pools.begin(), pools.end(), [&](const HugepagePool& one) {
     return one.page_bytes == page_bytes && one.node == options.node;
@@ -96,7 +96,7 @@ int set(const Context& context, const Options& options, uint64_t count, uint64_t
   return kExitOk;
 }
 
-int hugepages(const Context& context, const Options& options) {
+int hugepages(const GlobalOptions& context, const Options& options) {
   if (options.count == "show") {
     return show(context);
   }
@@ -113,7 +113,7 @@ int hugepages(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_hugepages(CLI::App& app, Context& context) {
+void add_hugepages(CLI::App& app, GlobalOptions& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("hugepages", "Show or set how many hugepages there are");
   command->add_option("count", options->count, "How many there shall be, or show")

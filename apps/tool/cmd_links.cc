@@ -39,7 +39,7 @@ std::string fault(const LookedAtCard& looked, const pmd::LinkState& link) {
   return "";
 }
 
-int links(const Context& context, const CardOption& option) {
+int links(const GlobalOptions& context, const CardOption& option) {
   std::vector<std::string> names;
   if (option.resolve_all(context, &names) != 0) {
     return kExitFailed;
@@ -76,7 +76,7 @@ int links(const Context& context, const CardOption& option) {
 
 }  // namespace
 
-void add_links(CLI::App& app, Context& context) {
+void add_links(CLI::App& app, GlobalOptions& context) {
   CLI::App* command =
       app.add_subcommand("links",
                          "State, width and rate of each port; exit code 3: one is down "

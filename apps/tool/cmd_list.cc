@@ -176,7 +176,7 @@ void add_details(const Machine& machine, const Findings& findings, const CardSta
   }
 }
 
-int list(const Context& context, bool verbose) {
+int list(const GlobalOptions& context, bool verbose) {
   std::unique_ptr<Machine> machine;
   std::vector<CardState> cards;
   if (verbose ? Machine::read(context, "", &machine) != 0 : read_cards(context, &cards) != 0) {
@@ -203,7 +203,7 @@ int list(const Context& context, bool verbose) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Context& context) {
+void add_list(CLI::App& app, GlobalOptions& context) {
   auto verbose = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("list", "Show the cards of this machine");
   command->add_flag("-v,--verbose", *verbose,

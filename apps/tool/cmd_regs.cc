@@ -30,7 +30,7 @@ struct Options {
   Pace pace;
 };
 
-int open_card(const Context& context, const Options& options, LookedAtCard* out) {
+int open_card(const GlobalOptions& context, const Options& options, LookedAtCard* out) {
   std::string name;
   if (const int rc = options.card.resolve(context, &name); rc != 0) {
     return rc;
@@ -68,7 +68,7 @@ std::string dump_text(const RegDump& dump) {
   return text;
 }
 
-int read(const Context& context, const Options& options) {
+int read(const GlobalOptions& context, const Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
   RegDump dump;
@@ -85,7 +85,7 @@ int read(const Context& context, const Options& options) {
   return kExitOk;
 }
 
-int write(const Context& context, const Options& options) {
+int write(const GlobalOptions& context, const Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
   RegWrite write;
@@ -115,7 +115,7 @@ int write(const Context& context, const Options& options) {
   return kExitOk;
 }
 
-int dump(const Context& context, const Options& options) {
+int dump(const GlobalOptions& context, const Options& options) {
   LookedAtCard looked;
   if (open_card(context, options, &looked) != 0) {
     return kExitFailed;
@@ -143,7 +143,7 @@ int dump(const Context& context, const Options& options) {
   return kExitOk;
 }
 
-void print_change(const Context& context, const RegValue& now, const RegValue* before) {
+void print_change(const GlobalOptions& context, const RegValue& now, const RegValue* before) {
   if (context.json) {
     Json line = {{"time", utc_now()}};
     line.update(word_json(now));
@@ -158,7 +158,7 @@ void print_change(const Context& context, const RegValue& now, const RegValue* b
   std::printf("\n");
 }
 
-int watch(const Context& context, const Options& options, Pace& pace) {
+int watch(const GlobalOptions& context, const Options& options, Pace& pace) {
   LookedAtCard looked;
   std::vector<RegWord> words;
   if (open_card(context, options, &looked) != 0 ||
@@ -183,7 +183,7 @@ int watch(const Context& context, const Options& options, Pace& pace) {
   return kExitOk;
 }
 
-int diff(const Context& context, const Options& options) {
+int diff(const GlobalOptions& context, const Options& options) {
   RegDump a;
   RegDump b;
   if (read_dump(options.file, &a) != 0) {
@@ -221,10 +221,11 @@ int diff(const Context& context, const Options& options) {
   return found.empty() ? kExitOk : kExitFound;
 }
 
-using Action = int (*)(const Context& context, Options& options);
+using Action = int (*)(const GlobalOptions& context, Options& options);
 
-CLI::App* add_action(CLI::App& regs, Context& context, const std::shared_ptr<Options>& options,
-                     const char* name, const char* help, const char* examples, Action action) {
+CLI::App* add_action(CLI::App& regs, GlobalOptions& context,
+                     const std::shared_ptr<Options>& options, const char* name, const char* help,
+                     const char* examples, Action action) {
   CLI::App* command = regs.add_subcommand(name, help);
   options->card.add_to(*command);
   command->footer(std::string("Examples\n") + examples);
@@ -234,7 +235,7 @@ CLI::App* add_action(CLI::App& regs, Context& context, const std::shared_ptr<Opt
 
 }  // namespace
 
-void add_regs(CLI::App& app, Context& context) {
+void add_regs(CLI::App& app, GlobalOptions& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* regs = app.add_subcommand(
       "regs", "Registers of a card by name; works beside a program that uses it");
@@ -247,29 +248,29 @@ void add_regs(CLI::App& app, Context& context) {
   };
   CLI::App* command = add("read", "Read registers",
                           "  rio-tool regs read port.link\n  rio-tool regs read id 0x4010",
-                          [](const Context& c, Options& o) { return read(c, o); });
+                          [](const GlobalOptions& c, Options& o) { return read(c, o); });
   command->add_option("NAME", options->names, "Names, offsets in the BAR, or blocks")->required();
   command = add("write", "Write a register that is the host's",
                 "  rio-tool -n regs write id.retry_limit 100\n"
                 "  rio-tool regs write port.control enable=0",
-                [](const Context& c, Options& o) { return write(c, o); });
+                [](const GlobalOptions& c, Options& o) { return write(c, o); });
   command->add_option("NAME", options->name, "Name, or offset in the BAR")->required();
   command->add_option("VALUE", options->values, "A number, or FIELD=NUMBER for some of its fields")
       ->required();
   command = add("dump", "All registers",
                 "  rio-tool regs dump --block port\n  rio-tool regs dump --file before.json",
-                [](const Context& c, Options& o) { return dump(c, o); });
+                [](const GlobalOptions& c, Options& o) { return dump(c, o); });
   command->add_option("--block", options->block, "Only names that begin so: port, qp[0], id.cap");
   command->add_option("--file", options->file, "Write a file for 'regs diff'");
   command = add("watch", "Show registers whenever they change",
                 "  rio-tool regs watch port --interval 0.5\n"
                 "  rio-tool --json regs watch id.heartbeat --count 10",
-                [](const Context& c, Options& o) { return watch(c, o, o.pace); });
+                [](const GlobalOptions& c, Options& o) { return watch(c, o, o.pace); });
   command->add_option("NAME", options->names, "Names, offsets in the BAR, or blocks")->required();
   options->pace.add_to(*command);
   command = add("diff", "Compare two dumps, or a dump with the card; exit code 3: they differ",
                 "  rio-tool regs diff before.json after.json\n  rio-tool regs diff before.json",
-                [](const Context& c, Options& o) { return diff(c, o); });
+                [](const GlobalOptions& c, Options& o) { return diff(c, o); });
   command->add_option("A", options->file, "A file of 'regs dump --file'")->required();
   command->add_option("B", options->other, "Another; the card itself if it is left out");
   command->add_flag("--all", options->all, "Also id.heartbeat, which always differs");

@@ -18,7 +18,7 @@ struct Options {
 };
 
 /// Suggest another way, where the kernel has no reset by this method, or it failed.
-std::string other_way(const Context& context, const std::string& address,
+std::string other_way(const GlobalOptions& context, const std::string& address,
                       const std::string& method) {
   const std::string bridge = bridge_of(context.paths, address);
   const std::string rescan = "rio-tool reset --rescan " + address;
@@ -31,7 +31,7 @@ std::string other_way(const Context& context, const std::string& address,
 }
 
 /// Ask the kernel for a reset by one method; what it would take otherwise is put back after it.
-int reset_by(const Context& context, SysfsWriter& writer, const std::string& address,
+int reset_by(const GlobalOptions& context, SysfsWriter& writer, const std::string& address,
              const std::string& method) {
   const std::string folder = device_folder(context.paths, address);
   const std::string methods_path = folder + "/reset_method";
@@ -56,7 +56,7 @@ int reset_by(const Context& context, SysfsWriter& writer, const std::string& add
 
 /// Take the card off the bus and look for it anew: its BARs, and all else that was read when it
 /// came, are read again. It gets back the driver that it had.
-int rescan(const Context& context, SysfsWriter& writer, const pci::PciCard& card) {
+int rescan(const GlobalOptions& context, SysfsWriter& writer, const pci::PciCard& card) {
   const std::string folder = device_folder(context.paths, card.address);
   if (writer.write(folder + "/remove", "1") != 0) {
     return kExitFailed;
@@ -82,7 +82,7 @@ int rescan(const Context& context, SysfsWriter& writer, const pci::PciCard& card
   return kExitOk;
 }
 
-int reset(const Context& context, const Options& options) {
+int reset(const GlobalOptions& context, const Options& options) {
   pci::PciCard card;
   if (find_to_change(context, options.address, "reset", options.force, &card) != 0) {
     return kExitFailed;
@@ -106,7 +106,7 @@ int reset(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_reset(CLI::App& app, Context& context) {
+void add_reset(CLI::App& app, GlobalOptions& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("reset", "Reset a card, or find it anew");
   command->add_option("address", options->address, "Card, as rio-tool list names it")

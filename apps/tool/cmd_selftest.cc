@@ -58,7 +58,7 @@ class Ticker {
   size_t number_ = 0;
 };
 
-int plan(const Context& context, const std::string& card) {
+int plan(const GlobalOptions& context, const std::string& card) {
   Json steps = Json::array();
   TextTable table({"step", "what would be tried on " + card});
   for (const selftest::StepName& step : selftest::steps()) {
@@ -87,7 +87,7 @@ int keep(const SelftestReport& report, const std::string& path) {
   return rc != kExitOk ? rc : write_file(path + ".json", json);
 }
 
-int run(const Context& context, Options& options) {
+int run(const GlobalOptions& context, Options& options) {
   std::string name;
   if (options.card.resolve(context, &name) != 0) {
     return kExitFailed;
@@ -118,7 +118,7 @@ int run(const Context& context, Options& options) {
 
 }  // namespace
 
-void add_selftest(CLI::App& app, Context& context) {
+void add_selftest(CLI::App& app, GlobalOptions& context) {
   CLI::App* command = app.add_subcommand(
       "selftest", "Test an unused card: it is reset, and every byte is compared");
   const auto options = std::make_shared<Options>();

@@ -22,7 +22,7 @@ struct Options {
 };
 
 /// Two rounds, so that there are rates.
-int once(const Context& context, const Options& options, TopSource& source) {
+int once(const GlobalOptions& context, const Options& options, TopSource& source) {
   TopData data;
   source.ask(&data);
   if (!data.programs.empty()) {
@@ -34,7 +34,7 @@ int once(const Context& context, const Options& options, TopSource& source) {
 }
 
 /// Not on a terminal: a page after the other, or a line of JSON.
-int stream(const Context& context, Pace& pace, TopSource& source) {
+int stream(const GlobalOptions& context, Pace& pace, TopSource& source) {
   do {
     TopData data;
     source.ask(&data);
@@ -61,7 +61,7 @@ int live(Pace& pace, TopSource& source) {
   return kExitOk;
 }
 
-int top(const Context& context, Options& options) {
+int top(const GlobalOptions& context, Options& options) {
   TopSource source(options.runtime_dir);
   if (options.once) {
     return once(context, options, source);
@@ -73,7 +73,7 @@ int top(const Context& context, Options& options) {
 
 }  // namespace
 
-void add_top(CLI::App& app, Context& context) {
+void add_top(CLI::App& app, GlobalOptions& context) {
   CLI::App* command =
       app.add_subcommand("top", "Ports and queues of running DPDK programs, live (telemetry)");
   const auto options = std::make_shared<Options>();

@@ -13,7 +13,7 @@ struct Options {
   bool force = false;
 };
 
-int unbind(const Context& context, const Options& options) {
+int unbind(const GlobalOptions& context, const Options& options) {
   SysfsWriter writer(context);
   BindingReport report;
   int code = kExitOk;
@@ -32,7 +32,7 @@ int unbind(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_unbind(CLI::App& app, Context& context) {
+void add_unbind(CLI::App& app, GlobalOptions& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("unbind", "Take cards from their drivers");
   command->add_option("address", options->addresses, "Cards, as rio-tool list names them")

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "lib/enumerate/fabric_map.hpp"
 #include "lib/enumerate/ping.hpp"
 

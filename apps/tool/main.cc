@@ -23,7 +23,7 @@ Exit code
   2  wrong command line
   3  done, and something is wrong with what was looked at)";
 
-void add_global_options(CLI::App& app, Context& context) {
+void add_global_options(CLI::App& app, GlobalOptions& context) {
   app.add_flag("--json", context.json, "Print JSON");
   app.add_flag("-n,--dry-run", context.dry_run, "Say what would be changed, change nothing");
   app.add_option("--root", context.root,
@@ -81,7 +81,7 @@ std::string help_command(const CLI::App& app) {
 
 int program(int argc, char** argv) {
   std::signal(SIGBUS, on_bus_error);
-  Context context;
+  GlobalOptions context;
   CLI::App app("Brings a RapidIO card up, and looks at it.", "rio-tool");
   add_global_options(app, context);
   // Runs before the subcommands' callbacks.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/maint_queue.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/ring.hpp"
 

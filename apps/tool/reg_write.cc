@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "apps/common/registers.hpp"
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "base/number.hpp"
 
 namespace rio::tool {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "pmd/selftest/selftest.hpp"
 
 namespace rio::tool {

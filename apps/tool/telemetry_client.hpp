@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "base/fd.hpp"
 
 namespace rio::tool {

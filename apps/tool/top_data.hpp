@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "apps/tool/telemetry_client.hpp"
 
 namespace rio::tool {

@@ -82,11 +82,12 @@ int Side::open(const std::string& card, std::unique_ptr<Side>* out) {
   msg::PortConfig config;
   config.card = card;
   config.profile = "none";
-  int rc = msg::Port::open(config, &side->port_);
+  int rc = msg::MessagePort::open(config, &side->port_);
   for (uint32_t way = 0; way < kWays && rc == 0; ++way) {
-    tag::EndpointConfig one;
+    tag::TaggedConfig one;
     one.eager_bytes = way == kCopied ? uint64_t{kMost} : 1;
-    rc = tag::Endpoint::create(*side->port_, static_cast<uint16_t>(way), one, &side->ways_[way]);
+    rc = tag::TaggedContext::create(*side->port_, static_cast<uint16_t>(way), one,
+                                    &side->ways_[way]);
   }
   side->memory_.resize(kMost);
   if (rc != 0) {
@@ -96,7 +97,7 @@ int Side::open(const std::string& card, std::unique_ptr<Side>* out) {
   return 0;
 }
 
-int Side::wait(tag::Endpoint& endpoint, int begun, tag::Request& request) {
+int Side::wait(tag::TaggedContext& endpoint, int begun, tag::Request& request) {
   const auto end = Clock::now() + kPatience;
   for (uint32_t looks = 1; begun == 0 && !endpoint.test(request); ++looks) {
     endpoint.progress();
@@ -109,7 +110,7 @@ int Side::wait(tag::Endpoint& endpoint, int begun, tag::Request& request) {
 }
 
 /// An empty message to the other side, or from it.
-int Side::signal(tag::Endpoint& endpoint, uint32_t number, bool sends) {
+int Side::signal(tag::TaggedContext& endpoint, uint32_t number, bool sends) {
   const tag::Address peer = tag::address(peer_, number);
   if (sends) {
     return wait(endpoint, endpoint.send(peer, kSignal, nullptr, 0, sends_[0]), sends_[0]);
@@ -132,7 +133,7 @@ int Side::meet(uint32_t peer) {
 
 /// Messages one after the other, some of them ahead.
 int Side::stream(Way way, uint32_t size_bytes, uint32_t count, bool sends) {
-  tag::Endpoint& endpoint = *ways_[way];
+  tag::TaggedContext& endpoint = *ways_[way];
   const tag::Address peer = tag::address(peer_, way);
   std::array<int, kAhead> begun{};
   for (uint32_t i = 0; i < count + kAhead; ++i) {

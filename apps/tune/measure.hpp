@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "apps/tune/options.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 namespace rio::tune {
 
@@ -63,15 +63,15 @@ class Side {
   enum Way : uint32_t { kCopied, kMoved, kWays };
 
   Side() = default;
-  [[nodiscard]] int wait(tag::Endpoint& endpoint, int begun, tag::Request& request);
-  [[nodiscard]] int signal(tag::Endpoint& endpoint, uint32_t number, bool sends);
+  [[nodiscard]] int wait(tag::TaggedContext& endpoint, int begun, tag::Request& request);
+  [[nodiscard]] int signal(tag::TaggedContext& endpoint, uint32_t number, bool sends);
   [[nodiscard]] int stream(Way way, uint32_t size_bytes, uint32_t count, bool sends);
   [[nodiscard]] int round(const Options& options, Way way, uint32_t size_bytes, bool sends,
                           double* each_ns);
   [[nodiscard]] int point(const Options& options, bool sends, Point* out);
 
-  std::unique_ptr<msg::Port> port_;
-  std::array<std::unique_ptr<tag::Endpoint>, kWays> ways_;
+  std::unique_ptr<msg::MessagePort> port_;
+  std::array<std::unique_ptr<tag::TaggedContext>, kWays> ways_;
   uint32_t peer_ = 0;
   std::vector<uint8_t> memory_;
   std::array<tag::SendRequest, kAhead> sends_;

@@ -6,7 +6,6 @@
 
 using rio::api::is_memory;
 using rio::api::no_throw;
-using rio::msg::Context;
 using rio::msg::Delivery;
 using rio::msg::dest_id_of;
 using rio::msg::Guard;
@@ -15,8 +14,9 @@ using rio::msg::LongArrival;
 using rio::msg::LongReceive;
 using rio::msg::LongRequest;
 using rio::msg::LongSend;
+using rio::msg::MessageContext;
+using rio::msg::MessagePort;
 using rio::msg::number_of;
-using rio::msg::Port;
 using rio::msg::Route;
 
 namespace {
@@ -125,7 +125,7 @@ int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** 
     const Guard guard(*port->port);
     auto context = std::make_unique<rio_msg_context>();
     const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = Context::create(*port->port, id, &context->context); rc != 0) {
+    if (const int rc = MessageContext::create(*port->port, id, &context->context); rc != 0) {
       return rc;
     }
     context->messages = std::make_unique<rio::msg::LongMessages>(*context->context);
@@ -168,7 +168,7 @@ int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
     if (!is_memory("rio_msg_send", data, size_bytes)) [[unlikely]] {
       return -EINVAL;
     }
-    Port& port = context->context->port();
+    MessagePort& port = context->context->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
       return port.send(context->last.route(), data, static_cast<uint32_t>(size_bytes));
@@ -191,7 +191,7 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
       }
       size_bytes += pieces[i].iov_len;
     }
-    Port& port = context->context->port();
+    MessagePort& port = context->context->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
       return port.send(context->last.route(), pieces, count, static_cast<uint32_t>(size_bytes));
@@ -201,8 +201,8 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
 
 int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
   return no_throw([&] {
-    Context& own = *context->context;
-    Port& port = own.port();
+    MessageContext& own = *context->context;
+    MessagePort& port = own.port();
     const Guard guard(port);
     if (context->messages->busy()) [[unlikely]] {
       context->messages->attend();
@@ -326,7 +326,7 @@ int rio_msg_next_done(rio_msg_context* context, rio_msg_done* done) {
 int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32_t timeout_ms,
                       rio_msg_done* done) {
   return no_throw([&] {
-    Port& port = context->context->port();
+    MessagePort& port = context->context->port();
     const int rc = rio::msg::wait(
         port, timeout_ms, [&] { progress(*context); }, [&] { return request_of(request).done; });
     if (rc != 1) {
@@ -341,7 +341,7 @@ int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32
 
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
   return no_throw([&] {
-    Port& port = context->context->port();
+    MessagePort& port = context->context->port();
     const bool stuck = context->retry.begin_wait();
     const auto news = [&] {
       const bool gone = context->ended.take(port);

@@ -5,7 +5,7 @@
 
 using rio::api::no_throw;
 using rio::msg::Guard;
-using rio::msg::Port;
+using rio::msg::MessagePort;
 using rio::msg::PortConfig;
 using rio::msg::PortStats;
 using rio::msg::Sleeper;
@@ -72,7 +72,7 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
 }
 
 /// Whether an event loop may sleep for this port.
-[[nodiscard]] int check_fd(const char* function, const Port& port) {
+[[nodiscard]] int check_fd(const char* function, const MessagePort& port) {
   if (!port.config().sleeps || port.config().threads != Threads::kOne) {
     rio::base::log_error("%s: the port was opened with sleeps %d and threads %d; it wants 1 and 0",
                          function, port.config().sleeps ? 1 : 0,
@@ -98,7 +98,7 @@ int rio_msg_open(const char* card, const rio_msg_options* options, rio_msg_port*
     rio_msg_options read{};
     int rc = read_options(options, &read);
     auto port = std::make_unique<rio_msg_port>();
-    rc = rc != 0 ? rc : Port::open(to_config(card, read), &port->port);
+    rc = rc != 0 ? rc : MessagePort::open(to_config(card, read), &port->port);
     if (rc == 0) {
       *out = port.release();
     }
@@ -163,7 +163,7 @@ int rio_msg_next_peer_event(rio_msg_port* port, rio_msg_peer_event* out) {
 }
 
 int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id) {
-  Port& all = *port->port;
+  MessagePort& all = *port->port;
   const Guard guard(all);
   for (uint32_t i = 0; i < all.link_count(); ++i) {
     if (all.link_at(i).dest_id() == dest_id) {

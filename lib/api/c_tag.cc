@@ -4,7 +4,6 @@
 using rio::api::is_memory;
 using rio::api::no_throw;
 using rio::msg::Guard;
-using rio::tag::Endpoint;
 using rio::tag::Message;
 using rio::tag::MessageInfo;
 using rio::tag::Pattern;
@@ -12,6 +11,7 @@ using rio::tag::RecvRequest;
 using rio::tag::Request;
 using rio::tag::SendRequest;
 using rio::tag::Stage;
+using rio::tag::TaggedContext;
 
 namespace {
 
@@ -92,7 +92,7 @@ int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out) {
     const Guard guard(*port->port);
     auto tag = std::make_unique<rio_tag>();
     const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = Endpoint::create(*port->port, id, {}, &tag->endpoint); rc != 0) {
+    if (const int rc = TaggedContext::create(*port->port, id, {}, &tag->endpoint); rc != 0) {
       return rc;
     }
     tag->owner = port;
@@ -243,7 +243,7 @@ int rio_tag_wait(rio_tag* tag, rio_tag_request* request, uint32_t timeout_ms, ri
 
 int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms) {
   return no_throw([&] {
-    Endpoint& endpoint = *tag->endpoint;
+    TaggedContext& endpoint = *tag->endpoint;
     const auto news = [&] {
       return endpoint.has_done() || endpoint.stats().unexpected != tag->unexpected ||
              endpoint.port().sessions_ended() != tag->ended;

@@ -12,19 +12,19 @@
 #include "base/slab.hpp"
 #include "lib/api/riomsg.h"
 #include "lib/msg/close_large.hpp"
-#include "lib/msg/context.hpp"
 #include "lib/msg/long_messages.hpp"
+#include "lib/msg/message_context.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/peer_news.hpp"
-#include "lib/msg/port.hpp"
 #include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 struct rio_msg_port {
-  std::unique_ptr<rio::msg::Port> port;
+  std::unique_ptr<rio::msg::MessagePort> port;
   uint32_t users = 0;  // contexts and endpoints that are open
   rio::msg::PeerNews news;
-  uint64_t armed = 0;  // Port::activity() of the last rio_msg_arm()
+  uint64_t armed = 0;  // MessagePort::activity() of the last rio_msg_arm()
 };
 
 struct rio_msg_context {
@@ -35,7 +35,7 @@ struct rio_msg_context {
   }
 
   rio_msg_port* owner = nullptr;
-  std::unique_ptr<rio::msg::Context> context;
+  std::unique_ptr<rio::msg::MessageContext> context;
   std::unique_ptr<rio::msg::LongMessages> messages;  // destroyed before it
   uint32_t held = 0;                                 // messages that are not released
   rio::msg::LastRoute last;
@@ -50,9 +50,9 @@ struct rio_tag {
   rio::base::Slab<rio::tag::RecvRequest> receives;
   rio::tag::SendRequest* spare_send = nullptr;  // for the next one: most are done at once
   rio::tag::RecvRequest* spare_receive = nullptr;
-  std::unique_ptr<rio::tag::Endpoint> endpoint;
+  std::unique_ptr<rio::tag::TaggedContext> endpoint;
   uint64_t unexpected = 0;  // of its stats: as rio_tag_wait_any() told last
-  uint64_t ended = 0;       // and of Port::sessions_ended()
+  uint64_t ended = 0;       // and of MessagePort::sessions_ended()
 };
 
 namespace rio::api {

@@ -1,6 +1,6 @@
 /// @file
-/// Address of a context: the destID of its port and, in the low bits, its number. Pure functions,
-/// any thread.
+/// Address of a context: its port's destID in the high bits, the context's number in the low bits.
+/// Pure functions; any thread may call them.
 #pragma once
 
 #include <cstdint>

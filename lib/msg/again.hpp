@@ -1,5 +1,5 @@
 /// @file
-/// Messages that a port sends once more, and the state of a ring that does not move.
+/// Records of messages that a port resends, and of a transmit ring that makes no progress.
 #pragma once
 
 #include <cstdint>
@@ -7,43 +7,44 @@
 
 namespace rio::msg {
 
-/// A message that has to be sent once more, with the number it has.
+/// A message to resend. It keeps its number.
 struct Again {
   uint32_t link;      ///< index
-  uint32_t session;   ///< of the link; of another one it is not sent
-  uint64_t since_ns;  ///< when it failed first, by now_ns(); deliver_ms counts from there
+  uint32_t session;   ///< of the link; not resent in any other session
+  uint64_t since_ns;  ///< first failure, by now_ns(); deliver_ms counts from here
   std::vector<uint8_t> bytes;
-  bool never_left = false;  ///< the card has not begun to send it
+  bool never_left = false;  ///< the card has sent no segment of it
 };
 
-/// One that the card has not sent, since its ring was stopped.
+/// A message that the card returned unsent because its ring was stopped.
 struct Flushed {
   Again message;
-  bool resent;  ///< it had failed before
+  bool resent;  ///< it had already been resent before
 };
 
-/// A message that was sent once more and is in the ring.
+/// A resent message that is in the ring.
 struct Resent {
   uint32_t link;      ///< index
   uint32_t session;   ///< of the link
-  uint32_t entry;     ///< of the ring, free-running
-  uint64_t since_ns;  ///< as of Again
+  uint32_t entry;     ///< ring index, free-running
+  uint64_t since_ns;  ///< as Again::since_ns
 };
 
-/// An answer to a message that belongs to no session.
+/// A kReset to send, because a message arrived that belongs to no session.
 struct Reset {
   uint32_t dest_id;
   uint32_t key;
-  uint32_t number;  ///< of the first message that was not received
+  uint32_t number;  ///< number of the first message not received
   uint32_t tries;
 };
 
-/// The oldest entry of the ring, while it is not answered.
+/// Tracks how long the ring's oldest entry has gone unanswered.
 struct Stuck {
-  uint32_t oldest;    ///< free-running
-  uint32_t end;       ///< entries before it have been out since then
-  uint32_t looks;     ///< of ours, in which the peer could have answered
-  uint64_t since_ns;  ///< by now_ns(); 0: not known
+  uint32_t oldest;  ///< index of that entry, free-running
+  uint32_t end;     ///< end of the entries already posted when tracking began
+  uint32_t looks;  ///< how often the port has looked at the ring since, giving the peer a chance to
+                   ///< answer
+  uint64_t since_ns;  ///< when tracking began, by now_ns(); 0: not tracking
 };
 
 }  // namespace rio::msg

@@ -1,5 +1,5 @@
 /// @file
-/// Buffers for what a card cannot take where it is.
+/// Bounce buffers, for data that the card cannot read or write in place.
 #pragma once
 
 #include <cerrno>
@@ -11,7 +11,8 @@
 
 namespace rio::msg {
 
-/// Of one message each, by index. The port's thread; nothing but create() allocates.
+/// A pool of buffers of one message each, named by index. Used only on the port's thread. Only
+/// create() allocates.
 class Bounce {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;

@@ -1,5 +1,5 @@
 /// @file
-/// The buffers that arriving messages are put into.
+/// The receive buffers of a port.
 #pragma once
 
 #include <sys/uio.h>
@@ -13,25 +13,29 @@
 
 namespace rio::msg {
 
-/// Memory for so many messages, buffers or slots, kStrideBytes apart; the endpoint's.
-/// @return 0; -ENOTSUP: the card wants another distance (told in the log); -errno.
+/// Allocate memory for `count` messages (receive buffers or transmit slots), kStrideBytes apart.
+/// The endpoint owns it.
+/// @return 0; -ENOTSUP: the card needs another alignment (logged); -errno.
 [[nodiscard]] int alloc_area(Endpoint& endpoint, uint32_t count, pmd::DmaMemory* out);
 
-/// Of buffers and slots. Heads of neighbours fall into different sets of the L1 cache.
+/// Distance between buffers or slots. Chosen so that the heads of neighbours fall into different
+/// sets of the L1 cache.
 inline constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
 
-/// Of one port; its thread. A buffer is the card's (posted), a message's, or spare.
+/// One per port; used only on the port's thread. A buffer is posted to the card, holds a message,
+/// or is spare.
 class Buffers {
  public:
   static constexpr uint32_t kBurst = 32;
 
   explicit Buffers(Endpoint& endpoint) : endpoint_(endpoint), ring_(endpoint.shared()) {}
-  /// Allocates them, and gives the card the first ones. @return 0, -ENOTSUP, -ENOMEM, -errno.
+  /// Allocate `count` buffers and post the first ones to the card. @return 0, -ENOTSUP, -ENOMEM,
+  /// -errno.
   [[nodiscard]] int start(uint32_t count);
 
-  /// Hot. The message in it is done with.
+  /// Hot. Return a buffer: its message is no longer needed.
   void give_back(uint8_t* buffer) { spare_[spare_count_++] = buffer; }
-  /// Hot. Give back the buffers of so many messages, each of which begins behind its header.
+  /// Hot. Return the buffers of `count` messages. Each iovec points behind its message's header.
   void give_back(const iovec* messages, uint32_t count) {
     uint8_t** const to = spare_.get() + spare_count_;
 #pragma GCC unroll 4
@@ -40,11 +44,11 @@ class Buffers {
     }
     spare_count_ += count;
   }
-  /// Hot. The card has filled so many.
+  /// Hot. Note that the card has filled `count` posted buffers.
   void filled(uint32_t count) {
     posted_ -= count;
   }
-  /// Hot. Give the card spare buffers if it lacks a burst of them.
+  /// Hot. Post spare buffers if the card is short of at least one burst.
   void top_up() {
     if (posted_ + kBurst <= kPosted) {
       refill();
@@ -52,7 +56,7 @@ class Buffers {
   }
 
  private:
-  static constexpr uint32_t kPosted = 256;  // buffers that the card has
+  static constexpr uint32_t kPosted = 256;  // target number of buffers posted to the card
 
   void refill();
 

@@ -1,5 +1,5 @@
 /// @file
-/// Whether a port's card is there and does what it should.
+/// Detects that a port's card is gone or has failed.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,32 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. Bursts do not see that the card is gone, so it is asked now and then.
+/// One per port; used only on the port's thread. Bursts do not notice a missing card, so this asks
+/// the card every now and then.
 class CardHealth {
  public:
   explicit CardHealth(Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  /// 0, or -ENODEV: the card is gone, was reset by another program, or failed; for good.
+  /// @return 0, or -ENODEV: the card is gone, was reset by another program, or has failed. An error
+  /// never clears.
   [[nodiscard]] int error() const { return error_; }
-  /// To be called again and again; asks the card at each 2^14th call. @return true: it has gone, as
-  /// the log tells; once.
+  /// Call this from the progress loop: it asks the card on every 2^14th call. @return true, once,
+  /// when the card has gone (logged).
   [[nodiscard]] bool has_just_gone() {
     if (--until_look_ == 0) [[unlikely]] {
       return look();
     }
     return false;
   }
-  /// The next has_just_gone() asks the card.
+  /// Make the next has_just_gone() ask the card.
   void look_soon() { until_look_ = 1; }
-  /// The card does not do what it is told; told in the log. @param what it does not do to its
-  /// transmit ring.
+  /// Declare the card failed because it ignored a command; logged. @param what verb for the log:
+  /// the card does not `what` its transmit ring.
   void fail(const char* what);
 
  private:
-  static constexpr uint32_t kLooksPerCard = 1u << 14;  // looks at the clock for one at the card
+  static constexpr uint32_t kLooksPerCard =
+      1u << 14;  // calls of has_just_gone() per question to the card
 
   [[nodiscard]] bool look();
 

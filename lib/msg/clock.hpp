@@ -1,5 +1,5 @@
 /// @file
-/// The time that waits are measured with.
+/// The clock that all waits of this library use.
 #pragma once
 
 #include "base/clock.hpp"

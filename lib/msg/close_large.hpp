@@ -1,5 +1,5 @@
 /// @file
-/// The end of a context whose large data is still under way.
+/// Closes a context while large transfers are still under way.
 #pragma once
 
 #include <chrono>
@@ -8,19 +8,19 @@
 
 #include "base/log.hpp"
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 
 namespace rio::msg {
 
-/// Wait, for up to a second, for transfers that were cancelled. Those that do not end by then, as
-/// with a peer that is stopped, have their memory given to the port.
-/// @param all_ended takes what has ended, and says whether nothing is left.
-/// @return false: it does not end; the context is for leave_to_port().
+/// Wait up to one second for cancelled transfers to end. If some do not (their peer may be
+/// stopped), hand the memory of all of them to the port, which keeps it until it closes.
+/// @param all_ended collects transfers that have ended; returns whether none is left.
+/// @return false: some have not ended; call leave_to_port() for the context.
 template <class Sends, class Receives, class AllEnded>
-[[nodiscard]] bool await_large(Context& context, base::Slab<Sends>& sends,
+[[nodiscard]] bool await_large(MessageContext& context, base::Slab<Sends>& sends,
                                base::Slab<Receives>& receives, AllEnded&& all_ended) {
   constexpr std::chrono::seconds kPatience{1};
-  Port& port = context.port();
+  MessagePort& port = context.port();
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!all_ended()) {
     if (std::chrono::steady_clock::now() >= end) {
@@ -35,9 +35,10 @@ template <class Sends, class Receives, class AllEnded>
   return true;
 }
 
-/// Close a context that transfers of await_large() tell when they end.
-inline void leave_to_port(std::unique_ptr<Context> context) {
-  Port& port = context->port();
+/// Close a context after await_large() returned false. The port keeps it, because the transfers
+/// still report to it when they end.
+inline void leave_to_port(std::unique_ptr<MessageContext> context) {
+  MessagePort& port = context->port();
   context->close();
   port.take_over(std::move(context));
 }

@@ -1,5 +1,5 @@
 /// @file
-/// How a port is made.
+/// Configuration of a message port.
 #pragma once
 
 #include <cstdint>
@@ -7,31 +7,35 @@
 
 namespace rio::msg {
 
-/// The threads that use a port and its contexts.
+/// Which threads may use a port and its contexts.
 enum class Threads : uint8_t {
-  kOne,         ///< one thread; nothing is locked
-  kPerContext,  ///< each context belongs to a thread; calls are made under a Guard, waiting.hpp
+  kOne,         ///< one thread; no locking
+  kPerContext,  ///< several threads, each with contexts of its own; every call needs a Guard
+                ///< (waiting.hpp)
 };
 
 struct PortConfig {
-  std::string card = "emu:loop";  ///< as rio::Endpoint::open() takes it
+  std::string card = "emu:loop";  ///< name of the card, as for rio::Endpoint::open()
   uint32_t queue_pair = 0;
-  uint32_t dest_id = 0;  ///< 0: the one that the card has
-  /// Buffers of 4 KiB for what was not asked for: the bound of unexpected data. 64 to 16384.
+  uint32_t dest_id = 0;  ///< 0: keep the card's destID
+  /// Receive buffers of 4 KiB. They bound the unexpected data that the port can hold. 64 to 16384.
   uint32_t buffers = 3840;
-  /// Of them, what a peer may fill in one context before any is given back. 4 to 1024; fewer where
-  /// many peers share the buffers.
+  /// Buffers that one peer may fill in one context before any is returned. 4 to 1024. A peer gets
+  /// fewer when many peers share the buffers.
   uint32_t share = 256;
-  uint32_t connect_ms = 10000;  ///< how long a peer that does not answer is asked
-  /// How long a message that does not arrive is sent again: a peer that is stopped for longer is
+  uint32_t connect_ms = 10000;  ///< how long to keep asking a peer that does not answer
+  /// How long to resend a message that does not arrive. A peer that is stopped for longer counts as
   /// dead.
   uint32_t deliver_ms = 60000;
-  uint32_t response_timeout_us = 100000;  ///< of the card, until a message is in doubt
-  std::string profile;                    ///< path; empty: as profile_path() says; "none": no file
+  uint32_t response_timeout_us =
+      100000;           ///< how long the card waits for a response before a message is in doubt
+  std::string profile;  ///< path of the profile; empty: profile_path(); "none": no file
   Threads threads = Threads::kOne;
-  /// wait() sleeps: the card has to have interrupts, or to be one of "shm:" or "udp:".
+  /// Whether wait() sleeps instead of polling. Needs a card with interrupts, or a "shm:" or "udp:"
+  /// card.
   bool sleeps = false;
-  uint32_t first_number = 0;  ///< of the messages of a session; 0: any. For tests, of the wrap
+  uint32_t first_number = 0;  ///< first message number of each session; 0: random. Tests set it to
+                              ///< reach the wrap quickly
 };
 
 }  // namespace rio::msg

@@ -1,5 +1,5 @@
 /// @file
-/// The port's side of a context.
+/// The part of a context that its port writes to.
 #pragma once
 
 #include <array>
@@ -11,20 +11,21 @@
 
 namespace rio::msg {
 
-/// Where the port puts what is for a context. Owned by the Context; the port's thread.
+/// Holds a context's inbox and its finished transfers. Owned by the MessageContext; used only on
+/// the port's thread.
 struct ContextSlot {
-  /// @param entries as Inbox takes them.
+  /// @param entries size of the inbox, as for Inbox.
   explicit ContextSlot(uint32_t entries) : inbox(entries) {}
 
   Inbox inbox;
   bool accepts_large = false;
-  bool all_may_ask = false;              ///< as Context::accept_large()
-  std::function<void()> on_session_end;  ///< as Context::on_session_end(); may be empty
-  LinkedList<SendTransfer> sent;         ///< done, and not yet taken by Context::next_sent()
-  LinkedList<RecvTransfer> received;     ///< done, and not yet taken by Context::next_received()
+  bool all_may_ask = false;              ///< see MessageContext::accept_large()
+  std::function<void()> on_session_end;  ///< see MessageContext::on_session_end(); may be empty
+  LinkedList<SendTransfer> sent;         ///< done, not yet returned by MessageContext::next_sent()
+  LinkedList<RecvTransfer> received;  ///< done, not yet returned by MessageContext::next_received()
 };
 
-/// The contexts of a port by their ids; null: there is none.
+/// The contexts of a port, indexed by id; null: no such context.
 using ContextSlots = std::array<ContextSlot*, kContexts>;
 
 }  // namespace rio::msg

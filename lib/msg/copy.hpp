@@ -1,5 +1,5 @@
 /// @file
-/// Copies of a few bytes, without a call.
+/// Copies a few bytes inline, without a call of memcpy.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@ namespace rio::msg {
 
 inline constexpr size_t kTinyBytesMax = 64;
 
-/// Reads and writes not a byte beyond the ends. @param bytes 0 to kTinyBytesMax.
+/// Copy `bytes` bytes; reads and writes nothing beyond them. @param bytes 0 to kTinyBytesMax.
 [[gnu::always_inline]] inline void copy_tiny(uint8_t* to, const uint8_t* from, size_t bytes) {
-  // Of registers where there are such long ones; of structures compilers make a detour by the
-  // stack, and for those of 32 bytes they align it.
+  // A vector type, so that the compiler uses vector registers. With a 16-byte struct it would copy
+  // through the stack, and with one of 32 bytes it would also align the stack.
   using Sixteen [[gnu::vector_size(16)]] = uint64_t;
   const auto move = [&]<class Piece>(size_t at) {
     Piece piece;
     std::memcpy(&piece, from + at, sizeof(piece));
     std::memcpy(to + at, &piece, sizeof(piece));
   };
-  // First and last of each size: they meet or overlap.
+  // For each size, move the first and the last pieces: they meet or overlap.
   if (bytes >= 32) {
     move.template operator()<Sixteen>(0);
     move.template operator()<Sixteen>(16);

@@ -1,9 +1,9 @@
 /// @file
 /// Credits: how much each peer may still send into its share of the buffers. See
-/// docs/decisions/0015-large-data.md, "Credits"; modelled in model/credit.pml and model/share.pml.
+/// docs/decisions/0015-large-data.md, "Credits"; proved in proof/credit.pml and proof/share.pml.
 ///
-/// A limit is a total of messages since the session began, told modulo 2^16. The difference of two
-/// totals of one account is never above kWindowMax, so that they can be compared.
+/// A limit is the total number of messages allowed since the session began, sent modulo 2^16. Two
+/// totals of one account never differ by more than kWindowMax, so they can be compared.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once
@@ -14,41 +14,42 @@
 
 namespace rio::msg {
 
-/// Most that an account may have out at once.
+/// Most credits that one account may have outstanding.
 inline constexpr uint16_t kWindowMax = 16384;
 
-/// Control messages that a peer may have in our buffers.
+/// Control messages that one peer may have in our buffers.
 inline constexpr uint16_t kControlCredits = 8;
-/// Records of a peer and context at first, and by how many they grow on demand.
+/// Request records that a peer gets for each context at first, and the step by which they grow on
+/// demand.
 inline constexpr uint16_t kRecordWindow = 16;
 
-/// Sender's side of one class of messages to one peer (and context).
+/// The sender's credits for one class of messages to one peer (and context).
 class SendAccount {
  public:
   SendAccount() = default;
-  /// @param credits of the first moment, up to kWindowMax.
+  /// @param credits initial credits, up to kWindowMax.
   explicit SendAccount(uint16_t credits) : limit_(credits) { assert(credits <= kWindowMax); }
 
-  /// Hot. How many may go now.
+  /// Hot. Credits available now.
   [[nodiscard]] uint16_t available() const { return static_cast<uint16_t>(limit_ - sent_); }
-  /// How many were taken.
+  /// Total of credits taken.
   [[nodiscard]] uint16_t sent() const { return sent_; }
-  /// Hot. Take one that is there: available() was asked.
+  /// Hot. Take one credit; the caller has checked available().
   void take_known() { ++sent_; }
-  /// Take so many, which are to be taken from an account of their own.
+  /// Take `n` credits, and return them as an account of their own.
   [[nodiscard]] SendAccount split(uint16_t n) {
     assert(n <= available());
     sent_ = static_cast<uint16_t>(sent_ + n);
     return SendAccount(n);
   }
-  /// All that are left are taken away, until put_back(). @return how many.
+  /// Withhold all remaining credits until put_back(). @return how many.
   [[nodiscard]] uint16_t take_all() {
     const uint16_t left = available();
     sent_ = limit_;
     return left;
   }
   void put_back(uint16_t n) { sent_ = static_cast<uint16_t>(sent_ - n); }
-  /// Give back the account of a split(), from which none was taken.
+  /// Return the account of a split(), of which no credit was used.
   void join(const SendAccount& part) {
     assert(part.sent_ == 0);
     sent_ = static_cast<uint16_t>(sent_ - part.limit_);
@@ -63,7 +64,7 @@ class SendAccount {
     return true;
   }
 
-  /// Hot. The peer's newest total. @return 0, or -EPROTO for one that goes back or too far ahead;
+  /// Hot. Take over the peer's newest total. @return 0; -EPROTO if it goes back or too far ahead:
   /// then nothing has changed.
   [[nodiscard]] int on_limit(uint16_t total) {
     if (static_cast<uint16_t>(total - sent_) > kWindowMax ||
@@ -74,8 +75,8 @@ class SendAccount {
     return 0;
   }
 
-  /// Hot. As on_limit(), without a check: what is believed of a liar is bounded elsewhere
-  /// (Retries::hold()).
+  /// Hot. Take over the peer's newest total without validation: Retries::hold() bounds what a lying
+  /// peer can gain.
   void believe_limit(uint16_t total) { limit_ = total; }
 
  private:
@@ -83,16 +84,17 @@ class SendAccount {
   uint16_t limit_ = 0;
 };
 
-/// Receiver's side of the same: what may come, what is here, what is to be told.
+/// The receiver's account of one class of messages from one peer (and context): how many may come,
+/// how many are held, and which total to announce.
 class RecvAccount {
  public:
   RecvAccount() = default;
-  /// @param credits of the first moment, told by other means (WELCOME), up to kWindowMax.
+  /// @param credits initial credits, announced by other means (WELCOME), up to kWindowMax.
   explicit RecvAccount(uint16_t credits) : limit_(credits), told_(credits), window_(credits) {
     assert(credits <= kWindowMax);
   }
 
-  /// Hot. A message came. @return 0, or -EPROTO where nothing was told that allows it.
+  /// Hot. A message arrived. @return 0, or -EPROTO if the peer had no credit for it.
   [[nodiscard]] int arrive() {
     if (arrived_ == told_) [[unlikely]] {
       return -EPROTO;
@@ -100,11 +102,11 @@ class RecvAccount {
     ++arrived_;
     return 0;
   }
-  /// Hot. So many came. @param n up to left().
+  /// Hot. `n` messages arrived. @param n up to left().
   void arrive_known(uint32_t n) { arrived_ = static_cast<uint16_t>(arrived_ + n); }
 
-  /// Hot. A message that came is held no more. @return false: its credit will be told again; true:
-  /// it is kept back (lend()), and what it stood for is free for others.
+  /// Hot. A held message was released. @return false: the peer gets its credit back; true: the
+  /// credit repays a lend(), and its buffer or record is free for others.
   bool free() {
     assert(held() != 0);
     if (debt_ > 0) [[unlikely]] {
@@ -114,9 +116,9 @@ class RecvAccount {
     ++limit_;
     return false;
   }
-  /// Hot. So many, of an account that keeps nothing back. @param n up to held().
+  /// Hot. Release `n` messages of an account with no debt. @param n up to held().
   void free_known(uint32_t n) { limit_ = static_cast<uint16_t>(limit_ + n); }
-  /// Nothing more is taken, and the total stays as it is. @return how many had not come.
+  /// Accept no more messages; the limit stays as it is. @return credits that the peer had not used.
   uint32_t close() {
     const uint32_t unused = left();
     arrived_ = limit_;
@@ -124,51 +126,51 @@ class RecvAccount {
     return unused;
   }
 
-  /// Raise the limit for good. @param n keeps committed() within kWindowMax; the caller has taken
-  /// it from what is free.
+  /// Raise the limit permanently. @param n keeps committed() within kWindowMax; the caller has
+  /// reserved as many buffers or records.
   void grow(uint16_t n) {
     assert(committed() + n <= kWindowMax);
     limit_ = static_cast<uint16_t>(limit_ + n);
     window_ = static_cast<uint16_t>(window_ + n);
   }
 
-  /// Raise it for a while: as many of the next to be freed are kept back. For records, when a
-  /// posted receive could match a message that has no place. Bounds as grow().
+  /// Raise the limit temporarily: the next `n` credits to be freed are kept back. Used for records,
+  /// when a posted receive could match a request for which no record is left. @param n bounds as
+  /// for grow().
   void lend(uint16_t n) {
     assert(committed() + n <= kWindowMax);
     limit_ = static_cast<uint16_t>(limit_ + n);
     debt_ = static_cast<uint16_t>(debt_ + n);
   }
 
-  /// Nothing more can come before the next total is told: the case for lend().
+  /// Whether nothing more can arrive before a new total is announced: the case for lend().
   [[nodiscard]] bool exhausted() const { return arrived_ == limit_; }
-  /// Hot. Messages that may come.
+  /// Hot. Messages that may still arrive.
   [[nodiscard]] uint16_t left() const { return static_cast<uint16_t>(limit_ - arrived_); }
-  /// Messages that came.
+  /// Total of messages that arrived.
   [[nodiscard]] uint16_t arrived() const { return arrived_; }
-  /// Messages here.
+  /// Messages held now.
   [[nodiscard]] uint16_t held() const { return static_cast<uint16_t>(committed() - left()); }
-  /// Messages here, and those that may come.
+  /// Messages held now, plus those that may still arrive.
   [[nodiscard]] uint16_t committed() const { return static_cast<uint16_t>(window_ + debt_); }
-  /// How many are lent, and not kept back yet.
+  /// Credits lent and not yet kept back.
   [[nodiscard]] uint16_t debt() const { return debt_; }
-  /// The share: what is committed once debts are paid.
+  /// The share: what stays committed once debts are repaid.
   [[nodiscard]] uint16_t window() const { return window_; }
 
-  /// Hot. Whether enough has come free to tell of it in a message for that alone: half of the
-  /// window, or more than the sender has left, since what is held may be held for long. So no more
-  /// than a few are ever unread: each tells half a window, or twice what the one before has told,
-  /// and no more than a window is left to be told of before the sender has read one.
+  /// Hot. Whether to announce the limit in a message of its own: half of the window is free again,
+  /// or more than the sender has left. This bounds the unread announcements to a few, because each
+  /// one adds half a window or doubles the previous one.
   [[nodiscard]] bool due() const {
     const auto untold = static_cast<uint16_t>(limit_ - told_);
     const auto known = static_cast<uint16_t>(told_ - arrived_);
     return untold > known || (2u * untold >= window_ && untold != 0);
   }
-  /// Hot. Whether a total is new to the peer.
+  /// Hot. Whether the limit has changed since it was last announced.
   [[nodiscard]] bool changed() const { return limit_ != told_; }
-  /// The total.
+  /// The limit.
   [[nodiscard]] uint16_t limit() const { return limit_; }
-  /// Hot. The total, for a message that goes now.
+  /// Hot. The limit, to be put into a message that is sent now; it counts as announced.
   [[nodiscard]] uint16_t tell() {
     told_ = limit_;
     return limit_;
@@ -178,22 +180,22 @@ class RecvAccount {
   uint16_t limit_ = 0;
   uint16_t told_ = 0;
   uint16_t arrived_ = 0;
-  uint16_t debt_ = 0;  // of those freed next, not to be told again
+  uint16_t debt_ = 0;  // credits to keep back as messages are freed
   uint16_t window_ = 0;
 };
 
-/// The rest of a fixed number of buffers (or records): never given twice.
+/// The unassigned part of a fixed number of buffers (or records).
 class SharePool {
  public:
   explicit SharePool(uint32_t total) : free_(total), total_(total) {}
 
-  /// @return how many of `wanted` there are to have; they are taken.
+  /// Take up to `wanted`. @return how many were taken.
   [[nodiscard]] uint32_t take(uint32_t wanted) {
     const uint32_t taken = wanted < free_ ? wanted : free_;
     free_ -= taken;
     return taken;
   }
-  /// All or nothing. @return whether they were taken.
+  /// Take all of `wanted`, or none. @return whether they were taken.
   [[nodiscard]] bool take_all(uint32_t wanted) {
     if (wanted > free_) {
       return false;

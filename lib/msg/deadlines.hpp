@@ -1,5 +1,5 @@
 /// @file
-/// Links that wait for an answer: asked again, or given up.
+/// Asks again, or gives up, when a peer does not answer in time.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Deadlines {
  public:
   /// @param deliver_ms as PortConfig's.
@@ -23,9 +23,9 @@ class Deadlines {
         sessions_(sessions),
         deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
 
-  /// Now and then: look at all links that Peers::watch() was called for.
+  /// Check all links that Peers::watch() was called for. Called every now and then.
   void look();
-  /// When look() has something to do next, by now_ns(). @param bound_ns what it is at most.
+  /// When look() next has something to do, by now_ns(). @param bound_ns upper bound of the result.
   [[nodiscard]] uint64_t next_ns(uint64_t bound_ns) const;
 
  private:

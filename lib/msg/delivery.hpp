@@ -1,5 +1,5 @@
 /// @file
-/// What has arrived and waits for its context.
+/// Messages that have arrived and wait for their context.
 #pragma once
 
 #include <sys/uio.h>
@@ -15,29 +15,30 @@ namespace rio::msg {
 
 class Link;
 
-/// Where a message came from.
+/// The source of a message.
 struct Origin {
   Link* link;
-  uint32_t session;  ///< of the link, when it came
-  uint32_t from;     ///< sender's context
+  uint32_t session;  ///< Link::session when the message arrived
+  uint32_t from;     ///< the sender's context
 };
 
-/// A message in a buffer of the port's. The bytes are the holder's until Context::give_back().
+/// A message in a receive buffer of the port. The holder owns the bytes until
+/// MessageContext::give_back().
 struct Delivery {
-  iovec bytes;  ///< behind the header
+  iovec bytes;  ///< the message without its header
   Origin origin;
-  Kind kind;  ///< one that takes a credit
+  Kind kind;  ///< always a kind that takes a credit
 };
 
-/// @param bytes of a message in its buffer.
+/// The kind of a message, read from the header before it. @param bytes a message in its buffer.
 [[nodiscard]] inline Kind kind_of(const iovec& bytes) {
   constexpr size_t kBefore = sizeof(Header) - offsetof(Header, kind);
   return static_cast<Kind>(*(static_cast<const uint8_t*>(bytes.iov_base) - kBefore));
 }
 
-/// Messages in the order of their arrival, and, apart from them, where they came from: mostly many
-/// in a row have that in common. Cannot overflow: it has room for all buffers of the port, and
-/// makes more before a request comes, which has no buffer.
+/// A queue of messages in order of arrival. Origins are kept apart, one for each run of messages
+/// with the same origin. It cannot overflow: it has room for all buffers of the port, and reserve()
+/// makes room before a request, which has no buffer, is added.
 class Inbox {
  public:
   /// @param entries a power of two, more than the port has buffers.
@@ -47,7 +48,7 @@ class Inbox {
   [[nodiscard]] bool empty() const { return tail_ == head_; }
   /// @param i below count(); 0 is the oldest.
   [[nodiscard]] const iovec& at(uint32_t i) const { return messages_[(head_ + i) & mask_]; }
-  /// Messages from there on that lie in a row.
+  /// Number of messages from `i` on that are contiguous in memory.
   [[nodiscard]] uint32_t in_a_row(uint32_t i) const { return mask_ + 1 - ((head_ + i) & mask_); }
   [[nodiscard]] Origin origin(uint32_t i) const {
     uint32_t run = run_head_;
@@ -56,10 +57,10 @@ class Inbox {
     }
     return runs_[run & mask_].origin;
   }
-  /// The origin of the oldest.
+  /// Origin of the oldest message.
   [[nodiscard]] const Origin& origin_of_run() const { return runs_[run_head_ & mask_].origin; }
-  /// Drop the oldest. @return how many messages of its origin have been dropped, and this was the
-  /// last of them; 0: there are more.
+  /// Drop the oldest message. @param origin set at the end of a run only. @return once the last
+  /// message of a run is dropped: the credits of the run, which go back to *origin; else 0.
   [[nodiscard]] uint32_t pop(Origin* origin) {
     ++head_;
     if (--run_left_ != 0) [[likely]] {
@@ -68,24 +69,24 @@ class Inbox {
     return end_of_run(origin);
   }
 
-  // By free-running numbers, for a caller that gives messages in order and takes them back in
-  // order.
+  // Access by free-running number, for a caller that lends messages and gets them back in order.
   [[nodiscard]] uint32_t head() const { return head_; }
   [[nodiscard]] uint32_t tail_number() const { return tail_; }
   [[nodiscard]] const iovec& numbered(uint32_t number) const { return messages_[number & mask_]; }
-  /// Number of the first message behind run().
+  /// Number of the first message after run().
   [[nodiscard]] uint32_t run_end() const { return head_ + run_left_; }
 
-  /// How many messages at the head are of one origin and kind, and came together.
+  /// Length of the run at the head: messages of one origin and kind that arrived together.
   [[nodiscard]] uint32_t run() const { return run_left_; }
-  /// Drop so many of the oldest. @param n 1 to run().
+  /// Drop the `n` oldest messages. @param n 1 to run(). @return as the other pop().
   [[nodiscard]] uint32_t pop(uint32_t n, Origin* origin) {
     head_ += n;
     run_left_ -= n;
     return run_left_ != 0 ? 0 : end_of_run(origin);
   }
 
-  /// Take the oldest out: it does not count as dropped. @return as pop().
+  /// Take the oldest message out. It does not count in the length of its run, since its credit
+  /// comes back with MessageContext::give_back(). @return as pop().
   [[nodiscard]] uint32_t take(Delivery* out) {
     const iovec& bytes = at(0);
     Run& run = runs_[run_head_ & mask_];
@@ -95,7 +96,7 @@ class Inbox {
     return pop(&origin);
   }
 
-  /// Cold. Room for so many besides what is here. @return false: no memory.
+  /// Cold. Make room for `more` messages. @return false: no memory.
   [[nodiscard]] bool reserve(uint32_t more) try {
     if (count() + more > mask_ + 1) {
       grow(std::bit_ceil(count() + more));
@@ -105,10 +106,10 @@ class Inbox {
     return false;
   }
 
-  /// Where the next messages go: so many at most that lie in a row.
+  /// Where to write the next messages; in_a_row() of them are contiguous.
   [[nodiscard]] iovec* tail() { return &messages_[tail_ & mask_]; }
   [[nodiscard]] uint32_t in_a_row() const { return mask_ + 1 - (tail_ & mask_); }
-  /// At tail() there are `count` messages of one origin.
+  /// Append the `count` messages that were written at tail() and share an origin.
   void push(uint32_t count, const Origin& origin) {
     if (count == 0) {
       return;

@@ -1,6 +1,6 @@
 /// @file
-/// Peers that have died or left the fabric, as the card's events tell: a peer that has died is
-/// known at once, not by its silence.
+/// Ends sessions with peers that have died or left the fabric. The card's events report this at
+/// once, long before a time-out would.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Departures {
  public:
   Departures(pmd::EventQueue& events, Peers& peers, Sessions& sessions, Silence& silence)
       : events_(events), peers_(peers), sessions_(sessions), silence_(silence) {}
 
-  /// Look at the card's events, and end the sessions of peers that have gone.
-  /// @param take_all takes what has arrived, before a session ends: the last messages of a peer
-  /// come before the news that it has gone, and are not lost for it.
+  /// Read the card's events, and end the sessions of peers that have gone.
+  /// @param take_all takes all arrivals; called before a session ends, so that the peer's last
+  /// messages, which arrived before the event, are not lost.
   template <class TakeAll>
   void look(TakeAll&& take_all) {
     pmd::CardEvent events[kBurst];
@@ -35,7 +35,7 @@ class Departures {
       }
     }
   }
-  /// Whether the process at this destID has gone and none has come since.
+  /// Whether the process at this destID has gone and no other has taken the destID since.
   [[nodiscard]] bool has_gone(uint32_t dest_id) const { return gone_.count(dest_id) != 0; }
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// Reads and writes of the memory of peers, by the card's DMA queue.
+/// Reads and writes a peer's memory through the card's DMA queue.
 #pragma once
 
 #include <cstdint>
@@ -9,55 +9,55 @@
 
 namespace rio::msg {
 
-/// One read or write. The caller that starts it fills in the first lines, and leaves it where it is
-/// until it is told that all is over: then nothing reads or writes the memory any more.
+/// One read or write. The caller fills in the fields up to `user` and must not move the object
+/// until on_done is called. After that nothing accesses the local memory any more.
 struct DmaTransfer {
   uint64_t rio_addr = 0;  ///< RapidIO address; key in the top 16 bits
-  uint8_t* va = nullptr;  ///< of the local bytes
-  /// Where the card has them: the run that `va` is in, and those behind it, as far as they reach.
+  uint8_t* va = nullptr;  ///< address of the local bytes
+  /// The run of bus addresses that holds `va`, followed by the runs of the bytes behind it.
   const pmd::IovaRun* run = nullptr;
-  uint64_t left_bytes = 0;  ///< at least 1
+  uint64_t left_bytes = 0;  ///< length of the transfer, at least 1; counts down
   uint32_t dest_id = 0;
   regs::DmaOp op = regs::DmaOp::kNread;
-  /// May start others. Null: no caller is told.
+  /// Called once, at the end; may start other transfers. Null: no notification.
   void (*on_done)(DmaTransfer& transfer) = nullptr;
   void* user = nullptr;
 
-  /// The first that was not kOk.
+  /// The first status that was not kOk; kOk: success.
   pmd::Status status = pmd::Status::kOk;
 
-  // The library's.
+  // For the library only.
   uint64_t moved_bytes = 0;
   uint64_t wanted_bytes = 0;
-  uint32_t flying = 0;  // requests that the card has
-  bool waits = false;   // for room in the ring
+  uint32_t flying = 0;  // requests posted to the card
+  bool waits = false;   // waits for room in the ring
   Links<DmaTransfer> links;
 };
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Dma {
  public:
-  /// @param endpoint has the queue, and outlives this.
+  /// @param endpoint has a DMA queue, and outlives this.
   explicit Dma(Endpoint& endpoint);
   Dma(const Dma&) = delete;
   Dma& operator=(const Dma&) = delete;
 
-  /// Whether the card takes these addresses.
+  /// Whether both addresses are aligned as the card requires.
   [[nodiscard]] bool takes(uint64_t rio_addr, const void* va) const {
     return ((rio_addr | reinterpret_cast<uintptr_t>(va)) & misaligned_) == 0;
   }
-  /// Hot. Posts it, as far as there is room.
+  /// Hot. Start a transfer: posts as much of it as the ring has room for.
   /// @pre takes() its addresses. @return false: gone(), on_done will not be called.
   [[nodiscard]] bool start(DmaTransfer& transfer);
-  /// Hot. Looks at what the card has done, and posts what waits.
+  /// Hot. Process completions, then post waiting pieces.
   void progress();
-  /// The card will not do its work any more: all transfers end with kLinkDown.
+  /// The card is gone: all transfers end with kLinkDown.
   void card_gone();
-  /// For good: no transfer that was started reads or writes memory afterwards. Transfers not
-  /// carried out end with kFlushed, those in doubt with kResponseTimeout.
-  /// @return whether the card has stopped; else nothing has changed.
+  /// Stop permanently: afterwards no transfer accesses memory. Transfers not carried out end with
+  /// kFlushed, those in doubt with kResponseTimeout.
+  /// @return false: the card did not stop, and nothing has changed.
   [[nodiscard]] bool stop();
-  /// Nothing is taken any more.
+  /// Whether start() refuses every transfer.
   [[nodiscard]] bool gone() const { return gone_; }
 
   [[nodiscard]] bool busy() const { return !under_way_.empty(); }

@@ -14,11 +14,10 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread: what its outbox tells. A message is sent once more, or its session
-/// ends.
+/// One per port; used only on the port's thread. A failed message is resent, or its session ends.
 class Failures final : public Outbox::Events {
  public:
-  /// Each outlives the last message of the outbox.
+  /// The objects it works with. Each outlives the outbox's last message.
   struct Works {
     Peers& peers;
     Outbox& outbox;
@@ -29,7 +28,7 @@ class Failures final : public Outbox::Events {
     Large& large;
   };
 
-  /// @param deliver_ms as PortConfig's.
+  /// @param deliver_ms as PortConfig::deliver_ms.
   Failures(const Works& works, uint32_t deliver_ms)
       : works_(works), deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
 

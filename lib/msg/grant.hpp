@@ -1,6 +1,6 @@
 /// @file
-/// Windows of one large transfer, on both sides, and how an attempt ends. See
-/// docs/decisions/0015-large-data.md, "Large data"; modelled in model/grant.pml.
+/// Flow control of one large transfer, for the sender and the receiver, and how an attempt ends.
+/// See docs/decisions/0015-large-data.md, "Large data"; proved in proof/grant.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates. Counts are of messages.
 #pragma once
@@ -11,100 +11,102 @@
 
 namespace rio::msg {
 
-/// A transfer is given up after so many attempts in a row that brought it no further: some 4 s of a
-/// link that is down,
+/// Attempts in a row without progress after which a transfer is given up: about 4 s of a link that
+/// is down.
 inline constexpr uint8_t kFruitlessMax = 16;
-/// and after so many in all.
+/// Attempts of one transfer in total after which it is given up.
 inline constexpr uint8_t kAttemptsMax = 250;
 
 /// The cause that ABORT and CLOSED carry.
 struct StopCause {
-  uint8_t reason = 0;  ///< the layer's own code; 0 where `again`
-  bool again = false;  ///< the transfer is to be granted afresh
+  uint8_t reason = 0;  ///< StopReason, or 0 with `again`
+  bool again = false;  ///< the transfer is to be granted again, as a new attempt
 };
 
-/// The sender's side.
+/// The sender's side of one transfer. Attempts are numbered from 0.
 class SendGrant {
  public:
   enum class State : uint8_t {
     kRequested,  ///< waits for GRANT
-    kSending,    ///< has one, or has accepted an offer
-    kDraining,   ///< stops: waits for what was posted, then owes CLOSED
-    kDone,       ///< all is delivered
-    kEnded,      ///< ended by cause()
+    kSending,    ///< has GRANT, or has accepted an offer
+    kDraining,   ///< stopping: waits for posted messages to complete, then owes CLOSED
+    kDone,       ///< all messages are delivered
+    kEnded,      ///< ended without success; see cause()
   };
 
-  /// GRANT. @param messages of its cut, at least 1. @param total may be sent, 1 to messages.
-  /// @return 0 (state kSending, or unchanged where it comes too late), -EPROTO for what an honest
-  /// receiver cannot say.
+  /// GRANT arrived. @param messages in its cut, at least 1. @param total messages that may be sent,
+  /// 1 to `messages`. @return 0 (state kSending; or unchanged if the attempt is over), -EPROTO if
+  /// an honest receiver cannot have sent it.
   [[nodiscard]] int on_grant(uint8_t attempt, uint8_t mailbox, uint32_t messages, uint32_t total);
-  /// An offer is taken: state kSending at once. Only in kRequested, attempt 0.
+  /// Accept an offer: the state becomes kSending at once. Only in kRequested, attempt 0.
   void accept(uint8_t mailbox, uint32_t messages, uint32_t total);
-  /// EXTEND. @return as on_grant().
+  /// EXTEND arrived. @return as on_grant().
   [[nodiscard]] int on_extend(uint8_t attempt, uint32_t total);
-  /// DONE, the answer to CLOSED with again. @return as on_grant().
+  /// DONE arrived, the receiver's answer to CLOSED with `again`. @return as on_grant().
   [[nodiscard]] int on_done(uint8_t attempt);
-  /// ABORT. @return as on_grant(). Afterwards look at closed_due().
+  /// ABORT arrived. @return as on_grant(). Check closed_due() afterwards.
   [[nodiscard]] int on_abort(uint8_t attempt, StopCause cause);
 
-  /// Stop by itself: cancelled, or a message was refused or in doubt. Afterwards look at
-  /// closed_due(). Nothing happens where it has ended. @param cause `again` only when sending; it
-  /// becomes a failure where !may_ask_again().
+  /// The sender stops by itself: the user cancelled, or a message was refused or is in doubt. Check
+  /// closed_due() afterwards. No effect after the end. @param cause `again` only in kSending;
+  /// becomes a failure if !may_ask_again().
   void stop(StopCause cause);
 
   /// Whether another attempt is allowed.
   [[nodiscard]] bool may_ask_again() const {
     return fruitless_ + 1 < kFruitlessMax && attempt_ + 1 < kAttemptsMax;
   }
-  /// GRANT says that the receiver has more than when it sent the last one.
+  /// The receiver's GRANT shows that more has arrived than at the last one.
   void brought_further() { fruitless_ = 0; }
-  /// Attempts in a row that brought it no further: below kFruitlessMax while it is not given up.
+  /// Attempts in a row without progress; below kFruitlessMax until the transfer is given up.
   [[nodiscard]] uint8_t fruitless() const { return fruitless_; }
 
   /// Hot. How many messages may be posted now.
   [[nodiscard]] uint32_t may_post() const {
     return state_ == State::kSending ? total_ - posted_ : 0;
   }
-  /// Hot. @param n up to may_post().
+  /// Hot. `n` messages or entries were posted to the card. @param n up to may_post().
   void posted(uint32_t n) {
     assert(n <= may_post());
     posted_ += n;
   }
-  /// The last n of those posted never went out, since the card's ring was stopped: they may be
-  /// posted once more. Only in kSending. @param n up to out().
+  /// The last `n` posted messages never left, because the card's ring was stopped: they may be
+  /// posted again. Only in kSending. @param n up to out().
   void not_sent(uint32_t n) {
     assert(state_ == State::kSending && n <= out());
     posted_ -= n;
   }
-  /// Hot. The card has completed n of those posted: delivered, refused or in doubt; what is not
-  /// delivered is told by stop(), before. In their order.
+  /// Hot. The card has completed the next `n` posted messages, in order: delivered, refused or in
+  /// doubt. If one was not delivered, call stop() first.
   void completed(uint32_t n);
-  /// A message is in doubt: CLOSED waits until then. @param until_us by the clock of closed_due().
+  /// A message is in doubt: delay CLOSED. @param until_us when CLOSED may go, by the clock of
+  /// closed_due().
   void rest_until(uint64_t until_us) { rest_us_ = until_us > rest_us_ ? until_us : rest_us_; }
 
-  /// Whether CLOSED is to go now; then take_closed().
+  /// Whether CLOSED is to be sent now; take_closed() is next.
   [[nodiscard]] bool closed_due(uint64_t now_us) const {
     return owes_closed_ || (state_ == State::kDraining && out() == 0 && now_us >= rest_us_);
   }
   /// The content of CLOSED.
   struct Closed {
     uint8_t attempt;
-    uint32_t arrived;  ///< messages that surely did, from the first on, each where it belongs
+    uint32_t arrived;  ///< leading messages that certainly arrived, each in its place
     StopCause cause;
   };
-  /// Only when closed_due(). The state is then kEnded, or kRequested for another attempt.
+  /// The content of CLOSED, to be sent now. Only when closed_due(). The state becomes kEnded, or
+  /// kRequested for another attempt.
   [[nodiscard]] Closed take_closed();
 
   [[nodiscard]] State state() const { return state_; }
-  /// The attempt that is asked for or under way, from 0.
+  /// The attempt that is requested or under way, from 0.
   [[nodiscard]] uint8_t attempt() const { return attempt_; }
   [[nodiscard]] uint8_t mailbox() const { return mailbox_; }
-  /// Messages that the card has and has not completed.
+  /// Messages posted and not completed.
   [[nodiscard]] uint32_t out() const { return posted_ - completed_; }
   /// Number of the next message of the cut.
   [[nodiscard]] uint32_t next() const { return posted_; }
   [[nodiscard]] StopCause cause() const { return cause_; }
-  /// Nothing of it is left to be done here.
+  /// Whether the sender has nothing left to do for this transfer.
   [[nodiscard]] bool over() const {
     return !owes_closed_ && (state_ == State::kDone || state_ == State::kEnded);
   }
@@ -118,30 +120,30 @@ class SendGrant {
   uint32_t total_ = 0;
   uint32_t posted_ = 0;
   uint32_t completed_ = 0;
-  uint32_t arrived_ = 0;  // of them, before the first that was not delivered
+  uint32_t arrived_ = 0;  // completed messages before the first that was not delivered
   State state_ = State::kRequested;
   uint8_t attempt_ = 0;
-  uint8_t fruitless_ = 0;  // attempts that ended since it was brought further
+  uint8_t fruitless_ = 0;  // attempts that ended since the last progress
   uint8_t mailbox_ = 0;
-  bool heard_ = true;         // after accept(): whether the receiver has taken it
-  bool owes_closed_ = false;  // an ABORT that found nothing to drain
+  bool heard_ = true;         // false after accept(), until the receiver has confirmed it
+  bool owes_closed_ = false;  // ABORT came when there was nothing to drain
   StopCause cause_;
 };
 
-/// The receiver's side.
+/// The receiver's side of one transfer.
 class RecvGrant {
  public:
   enum class State : uint8_t {
-    kWaiting,    ///< for a queue, or unmatched
-    kReceiving,  ///< has one
+    kWaiting,    ///< waits for a match, or for a queue
+    kReceiving,  ///< has a queue
     kStopping,   ///< ABORT is sent; waits for CLOSED
-    kParked,     ///< ABORT is sent; waits for CLOSED, and the sender is to ask again
-    kDone,       ///< all entries completed
-    kEnded,      ///< ended by cause()
+    kParked,     ///< ABORT with `again` is sent; waits for CLOSED, then for a queue
+    kDone,       ///< all entries are completed
+    kEnded,      ///< ended without success; see cause()
   };
 
-  /// A queue is assigned. Only when kWaiting. @param messages of the cut, at least 1. @param window
-  /// entries at once, at least 1. Next: post may_post() entries, then tell().
+  /// A queue is assigned. Only in kWaiting. @param messages in the cut, at least 1. @param window
+  /// entries posted at once, at least 1. Next: post may_post() entries, then tell().
   void start(uint32_t messages, uint32_t window);
 
   /// Hot. How many entries may be posted now.
@@ -154,39 +156,39 @@ class RecvGrant {
     const uint32_t rest = messages_ - posted_;
     return room < rest ? room : rest;
   }
-  /// Hot. @param n up to may_post().
+  /// Hot. `n` messages or entries were posted to the card. @param n up to may_post().
   void posted(uint32_t n) {
     assert(n <= may_post());
     posted_ += n;
   }
-  /// Hot. Entries completed, as they should. The last one ends the transfer (kDone).
+  /// Hot. `n` entries completed successfully. The last one ends the transfer (kDone).
   void completed(uint32_t n);
 
-  /// Hot. Whether EXTEND is worth a message: half a window, or the last ones.
+  /// Hot. Whether to send EXTEND: half a window is new, or the last entries are.
   [[nodiscard]] bool extend_due() const {
     const uint32_t untold = posted_ - told_;
     return state_ == State::kReceiving && untold != 0 &&
            (untold >= (window_ + 1) / 2 || posted_ == messages_);
   }
-  /// Hot. The total for GRANT or EXTEND that goes now.
+  /// Hot. The total, to be put into a GRANT or EXTEND that is sent now.
   [[nodiscard]] uint32_t tell() {
     told_ = posted_;
     return told_;
   }
-  /// The total that an accepted offer named: before stop() for one that is parked, else after
-  /// start() and before EXTEND, which must go at once.
+  /// Set the total that an accepted offer announced. Call it before stop() if the transfer is
+  /// parked; else after start(), and then send EXTEND at once.
   void told_by_offer(uint32_t total) { told_ = total; }
 
-  /// Stop it. @return whether ABORT is to go, with attempt(); false where it has ended, or stops
-  /// already, but for one that is parked and shall end. `again` parks: only for a transfer that
-  /// came by ACCEPT and was not told anything.
+  /// Stop the attempt. @return whether to send ABORT, with attempt(): not after the end, nor when
+  /// it is stopping already, except to end a parked transfer. @param cause `again` parks the
+  /// transfer: only after ACCEPT, before GRANT or EXTEND.
   [[nodiscard]] bool stop(StopCause cause);
 
-  /// CLOSED. @param arrived as it says. @return 0 (look at state(): kWaiting again for the next
-  /// attempt, or kEnded; or unchanged where it is for an attempt that is over), -EPROTO.
+  /// CLOSED arrived. @param arrived its field. @return 0 (the state is now kWaiting, for the next
+  /// attempt, or kEnded; or unchanged if that attempt is over), -EPROTO.
   [[nodiscard]] int on_closed(uint8_t attempt, uint32_t arrived, StopCause cause);
 
-  /// The peer died.
+  /// The peer died: end without CLOSED.
   void died(StopCause cause) {
     cause_ = cause;
     state_ = State::kEnded;
@@ -197,8 +199,8 @@ class RecvGrant {
   /// Number of the next entry of the cut to be posted.
   [[nodiscard]] uint32_t next() const { return posted_; }
   [[nodiscard]] uint32_t done() const { return completed_; }
-  /// After on_closed(): of them, how many are surely where they belong. Behind one that was refused
-  /// others may have taken its entry.
+  /// After on_closed(): leading messages that are certainly in their place. After a refused
+  /// message, later ones may have landed in its entry.
   [[nodiscard]] uint32_t kept() const { return kept_; }
   [[nodiscard]] StopCause cause() const { return cause_; }
 

@@ -1,5 +1,6 @@
 /// @file
-/// What stands before the bytes of each message of ours, as it travels: little-endian, 16 bytes.
+/// The header before the bytes of each message of this library, as sent on the wire: little-endian,
+/// 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +11,25 @@
 
 namespace rio::msg {
 
-/// Kind of a message. Any other value is not ours, or of a later release: the sender is cut off.
+/// Kind of a message. Any other value is foreign, or from a later release: the port ends the
+/// session with its sender.
 enum class Kind : uint8_t {
-  // Numbered, for a context; take a credit.
+  // Numbered messages for a context. Each takes a credit.
   kData = 0,            ///< a whole message
-  kFirst = 1,           ///< first part of a message of several: parts.hpp
+  kFirst = 1,           ///< first part of a message in several parts: parts.hpp
   kMore = 2,            ///< another part
   kLast = 3,            ///< the last part
-  kDataImmediate = 4,   ///< as kData, behind eight bytes more for the layer above
-  kFirstImmediate = 5,  ///< as kFirst, whose header has them
-  // Numbered, for a context; takes a record there, and one of the control credits.
-  kRequest = 8,  ///< may I send this? RequestBody
-  // Numbered, for the library; from the reserve.
-  kOpen = 16,     ///< may I send to this context?
-  kOpened = 17,   ///< yes; Header::credit says how much
-  kRefused = 18,  ///< there is no such context (any more); Header::credit: messages that it
-                  ///< received
-  kCredit = 19,   ///< nothing but Header::credit
-  // Of large data: control.hpp has the bodies. They take control credits, and Header::credit is a
-  // total of these.
+  kDataImmediate = 4,   ///< as kData, after eight extra bytes for the layer above
+  kFirstImmediate = 5,  ///< as kFirst, with the eight extra bytes in FirstHeader
+  // Numbered message for a context. It takes a record there, and a control credit.
+  kRequest = 8,  ///< asks to send large data: RequestBody
+  // Numbered messages between libraries. They may use the ring's reserved entries.
+  kOpen = 16,     ///< asks to send to this context
+  kOpened = 17,   ///< grants kOpen; Header::credit is the first limit
+  kRefused = 18,  ///< no such context, or not any more; Header::credit: messages that it received
+  kCredit = 19,   ///< carries only Header::credit
+  // About large data; control.hpp has the bodies. They take control credits, and Header::credit is
+  // a total of control credits.
   kGrant = 20,
   kExtend = 21,
   kDone = 22,
@@ -37,27 +38,27 @@ enum class Kind : uint8_t {
   kOffer = 25,    ///< `from` is the context that offers
   kRevoke = 26,   ///< `from` is the context that offered
   kRevoked = 27,  ///< `to` is the context that offered
-  kRecords = 28,  ///< nothing but Header::credit, which is a total of requests
-  kControl = 29,  ///< nothing but Header::credit, which is a total of control messages
-  kAlive = 31,    ///< nothing; a peer that does not know the session any more says so
-  // Not numbered: they make the numbers.
+  kRecords = 28,  ///< carries only Header::credit, a total of requests
+  kControl = 29,  ///< carries only Header::credit, a total of control messages
+  kAlive = 31,    ///< carries nothing; a peer that has lost the session answers kReset
+  // Not numbered: they set up the numbers of a session.
   kHello = 32,
   kWelcome = 33,
-  kReset = 34,  ///< I do not know the session of what you sent
+  kReset = 34,  ///< a message of the receiver's belonged to no known session
 };
 
-/// Contexts of a port: ids are below.
+/// Most contexts of a port; ids are 0 to kContexts - 1.
 inline constexpr uint32_t kContexts = 64;
 
 struct Header {
-  uint32_t key;     ///< of the session, as the receiver named it; 0 in a hello
-  uint32_t number;  ///< of the message among the numbered ones of this session
-  uint16_t to;      ///< receiver's context
-  uint16_t from;    ///< sender's context
-  uint16_t credit;  ///< messages that `to` may have sent to `from` since it was opened, modulo
-                    ///< 2^16; see Kind
+  uint32_t key;     ///< session key that the receiver chose; 0 in a hello
+  uint32_t number;  ///< number of the message, counted over the numbered messages of the session
+  uint16_t to;      ///< the receiver's context
+  uint16_t from;    ///< the sender's context
+  uint16_t credit;  ///< limit: messages that `to` may have sent to `from` since it was opened,
+                    ///< modulo 2^16; see Kind for other meanings
   Kind kind;
-  uint8_t padding;  ///< bytes at the end that the card added, 0 to 7
+  uint8_t padding;  ///< bytes that the card added at the end, 0 to 7
 };
 static_assert(sizeof(Header) == 16);
 static_assert(offsetof(Header, number) == 4 && offsetof(Header, to) == 8 &&
@@ -65,34 +66,34 @@ static_assert(offsetof(Header, number) == 4 && offsetof(Header, to) == 8 &&
               offsetof(Header, kind) == 14 && offsetof(Header, padding) == 15);
 
 inline constexpr uint32_t kHeaderBytes = sizeof(Header);
-/// Bytes of the user that one message of the card holds.
+/// Payload bytes that fit into one message of the card.
 inline constexpr uint32_t kPartBytesMax = regs::kMessageBytesMax - kHeaderBytes;
 
-/// Behind the header of kHello, kWelcome and kReset.
+/// Body of kHello, kWelcome and kReset, behind the header.
 struct SessionBody {
   uint32_t magic;    ///< kMagic
-  uint32_t session;  ///< key that the receiver has to use; of kReset: the key that was not known
-  uint32_t peer;     ///< key that the receiver named, 0 in a first hello
-  uint32_t first;    ///< number that the receiver has to begin with; of kReset: number of the first
-                     ///< message that was not taken
-  uint32_t instance;  ///< Port::instance() of the sender
+  uint32_t session;  ///< key that the receiver has to use; in kReset: the unknown key
+  uint32_t peer;     ///< key that the receiver chose; 0 in a first hello
+  uint32_t first;    ///< number that the receiver has to begin with; in kReset: number of the first
+                     ///< message not received
+  uint32_t instance;  ///< MessagePort::instance() of the sender
   uint32_t zero;
 };
 static_assert(sizeof(SessionBody) == 24 && offsetof(SessionBody, instance) == 16);
 
-/// "riom", and the release of this format.
+/// Format version in the low byte, then "iom".
 inline constexpr uint32_t kMagic = 0x6D6F6903;
 
 [[nodiscard]] constexpr bool takes_credit(Kind kind) {
-  return static_cast<uint8_t>(kind) < 8;  // what of them there is not is for the layer above
+  return static_cast<uint8_t>(kind) < 8;  // values without a name are rejected by the layer above
 }
 
-/// Those about large data, which have a body.
+/// Whether a kind is about large data and has a body.
 [[nodiscard]] constexpr bool is_large(Kind kind) {
   return kind == Kind::kRequest || (kind >= Kind::kGrant && kind <= Kind::kRevoked);
 }
 
-/// The header as it is loaded and stored: two words.
+/// The header as two words, as it is loaded and stored.
 struct HeaderWords {
   uint64_t key_number;
   uint64_t rest;
@@ -105,9 +106,10 @@ struct HeaderWords {
   [[nodiscard]] Kind kind() const { return static_cast<Kind>(rest >> 48); }
   [[nodiscard]] uint32_t padding() const { return static_cast<uint32_t>(rest >> 56); }
 
-  /// Bits that no message which takes a credit has: contexts of kContexts, kinds, padding.
+  /// Bits of the second word that are 0 in every valid message that takes a credit: high bits of
+  /// the contexts, the kind and the padding.
   static constexpr uint64_t kNever = 0xF8F8'0000'FFC0'FFC0u;
-  /// Contexts and kind.
+  /// Bits of the second word that hold the contexts and the kind.
   static constexpr uint64_t kRoute = 0x00FF'0000'FFFF'FFFFu;
   [[nodiscard]] bool takes_credit() const { return (rest & kNever) == 0; }
 
@@ -128,13 +130,13 @@ static_assert(sizeof(HeaderWords) == sizeof(Header) && kContexts == 64);
   return words;
 }
 
-/// Second word of a header of kData, for another kind.
+/// Change the kind in the second word of a kData header.
 [[nodiscard]] constexpr uint64_t with_kind(uint64_t word, Kind kind) {
   static_assert(static_cast<uint8_t>(Kind::kData) == 0);
   return word | uint64_t{static_cast<uint8_t>(kind)} << 48;
 }
 
-/// Zeros that the card adds to a message of that many bytes.
+/// Number of zero bytes that the card appends to a message of `bytes` bytes.
 [[nodiscard]] constexpr uint32_t padding_of(uint32_t bytes) {
   return (0u - bytes) & 7u;
 }

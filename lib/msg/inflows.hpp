@@ -1,6 +1,6 @@
 /// @file
-/// How much each peer may send to each context: shares of the port's buffers, and records
-/// for requests.
+/// Credits given to peers: how much each peer may send to each context. Credits stand for shares of
+/// the port's buffers, and for request records.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,38 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Inflows {
  public:
-  /// @param buffers of the port. @param share as PortConfig's.
+  /// @param buffers receive buffers of the port. @param share as PortConfig::share.
   Inflows(uint32_t buffers, uint32_t share, Peers& peers, const ContextSlots& contexts)
       : shares_(buffers - kControlBuffers), share_(share), peers_(peers), contexts_(contexts) {}
 
-  /// The peer asks to be let in to a context: it gets a share and is told so, or it is refused.
+  /// The peer asks to send to a context: it gets a share and is told so, or it is refused.
   void open(Link& link, uint32_t context);
-  /// The peer had to ask for a short message: it gets a larger share, if there is more.
+  /// The peer had to request a short message for lack of credit: enlarge its share if buffers are
+  /// left.
   void grow(Link& link, uint32_t context);
-  /// Nothing more is taken. The part of its share that the peer does not hold can be given to
-  /// others; the rest comes back one by one.
+  /// Accept nothing more from the peer for a context. The unused part of its share is free at once;
+  /// the rest becomes free as its messages are dropped.
   void close(Link& link, uint32_t context);
 
-  /// So many messages are done with. @param to context of ours.
+  /// `count` messages were dropped: return their credits. @param to context of ours.
   void return_credit(const Origin& origin, uint32_t to, uint32_t count);
-  /// A request was answered, or its sender does not want it any more. @param to context of ours.
+  /// A request was answered or withdrawn: return its record. @param to context of ours.
   void return_record(const Origin& origin, uint32_t to);
-  /// As Context::lend_requests(). @return false: too many are lent.
+  /// Implements MessageContext::lend_requests(). @return false: too many are lent.
   [[nodiscard]] bool lend_records(Link& link, uint32_t context);
 
-  /// Buffers of no share.
+  /// Buffers that belong to no share.
   [[nodiscard]] uint32_t unshared() const { return shares_.free(); }
 
  private:
-  static constexpr uint32_t kControlBuffers = 32;  // never part of a share
-  static constexpr uint32_t kRecords = 1u << 16;   // that all windows together may be raised by
+  static constexpr uint32_t kControlBuffers =
+      32;  // buffers kept for control messages, never part of a share
+  static constexpr uint32_t kRecords = 1u << 16;  // most records lent, over all peers and contexts
 
-  SharePool shares_;  // of the buffers, what no context of a peer may fill
+  SharePool shares_;  // buffers not assigned to any peer and context
   SharePool records_lent_{kRecords};
   uint32_t share_;
   Peers& peers_;

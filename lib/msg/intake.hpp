@@ -15,9 +15,9 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. A run is some messages of one sender for one context: its first message
-/// is checked field by field, the others are compared with it in two words. Messages that are not
-/// plain are the Sorter's.
+/// One per port; used only on the port's thread. A run is several messages from one sender to one
+/// context: the first one is checked field by field, the others only by comparing two header words.
+/// Messages that fit no run go to Sorter.
 class Intake {
  public:
   Intake(pmd::SharedRxQueue& ring, Buffers& buffers, const Peers& peers, Sorter& sorter,
@@ -30,13 +30,13 @@ class Intake {
         large_(large),
         stats_(stats) {}
 
-  /// Hot. Take what has arrived, up to a burst or two, and give the card new buffers.
-  /// @param late as Large::late_possible(). @return messages taken.
+  /// Hot. Take arrivals, up to two bursts, and post new buffers to the card. @param late
+  /// Large::late_possible(). @return messages taken.
   [[nodiscard]] uint32_t take(bool late);
-  /// Take all that has arrived. No buffers are posted meanwhile, so it ends.
+  /// Take all arrivals. It posts no buffers meanwhile, so it ends.
   void take_all();
 
-  /// Messages of users that were taken in runs.
+  /// Count of user messages taken by the fast path.
   [[nodiscard]] uint64_t received() const { return received_; }
 
  private:
@@ -56,7 +56,7 @@ class Intake {
   Sorter& sorter_;
   const Large& large_;
   PortStats& stats_;
-  std::array<Arrival, kBurst> others_;  // of the burst at hand, not plain
+  std::array<Arrival, kBurst> others_;  // messages of the current burst for Sorter
 };
 
 }  // namespace rio::msg

@@ -1,6 +1,6 @@
 /// @file
-/// Large data in a port: both directions, made when the first of it begins, and what peers say
-/// about it.
+/// Large data of a port. The sender and the receiver are created on first use; this also dispatches
+/// the peers' messages about large data.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Large {
  public:
-  /// @param buffers of the port.
+  /// @param buffers receive buffers of the port.
   Large(Endpoint& endpoint, Outbox& outbox, Peers& peers, Inflows& inflows,
         const ContextSlots& contexts, const CardHealth& health, PortStats& stats,
         uint32_t response_timeout_us, uint32_t buffers)
@@ -29,20 +29,20 @@ class Large {
         contexts_(contexts),
         buffers_(buffers) {}
 
-  /// Makes both directions, if need be. @return 0, -ENOMEM.
+  /// Create the sender and the receiver if they do not exist. @return 0, -ENOMEM.
   [[nodiscard]] int start();
   [[nodiscard]] bool started() const { return receiver_ != nullptr; }
-  /// After start().
+  /// Only after start().
   [[nodiscard]] Sender& sender() {
     awake_ = true;
     return *sender_;
   }
-  /// After start().
+  /// Only after start().
   [[nodiscard]] Receiver& receiver() {
     awake_ = true;
     return *receiver_;
   }
-  /// The user's memory, as the card reaches it.
+  /// Registrations of the user's memory.
   [[nodiscard]] Registrations& memory() { return memory_; }
 
   /// Hot. Whether progress() has anything to do, or late_possible().
@@ -50,25 +50,26 @@ class Large {
   void progress();
   /// Whether large data is under way.
   [[nodiscard]] bool busy() const;
-  /// Whether large data may come that no transfer waits for.
+  /// Whether large data may arrive that no transfer expects.
   [[nodiscard]] bool late_possible() const { return started() && receiver_->late_possible(); }
 
-  /// Keep the body of a message that came early, which loses its buffer. @return false: it is too
-  /// long to be right.
+  /// Copy the body of an early message out of its buffer into *message. @return false: it is too
+  /// long to be valid.
   [[nodiscard]] static bool keep_body(Numbered* message);
-  /// A message about large data, in its turn. @return false: the peer has lied.
+  /// Handle a message about large data, in order of its number. @return false: the peer broke the
+  /// protocol.
   [[nodiscard]] bool on_message(Link& link, const Numbered& message);
 
-  /// The ring that was stopped runs again.
+  /// The transmit ring runs again after a stop.
   void resume();
   void end_session(Link& link, int error);
-  /// Before all sessions end: the card does nothing any more.
+  /// The card is gone. Called before all sessions end.
   void card_gone();
-  /// A context of ours closes.
+  /// A context of ours closes: end its transfers with this peer.
   void close_context(Link& link, uint16_t context);
 
  private:
-  static constexpr uint32_t kAnswersMax = 4096;  // that a peer may wait for
+  static constexpr uint32_t kAnswersMax = 4096;  // most answers that one peer may have pending
 
   [[nodiscard]] bool on_request(Link& link, const Header& header, std::span<const uint8_t> body);
   [[nodiscard]] bool on_control(Link& link, const HeaderWords& header,

@@ -1,5 +1,5 @@
 /// @file
-/// Messages to peers about large data, and answers that wait for a control credit.
+/// Sends messages about large data to peers, and queues answers that lack a control credit.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,38 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. Each message takes room in the ring and a control credit.
+/// One per port; used only on the port's thread. Each message needs room in the ring and a control
+/// credit.
 class LargeControl {
  public:
-  /// ABORT, CLOSED or DONE about a transfer that is not kept any more; REVOKED.
+  /// An answer without a live transfer: ABORT, CLOSED or DONE about a forgotten one, or REVOKED.
   struct Answer {
     Link* link;
     uint32_t session;
     Kind kind;
     uint32_t transfer;
     uint8_t attempt;
-    uint8_t reason;        ///< of ABORT 0: the sender is to ask again
-    uint16_t context = 0;  ///< of REVOKED
-    uint16_t number = 0;   ///< of REVOKED: of the message that was next then
+    uint8_t reason;        ///< StopReason; 0 in ABORT: the sender is to ask again
+    uint16_t context = 0;  ///< REVOKED only
+    uint16_t number = 0;   ///< REVOKED only: number of the message that was next then
   };
 
   explicit LargeControl(Outbox& outbox) : outbox_(outbox) {}
 
-  /// Whether say() would succeed. It may end any session.
+  /// Whether say() would succeed. May reap completions, which can end any session.
   [[nodiscard]] bool may_say(const Link& link);
-  /// @param to, from contexts, where the kind has any. @return false: not now.
+  /// Send one message. @param to, from contexts, for kinds that have any. @return false: not now;
+  /// try again later.
   [[nodiscard]] bool say(Link& link, Kind kind, const void* body, uint32_t bytes, uint32_t to = 0,
                          uint32_t from = 0);
 
-  /// To be said as soon as it can be.
+  /// Queue an answer for say_answers().
   void answer(const Answer& answer) {
     ++answer.link->large.answers;
     answers_.push_back(answer);
   }
   [[nodiscard]] bool has_answers() const { return !answers_.empty(); }
-  /// A peer that gives no credit for it stops no other peer's answer.
+  /// Send queued answers. A peer that gives no credit does not delay answers to others.
   void say_answers();
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// The objects that both directions of large data work with.
+/// The objects that the sender and the receiver of large data use.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace rio::msg {
 
-/// Of one port; each outlives the sender and the receiver.
+/// The objects of one port; each outlives the sender and the receiver.
 struct LargeWorks {
   Endpoint& endpoint;
   Outbox& outbox;

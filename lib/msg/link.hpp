@@ -1,5 +1,5 @@
 /// @file
-/// What a port knows of one peer: session, numbers, credits.
+/// The state that a port keeps for one peer: session, numbers, credits.
 #pragma once
 
 #include <array>
@@ -16,58 +16,59 @@
 
 namespace rio::msg {
 
-/// Credits to send to one context of the peer.
+/// Our credits to send to one context of the peer.
 using Outflow = SendAccount;
 
-/// Credits of the peer to send to one of our contexts.
+/// The peer's credits to send to one of our contexts.
 struct Inflow : RecvAccount {
   Inflow() = default;
   explicit Inflow(uint16_t share)
       : RecvAccount(share), half(static_cast<uint16_t>(share / 2)), open(true) {}
 
-  uint16_t half = 0;   ///< of the share: a run is no longer; once it is closed: messages that came
-  uint16_t early = 0;  ///< messages that came early and are in buffers
+  uint16_t half = 0;   ///< half of the share: longest run; after close: messages that arrived
+  uint16_t early = 0;  ///< early messages that hold a buffer
   bool open = false;
 };
 
 enum class LinkState : uint8_t {
-  kIdle,   ///< nothing was ever sent, or the session is over; with a remote_key: answered a hello
-  kHello,  ///< asked, not answered
-  kUp,     ///< each has the other's key, and knows that its own was heard
+  kIdle,   ///< no session yet, or it is over; with keys.remote set: we have answered a hello
+  kHello,  ///< we have sent a hello and wait for the answer
+  kUp,     ///< each side has the other's key, and knows that its own has arrived
 };
 
-/// A peer that did not answer for so long that it stood in the way of others: nothing is posted for
-/// it until it does.
+/// State of a peer that rests: it was silent for so long that it blocked other peers, so nothing is
+/// posted for it until it answers.
 struct Rest {
   bool on = false;
-  bool asked = false;      ///< the card has a question for the peer
-  DmaTransfer question;    ///< that
-  bool answered = false;   ///< and it was answered
-  uint64_t since_ns = 0;   ///< nothing was heard
-  uint64_t until_ns = 0;   ///< it lasts as long at least: letters that it had are not used before
-  uint64_t length_ns = 0;  ///< of this one, or of the last
-  uint64_t over_ns = 0;    ///< when the last one was
+  bool asked = false;      ///< the card has `question` under way
+  DmaTransfer question;    ///< a read of the peer's memory, to see whether it answers
+  bool answered = false;   ///< the peer answered it
+  uint64_t since_ns = 0;   ///< the peer has been silent since then
+  uint64_t until_ns = 0;   ///< earliest end: the card does not reuse the peer's letters before
+  uint64_t length_ns = 0;  ///< length of this rest, or of the last one
+  uint64_t over_ns = 0;    ///< when the last rest ended
 };
 
-/// A numbered message, at hand or kept since it came before one with a lower number.
+/// A numbered message that is being handled, or is kept because it arrived before one with a lower
+/// number.
 struct Numbered {
   HeaderWords header;
-  uint8_t* buffer;  ///< null: only the header was kept, and the body of what has one
+  uint8_t* buffer;  ///< null: only the header, and the body if any, are kept
   uint16_t length_bytes;
-  std::array<uint8_t, sizeof(RequestBody)> body;  ///< where there is no buffer
+  std::array<uint8_t, sizeof(RequestBody)> body;  ///< copy of the body if there is no buffer
 };
 
-/// The names by which the two sides of a session know each other. Sessions writes them.
+/// The session keys that the two sides have chosen. Written by Sessions.
 struct LinkKeys {
-  uint32_t local = 0;     ///< what the peer has to name; low 16 bits: Link::index()
-  uint32_t remote = 0;    ///< what we name; 0: the peer has not named its key
-  uint32_t first_in = 0;  ///< number that the peer has to begin with
-  uint32_t former = 0;    ///< `remote` of the last session
-  bool warned = false;    ///< the log has it that the peer breaks rules
+  uint32_t local = 0;     ///< our key, which the peer has to use; low 16 bits: Link::index()
+  uint32_t remote = 0;    ///< the peer's key, which we use; 0: not known
+  uint32_t first_in = 0;  ///< number of the peer's first message
+  uint32_t former = 0;    ///< `remote` of the previous session
+  bool warned = false;    ///< a broken rule of this peer was logged already
 };
 
-/// News that the peer has to be told, as soon as there is room. Bits are contexts: the peer's in
-/// `open`, ours in the others.
+/// News to send to the peer as soon as there is room. Each bit is a context: the peer's in `open`,
+/// ours in the others.
 struct ToSay {
   uint64_t open = 0;
   uint64_t opened = 0, refused = 0;
@@ -76,43 +77,43 @@ struct ToSay {
   bool hello = false;
   bool welcome = false;
   bool alive = false;
-  bool listed = false;  ///< in the port's list of links that have something to say
+  bool listed = false;  ///< in Peers' list of links that have news to send
 };
 
-/// Contexts of the peer, a bit each, in this session.
+/// Contexts of the peer in this session, one bit each.
 struct PeerContexts {
-  uint64_t asked = 0;    ///< we asked to be let in
-  uint64_t opened = 0;   ///< and were
-  uint64_t refused = 0;  ///< or were not, which no sender of ours was told yet
+  uint64_t asked = 0;    ///< we sent kOpen
+  uint64_t opened = 0;   ///< it answered kOpened
+  uint64_t refused = 0;  ///< it answered kRefused, and no sender of ours has been told yet
 };
 
-/// Contexts of ours, a bit each.
+/// Contexts of ours, one bit each.
 struct OwnContexts {
-  uint64_t routed = 0;   ///< they have a route to the peer
-  uint64_t waiting = 0;  ///< they wait for a session
-  uint64_t untold = 0;   ///< they have not heard of Link::error yet
+  uint64_t routed = 0;   ///< have a route to the peer
+  uint64_t waiting = 0;  ///< wait for a session with the peer
+  uint64_t untold = 0;   ///< have not been told of Link::error yet
 };
 
-/// Times of events that a link waits for.
+/// Deadlines of a link.
 struct LinkClock {
-  bool watched = false;      ///< in the port's list of links that wait for an answer
-  bool stuck = false;        ///< a message could not be sent, not for want of a session
-  uint64_t deadline_ns = 0;  ///< until when the hello has to be answered; 0: there is none
-  uint64_t again_ns = 0;     ///< when to ask once more
-  uint32_t missing = 0;      ///< number that others wait for
-  uint64_t missing_ns = 0;   ///< since when; 0: for none
+  bool watched = false;      ///< in Peers' list of links that wait for an answer
+  bool stuck = false;        ///< a message could not be sent, although there is a session
+  uint64_t deadline_ns = 0;  ///< when the hello must be answered; 0: no hello is out
+  uint64_t again_ns = 0;     ///< when to ask again
+  uint32_t missing = 0;      ///< number of the missing message that early ones wait for
+  uint64_t missing_ns = 0;   ///< since when they wait; 0: none is missing
 };
 
-/// Messages to be sent once more. While it is held, nothing else goes to the peer. Retries write
-/// it.
+/// Counts of messages to resend. While `held`, nothing else is sent to the peer. Written by
+/// Retries.
 struct Backlog {
   bool held = false;
-  uint32_t again = 0;                           ///< to be sent once more
-  uint32_t resent = 0;                          ///< sent once more, and on their way
-  std::array<uint16_t, kContexts> kept_back{};  ///< credits, taken from Link::out meanwhile
+  uint32_t again = 0;                           ///< messages to resend
+  uint32_t resent = 0;                          ///< resent messages that the card has not completed
+  std::array<uint16_t, kContexts> kept_back{};  ///< credits withheld from Link::out while held
 };
 
-/// Large data: requests, of which a record is kept, and the messages about them.
+/// Large data of one peer: credits, requests and transfers.
 struct LargeLink {
   SendAccount control_out{kControlCredits};
   RecvAccount control_in{kControlCredits};
@@ -120,41 +121,42 @@ struct LargeLink {
   std::array<RecvAccount, kContexts> records_in;
   LinkedList<SendTransfer> sends;
   uint32_t sends_begun = 0;
-  LinkedList<Request> requests;  ///< that the user has not answered
+  LinkedList<Request> requests;  ///< not yet answered by the user
   LinkedList<RecvTransfer> receives;
   uint32_t requests_seen = 0;
-  uint32_t answers = 0;  ///< that wait to be said
+  uint32_t answers = 0;  ///< answers that wait to be sent
   QueueSource source;
 };
 
-/// A peer. Owned by its port, never freed before it, so that a pointer stays valid; `session` tells
-/// whether what one remembers is still true. The port's thread.
+/// A peer. The port owns it and frees it only with itself, so pointers stay valid. State remembered
+/// about a peer holds only while `session` is unchanged. Used only on the port's thread.
 class Link {
  public:
-  /// Numbers that may be under way: a peer that goes beyond has lied.
+  /// Most message numbers that may be in flight. A peer that goes beyond broke the protocol.
   static constexpr uint32_t kWindow = 1u << 15;
-  /// Of those that came early, how many may be kept besides those that have a credit.
+  /// Most early messages kept without a buffer, beyond those that have a credit.
   static constexpr uint32_t kBareMax = 1024;
 
   Link(uint32_t dest_id, uint32_t index) : dest_id_(dest_id), index_(index) {}
 
-  // Each message.
-  uint64_t expected = 0;  ///< first word of the next header; see expect()
-  uint64_t next_out = 0;  ///< first word of the next header of ours
-  uint32_t session = 1;   ///< grows when a session ends
+  // Used for each message.
+  uint64_t expected = 0;  ///< first header word of the next message from the peer; see expect()
+  uint64_t next_out = 0;  ///< first header word of our next message
+  uint32_t session = 1;   ///< increments when a session ends
   LinkState state = LinkState::kIdle;
   std::array<Outflow, kContexts> out;
   std::array<Inflow, kContexts> in;
 
-  // The last session, for the layers above.
+  // About the last session, for the layers above.
   int error = 0;      ///< why it ended: -errno
-  uint64_t lost = 0;  ///< contexts of ours: it did not deliver all that they sent
-  /// Messages that the peer did not receive, which may be sent in the next one. Whole messages, in
-  /// their order, of contexts that have lost nothing.
+  uint64_t lost = 0;  ///< contexts of ours with messages that the session did not deliver
+  /// Messages that the peer did not receive and that may be sent in the next session: whole
+  /// messages, in order, from contexts that have lost nothing.
   std::vector<Again> unsent;
-  uint64_t were_open = 0;                     ///< `theirs.opened` when it ended
-  std::array<uint8_t, kContexts> refusals{};  ///< how often each of theirs was closed, modulo 2^8
-  /// Port::instance() that the peer announced when a session last began; 0: never.
+  uint64_t were_open = 0;  ///< `theirs.opened` when the session ended
+  std::array<uint8_t, kContexts>
+      refusals{};  ///< how often each context of the peer was closed, modulo 2^8
+  /// MessagePort::instance() of the peer, as announced when a session last began; 0: never.
   uint32_t instance = 0;
 
   LinkKeys keys;
@@ -169,14 +171,14 @@ class Link {
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }
 
-  /// Whether a context of the peer has let us in, in this session.
+  /// Whether a context of the peer accepts our messages in this session.
   [[nodiscard]] bool has_opened(uint32_t context) const {
     return (theirs.opened >> context & 1) != 0;
   }
-  /// Number of the message that is expected.
+  /// Number of the next message expected from the peer.
   [[nodiscard]] uint32_t next_in() const { return static_cast<uint32_t>(expected >> 32); }
-  /// How many messages and requests came for a context of ours, or went to one of theirs, modulo
-  /// 2^16: the number of the next.
+  /// Number of the next message or request, modulo 2^16, from the peer to a context of ours
+  /// (number_in) or from us to a context of the peer (number_out).
   [[nodiscard]] uint16_t number_in(uint32_t context) const {
     return static_cast<uint16_t>(in[context].arrived() + large.records_in[context].arrived());
   }
@@ -184,8 +186,8 @@ class Link {
     return static_cast<uint16_t>(out[context].sent() - backlog.kept_back[context] +
                                  large.records_out[context].sent());
   }
-  /// While it is held no sender finds credit in `out`. Called again and again, since the peer may
-  /// give more.
+  /// Withhold all credits in `out`, so that no context can send. To be called repeatedly, because
+  /// the peer may give more credits.
   void hold() {
     backlog.held = true;
     for (uint32_t i = 0; i < kContexts; ++i) {
@@ -198,28 +200,29 @@ class Link {
       out[i].put_back(std::exchange(backlog.kept_back[i], uint16_t{0}));
     }
   }
-  /// From now on that number is expected. While something waits that came early, no header matches
-  /// `expected`: each message then goes the long way.
+  /// Set the number of the next message. While early messages are kept, `expected` matches no
+  /// header, so that each message takes the slow path.
   void expect(uint32_t number) {
     expected = HeaderWords::key_and_number(early_.empty() ? keys.local : kNoKey, number);
   }
   [[nodiscard]] bool has_early() const { return !early_.empty(); }
   [[nodiscard]] bool has(uint32_t number) const { return early_.count(number) != 0; }
-  /// Keep what came too early and is not kept yet. @return false: its number is outside of the
-  /// window, or it is one too many of those without a buffer.
+  /// Keep an early message that is not kept yet. @return false: its number is outside the window,
+  /// or there are too many without a buffer.
   [[nodiscard]] bool keep(const Numbered& early);
-  /// The one that is expected now, if it came early. @return false: it did not.
+  /// Take the message that is expected now out of the early ones. @return false: it is not among
+  /// them.
   [[nodiscard]] bool take(Numbered* early);
-  /// Give away all that came early, one after the other. @return false: there is none.
+  /// Take any early message, to discard it. @return false: there is none.
   [[nodiscard]] bool drop(Numbered* early);
 
  private:
-  static constexpr uint32_t kNoKey = ~0u;  // its index is that of no link
+  static constexpr uint32_t kNoKey = ~0u;  // its low 16 bits are no link's index
 
   uint32_t dest_id_;
   uint32_t index_;
-  uint32_t bare_count_ = 0;                       // of early_, those without a buffer
-  std::unordered_map<uint32_t, Numbered> early_;  // by number
+  uint32_t bare_count_ = 0;                       // messages in early_ without a buffer
+  std::unordered_map<uint32_t, Numbered> early_;  // key: number
 };
 
 }  // namespace rio::msg

@@ -1,5 +1,5 @@
 /// @file
-/// The lock of a port that several threads use.
+/// The lock of a port that is used by several threads.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,8 @@
 
 namespace rio::msg {
 
-/// A ticket lock: taken in the order of asking, so no thread starves. Held for one call, so a
-/// waiting thread spins for a short time, then sleeps until its turn: if more threads than CPUs all
-/// spun, the thread whose turn it is would run last.
+/// A fair ticket lock, held for one call at a time. A waiting thread spins briefly, then sleeps
+/// until its turn: with more threads than CPUs, spinning would delay the thread whose turn it is.
 class PortLock {
  public:
   void lock() {
@@ -21,9 +20,9 @@ class PortLock {
   }
   void unlock() {
     const uint32_t next = serving_.load(std::memory_order_relaxed) + 1;
-    // release: the holder's stores are visible to the next one; pairs with lock(). seq_cst, with
-    // the load after it: either this call sees the sleeper or the sleeper sees this turn; pairs
-    // with wait_for().
+    // release: the holder's stores are visible to the next holder; pairs with lock(). seq_cst, with
+    // the load below: either unlock() sees the sleeper, or the sleeper sees this turn; pairs with
+    // wait_for().
     serving_.store(next, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
       wake(next);

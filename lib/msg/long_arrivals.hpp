@@ -1,5 +1,5 @@
 /// @file
-/// Long messages that arrive on a context: put together, and shown one by one.
+/// Reassembles long messages that arrive on a context, and shows them one by one.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,29 @@
 #include <vector>
 
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 #include "lib/msg/parts.hpp"
 
 namespace rio::msg {
 
-/// The longest message.
+/// Length of the longest message, in bytes.
 inline constexpr uint64_t kLongMax = kTransferMax;
 
-/// A long message that was shown and neither taken nor refused; or is being put together.
+/// A long message that is being reassembled, or was shown and not yet taken or refused.
 struct LongArrival {
   Origin origin = {};
   uint64_t length_bytes = 0;
-  Request* request = nullptr;   ///< of what was only asked for
-  std::vector<Delivery> parts;  ///< of what has arrived, in their order
+  Request* request = nullptr;   ///< its request, if the data has not been sent; else null
+  std::vector<Delivery> parts;  ///< parts that have arrived, in order
   Assembly assembly;
-  bool unwanted = false;  ///< too long: its parts are dropped as they come
+  bool unwanted = false;  ///< too long: its parts are dropped as they arrive
 };
 
-/// The port's thread. The context outlives it. Every field of a message is the peer's word until it
-/// was compared with what we know. Functions without a comment are as those of LongMessages.
+/// Used only on the port's thread. The context outlives it. Every field of a message is untrusted
+/// until it was checked. Functions without a comment implement those of LongMessages.
 class LongArrivals {
  public:
-  explicit LongArrivals(Context& context) : context_(context) {}
+  explicit LongArrivals(MessageContext& context) : context_(context) {}
 
   [[nodiscard]] int accept(uint64_t length_bytes_max);
   /// Hot.
@@ -42,17 +42,17 @@ class LongArrivals {
   [[nodiscard]] LongArrival* shown() { return std::exchange(shown_, nullptr); }
   void refuse(LongArrival& arrival);
 
-  /// Copy what has arrived in parts, as far as there is capacity.
+  /// Copy the parts that have arrived, up to `capacity` bytes.
   void copy_out(const LongArrival& arrival, void* buffer, uint64_t capacity) const;
-  /// The request of one that was only asked for; the arrival is gone afterwards.
+  /// Take the request of an arrival whose data was not sent yet; this frees the arrival.
   [[nodiscard]] Request* take_request(LongArrival& arrival);
 
-  /// Whether any message is being put together.
+  /// Whether any message is being reassembled.
   [[nodiscard]] bool busy() const { return !assembling_.empty(); }
-  /// Some session has ended: what is being put together of it goes no further. @return false: not
-  /// done, since the inbox holds messages that came before.
+  /// A session has ended: drop the incomplete messages of ended sessions. @return false: not done,
+  /// because the inbox holds earlier messages.
   [[nodiscard]] bool forget_stale();
-  /// Refuse all.
+  /// Drop or refuse all arrivals.
   void forget_all();
 
  private:
@@ -67,10 +67,10 @@ class LongArrivals {
   void forget(LongArrival& incoming);
   void bad(const Origin& origin, const char* what);
 
-  Context& context_;
+  MessageContext& context_;
   uint64_t length_bytes_max_ = 0;
   LongArrival* shown_ = nullptr;
-  std::vector<LongArrival*> assembling_;  // being put together: at most one of each sender
+  std::vector<LongArrival*> assembling_;  // being reassembled: at most one for each sender
   base::Slab<LongArrival> arrivals_;
 };
 

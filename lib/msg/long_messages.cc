@@ -6,7 +6,7 @@
 
 namespace rio::msg {
 
-LongMessages::LongMessages(Context& context)
+LongMessages::LongMessages(MessageContext& context)
     : context_(context),
       arrivals_(context),
       port_(context.port()),

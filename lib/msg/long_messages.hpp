@@ -1,8 +1,8 @@
 /// @file
-/// Messages of any size on a context. A message longer than one of the card goes in several parts;
-/// or, from the profile's border on or where there is no credit for the parts, it is asked for and
-/// moved by dedicated queues. The receiver hears of source and length first, and then names a
-/// buffer or refuses. See docs/decisions/0018-messages-of-every-size.md.
+/// Messages of any size on a context. One longer than a message of the card goes in several parts.
+/// From Profile::eager_bytes on, or if credit for the parts is missing, it is sent as large data:
+/// the receiver sees source and length first, then gives a buffer or refuses. See
+/// docs/decisions/0018-messages-of-every-size.md.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 #include <vector>
 
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
 #include "lib/msg/long_arrivals.hpp"
+#include "lib/msg/message_context.hpp"
 #include "lib/msg/parts_out.hpp"
 
 namespace rio::msg {
 
-/// A send or a receive under way. LongMessages', until next_done() or test() gave it to the caller,
-/// which gives it back by free().
+/// A send or a receive under way. LongMessages owns it until next_done() or test() hands it to the
+/// caller, which returns it with free().
 struct LongRequest {
   Links<LongRequest> links;
   bool is_receive = false;
   bool done = false;
-  /// When done: 0; -EMSGSIZE (receive: the message was longer than the buffer, which is full),
-  /// -ECANCELED, -ECONNREFUSED (send: it was not wanted), or why it ended.
+  /// Valid when done: 0; -EMSGSIZE (receive: the message was longer than the buffer, which is
+  /// full); -ECANCELED; -ECONNREFUSED (send: the receiver refused it); or another -errno.
   int status = 0;
-  uint64_t length_bytes = 0;  ///< of the message
-  uint32_t dest_id = 0;       ///< of the peer
-  uint32_t context = 0;       ///< of the peer
-  void* user = nullptr;       ///< the caller's
+  uint64_t length_bytes = 0;  ///< length of the message
+  uint32_t dest_id = 0;       ///< the peer's destID
+  uint32_t context = 0;       ///< the peer's context
+  void* user = nullptr;       ///< for the caller
 };
 
 struct LongSend : LongRequest {
@@ -49,7 +49,7 @@ struct LongReceive : LongRequest {
 /// The port's thread. The context outlives it.
 class LongMessages {
  public:
-  explicit LongMessages(Context& context);
+  explicit LongMessages(MessageContext& context);
   ~LongMessages() { static_cast<void>(close()); }
   /// Nothing is called afterwards. Messages under way are cancelled and waited for, for up to a
   /// second. Arrivals that were shown are taken or refused before. @return false: some do not end;
@@ -69,7 +69,7 @@ class LongMessages {
   [[nodiscard]] bool has_to_send(uint32_t dest_id, uint32_t context);
   /// Send. To one context nothing overtakes. @param data stays as it is while the send is under
   /// way. @return 1: it has gone, the bytes were copied; 0: it is under way as *out; or as
-  /// Port::send(), -EINVAL (address, length), -ENOMEM: nothing has happened.
+  /// MessagePort::send(), -EINVAL (address, length), -ENOMEM: nothing has happened.
   [[nodiscard]] int send(uint32_t dest_id, uint32_t context, const void* data,
                          uint64_t length_bytes, void* user, LongSend** out);
 
@@ -93,7 +93,7 @@ class LongMessages {
 
   /// Whether attend() has anything to do.
   [[nodiscard]] bool busy() const { return under_way_ != 0 || arrivals_.busy(); }
-  /// Send what waits, and see what has ended; after Port::progress().
+  /// Send what waits, and see what has ended; after MessagePort::progress().
   void attend();
   [[nodiscard]] bool has_done() const { return !done_.empty(); }
   /// Something that is done, the earliest first. @return null: nothing is.
@@ -105,7 +105,7 @@ class LongMessages {
  private:
   /// A context of a peer.
   struct Peer {
-    explicit Peer(Port& port) : parts(port) {}
+    explicit Peer(MessagePort& port) : parts(port) {}
 
     Route route;
     uint32_t dest_id = 0;
@@ -124,9 +124,9 @@ class LongMessages {
   void fail_sends(Peer& peer, int error);
   void finish(LongRequest& request, int status);
 
-  Context& context_;
+  MessageContext& context_;
   LongArrivals arrivals_;
-  Port& port_;
+  MessagePort& port_;
   uint64_t border_bytes_;
   uint32_t under_way_ = 0;  // sends and receives
   uint64_t sessions_ended_ = 0;

@@ -14,15 +14,15 @@
 
 namespace rio::msg {
 
-/// Of one port's receiver; its thread.
+/// Part of a port's receiver; used only on the port's thread.
 class MadeOffers {
  public:
   MadeOffers(ReceiveQueues& queues, LargeControl& control) : queues_(queues), control_(control) {}
 
-  /// As Context::offer_large().
+  /// As MessageContext::offer_large().
   [[nodiscard]] int offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                           void* buffer, uint64_t capacity);
-  /// As Context::revoke_offer().
+  /// As MessageContext::revoke_offer().
   void revoke(Link& link, uint16_t context);
   /// REVOKED. @param context ours. @return false: the peer has lied.
   [[nodiscard]] bool on_revoked(Link& link, uint32_t context, std::span<const uint8_t> bytes);

@@ -1,6 +1,6 @@
 /// @file
 /// Offers of one peer and context: at most one is open, bound to one message number. See
-/// docs/decisions/0015-large-data.md, "Offers"; modelled in model/offer.pml.
+/// docs/decisions/0015-large-data.md, "Offers"; proved in proof/offer.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once

@@ -99,7 +99,7 @@ void Outbox::reap() {
     budget_end_ = tx_.next_index();  // never so far behind that it seems to be ahead
   }
   if (large_count_ == 0) [[likely]] {
-    tx_.settle();  // it passes over all, large data too
+    tx_.skip_delivered();  // it passes over all, large data too
     if (!tx_.ready()) {
       return;
     }

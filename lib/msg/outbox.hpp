@@ -24,8 +24,8 @@ struct Route {
   uint64_t one_segment = 0;  ///< first words of a descriptor, but for mailboxes beyond the first
 };
 
-/// Of one port; its thread. Bytes to be sent are written into the slot of the ring's next entry,
-/// and stay there until another message is posted in it.
+/// One per port; used only on the port's thread. Bytes to be sent are written into the slot of the
+/// ring's next entry, and stay there until another message is posted in it.
 class Outbox {
  public:
   static constexpr uint32_t kRingLog2 = 9;

@@ -4,15 +4,15 @@
 
 #include <cstdint>
 
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/parts.hpp"
-#include "lib/msg/port.hpp"
 
 namespace rio::msg {
 
-/// The port's thread. Errors are those of Port::send().
+/// The port's thread. Errors are those of MessagePort::send().
 class PartsOut {
  public:
-  explicit PartsOut(Port& port) : port_(port) {}
+  explicit PartsOut(MessagePort& port) : port_(port) {}
 
   /// Whether a message has to be asked for, since there is not enough credit for all of its parts,
   /// and has not been for long. Mostly credit is on its way, and the message then goes sooner.
@@ -22,7 +22,7 @@ class PartsOut {
   /// @param kind kFirst or kFirstImmediate.
   [[nodiscard]] int begin(const Route& route, Kind kind, const FirstHeader& header,
                           const void* data, uint32_t parts);
-  /// The next part. @param sent_bytes of the message, which grows. @return as Port::send();
+  /// The next part. @param sent_bytes of the message, which grows. @return as MessagePort::send();
   /// -ECONNREFUSED: the context was closed after the first part.
   [[nodiscard]] int go_on(const Route& route, const uint8_t* data, uint64_t length_bytes,
                           uint64_t* sent_bytes);
@@ -37,7 +37,7 @@ class PartsOut {
  private:
   [[nodiscard]] Route route_of(const Route& route, Kind kind);
 
-  Port& port_;
+  MessagePort& port_;
   Outflow credits_;       // of the message that is sent in part
   uint32_t tries_ = 0;    // at which there was too little credit, in a row
   uint8_t refusals_ = 0;  // Link::refusals of its context when it was begun

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 
 namespace rio::msg {
 
@@ -14,7 +14,7 @@ class PeerNews {
  public:
   /// The next link whose session has ended, with Link::error, since the port was opened or this
   /// told of it; of several sessions the last. @return null: there is none.
-  [[nodiscard]] const Link* next(Port& port) {
+  [[nodiscard]] const Link* next(MessagePort& port) {
     constexpr uint32_t kFirstSession = 1;
     if (ended_ == port.sessions_ended()) {
       return nullptr;
@@ -31,13 +31,13 @@ class PeerNews {
     return nullptr;
   }
   /// All that has ended until now counts as told.
-  void forget(Port& port) {
+  void forget(MessagePort& port) {
     while (next(port) != nullptr) {
     }
   }
 
  private:
-  uint64_t ended_ = 0;              // Port::sessions_ended() that is told
+  uint64_t ended_ = 0;              // MessagePort::sessions_ended() that is told
   std::vector<uint32_t> sessions_;  // of links by index, that are told
 };
 

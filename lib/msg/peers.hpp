@@ -13,7 +13,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. Links are never taken away.
+/// One per port; used only on the port's thread. Links are never taken away.
 class Peers {
  public:
   /// In the list of take_talkers(): not a link, but peers without a session that are to be told so.

@@ -1,6 +1,6 @@
 /// @file
 /// Which transfer gets which dedicated queue and mailbox. See docs/decisions/0015-large-data.md,
-/// "Which queue"; modelled in model/grant.pml.
+/// "Which queue"; proved in proof/grant.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates: what waits is linked
 /// through the caller's own objects.

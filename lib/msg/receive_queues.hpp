@@ -15,8 +15,8 @@
 
 namespace rio::msg {
 
-/// Of one port's receiver; its thread. Which transfer gets which queue is QueueAssigner's to say;
-/// this opens, fills, empties and stops them.
+/// Part of a port's receiver; used only on the port's thread. Which transfer gets which queue is
+/// QueueAssigner's to say; this opens, fills, empties and stops them.
 class ReceiveQueues {
  public:
   static constexpr uint32_t kQueues = QueueAssigner::kQueues;

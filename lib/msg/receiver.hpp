@@ -17,7 +17,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Receiver {
  public:
   explicit Receiver(const LargeWorks& works)
@@ -33,7 +33,7 @@ class Receiver {
   /// Offers, made before a peer asked.
   [[nodiscard]] MadeOffers& offers() { return offers_; }
 
-  /// As Context::receive_large().
+  /// As MessageContext::receive_large().
   void receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
                RecvTransfer& transfer);
   void cancel(RecvTransfer& transfer);

@@ -12,11 +12,11 @@ namespace rio::msg {
 /// The run of a region that `va` is in. @pre it is in the region.
 [[nodiscard]] const pmd::IovaRun* run_of(const pmd::mem::Region& region, const void* va);
 
-/// Of one port; its thread. Transfers in the same memory share a registration. Where a mapping goes
-/// with the address and not with the pages behind it (Bus::maps_addresses(), emulated cards), some
-/// are kept when no transfer uses them any more: that they name memory which the program has given
-/// back does no harm. Elsewhere, as behind an IOMMU, which maps pages, none outlives its last
-/// transfer.
+/// One per port; used only on the port's thread. Transfers in the same memory share a registration.
+/// Where a mapping goes with the address and not with the pages behind it (Bus::maps_addresses(),
+/// emulated cards), some are kept when no transfer uses them any more: that they name memory which
+/// the program has given back does no harm. Elsewhere, as behind an IOMMU, which maps pages, none
+/// outlives its last transfer.
 class Registrations {
  public:
   static constexpr uint32_t kKeptMax = 32;

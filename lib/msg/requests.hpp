@@ -14,7 +14,8 @@
 
 namespace rio::msg {
 
-/// Of one port's receiver; its thread. Owns all requests; those in a context's hands are lent.
+/// Part of a port's receiver; used only on the port's thread. Owns all requests; those in a
+/// context's hands are lent.
 class Requests {
  public:
   Requests(const LargeWorks& works, ReceiveQueues& queues, MadeOffers& offers)
@@ -26,9 +27,9 @@ class Requests {
                                     std::span<const uint8_t> bytes, uint16_t number);
   /// The user has answered it. @param record whether it has taken one.
   void free(Request* request, bool record);
-  /// As Context::refuse_large(). @param record whether it has taken one.
+  /// As MessageContext::refuse_large(). @param record whether it has taken one.
   void refuse(Request* request, bool record = true);
-  /// As Context::keep_large().
+  /// As MessageContext::keep_large().
   void keep(Request& request);
   /// The place that it has accepted is not its own any more: what its sender sends already goes
   /// astray, until it has stopped.

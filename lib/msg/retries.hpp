@@ -13,8 +13,8 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. A link that has such messages is held: nothing else goes there until
-/// they have arrived.
+/// One per port; used only on the port's thread. A link that has such messages is held: nothing
+/// else goes there until they have arrived.
 class Retries {
  public:
   Retries(Outbox& outbox, Peers& peers, PortStats& stats)

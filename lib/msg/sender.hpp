@@ -18,14 +18,14 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread.
+/// One per port; used only on the port's thread.
 class Sender {
  public:
   explicit Sender(const LargeWorks& works) : works_(works), offers_(works) {}
   /// @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
-  /// As Context::send_large(), which has checked the length and that a request may go.
+  /// As MessageContext::send_large(), which has checked the length and that a request may go.
   void send(ContextSlot& context, const Route& route, uint64_t match_bits, const void* data,
             uint64_t len_bytes, SendTransfer& transfer, bool small, const uint64_t* immediate);
   void cancel(SendTransfer& transfer);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 
 namespace rio::msg {
 
@@ -43,7 +43,7 @@ class Retry {
   /// from the card may have made room, and a wait must not sleep then.
   /// @param send of the port. @return as `send`.
   template <class Send>
-  [[nodiscard]] int send(const Port& port, Send&& send) {
+  [[nodiscard]] int send(const MessagePort& port, Send&& send) {
     int rc = send();
     if (rc == -EAGAIN) [[unlikely]] {
       if (tracks_) {
@@ -54,7 +54,8 @@ class Retry {
     }
     return rc;
   }
-  /// A send that was not tried would have found no room. @param seen Port::activity() before that.
+  /// A send that was not tried would have found no room. @param seen MessagePort::activity() before
+  /// that.
   void note_stuck(uint64_t seen) {
     seen_ = seen;
     is_stuck_ = true;
@@ -63,22 +64,22 @@ class Retry {
   /// A wait begins. @return whether a send since the last wait found no room.
   [[nodiscard]] bool begin_wait() { return std::exchange(is_stuck_, false); }
   /// Whether it is worth trying again.
-  [[nodiscard]] bool may_have_room(const Port& port) const {
+  [[nodiscard]] bool may_have_room(const MessagePort& port) const {
     return !tracks_ || port.activity() != seen_;
   }
 
  private:
   bool tracks_;
   bool is_stuck_ = false;
-  uint64_t seen_ = 0;  // Port::activity() before the last try that found no room
+  uint64_t seen_ = 0;  // MessagePort::activity() before the last try that found no room
 };
 
 /// News of sessions that have ended. Under the Guard of its port.
 class EndedSessions {
  public:
-  void begin(const Port& port) { told_ = port.sessions_ended(); }
+  void begin(const MessagePort& port) { told_ = port.sessions_ended(); }
   /// @return whether a session has ended since this was asked last.
-  [[nodiscard]] bool take(const Port& port) {
+  [[nodiscard]] bool take(const MessagePort& port) {
     const uint64_t ended = port.sessions_ended();
     return std::exchange(told_, ended) != ended;
   }

@@ -18,8 +18,8 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. News for the peer is noted in the link and sent by Speaker, so nothing
-/// here ever waits.
+/// One per port; used only on the port's thread. News for the peer is noted in the link and sent by
+/// Speaker, so nothing here ever waits.
 class Sessions {
  public:
   /// The objects that hold anything of a session; each outlives this.

@@ -19,7 +19,7 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. No call waits.
+/// One per port; used only on the port's thread. No call waits.
 class Silence {
  public:
   /// Each outlives this.

@@ -25,8 +25,8 @@ struct Arrival {
   uint32_t length_bytes;
 };
 
-/// Of one port; its thread. Every field of a header is the peer's word until it was compared with
-/// ours.
+/// One per port; used only on the port's thread. Every field of a header is the peer's word until
+/// it was compared with ours.
 class Sorter {
  public:
   /// Each outlives this.

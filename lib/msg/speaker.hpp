@@ -13,11 +13,11 @@
 
 namespace rio::msg {
 
-/// Of one port; its thread. News for a peer is noted in its link (ToSay); Peers lists those
-/// links.
+/// One per port; used only on the port's thread. News for a peer is noted in its link (ToSay);
+/// Peers lists those links.
 class Speaker {
  public:
-  /// @param instance as Port::instance(). @param connect_ms as PortConfig's.
+  /// @param instance as MessagePort::instance(). @param connect_ms as PortConfig's.
   Speaker(Outbox& outbox, Peers& peers, const CardHealth& health, uint32_t instance,
           uint32_t connect_ms)
       : outbox_(outbox),

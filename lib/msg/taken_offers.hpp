@@ -12,7 +12,7 @@
 
 namespace rio::msg {
 
-/// Of one port's sender; its thread.
+/// Part of a port's sender; used only on the port's thread.
 class TakenOffers {
  public:
   explicit TakenOffers(const LargeWorks& works) : control_(works.control) {}

@@ -3,7 +3,8 @@
 /// See docs/decisions/0015-large-data.md.
 ///
 /// Thread rule: the port's thread. Nothing here is allocated; an object is the library's from
-/// Context::send_large() or receive_large() on until `done` is set, and may not move meanwhile.
+/// MessageContext::send_large() or receive_large() on until `done` is set, and may not move
+/// meanwhile.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ int wake_fd() {
 
 }  // namespace
 
-void wake_all(Port& port) {
+void wake_all(MessagePort& port) {
   port.sleepers().wake();
 }
 
@@ -44,7 +44,7 @@ void Sleeper::sleep(uint32_t timeout_ms) {
   pollfd fds[] = {{port_.endpoint().irq_fd(), POLLIN, 0}, {own_fd_, POLLIN, 0}};
   const uint32_t ms = std::min(timeout_ms, bound_ms_);
   const int woken = ::poll(fds, own_fd_ < 0 ? 1 : 2, static_cast<int>(ms));
-  slept_out_ = woken == 0 && ms >= Port::kSleepBoundMs;
+  slept_out_ = woken == 0 && ms >= MessagePort::kSleepBoundMs;
   interrupted_ = fds[0].revents != 0;
 }
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "base/no_cancel.hpp"
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 
 namespace rio::msg {
 
@@ -21,7 +21,7 @@ namespace rio::msg {
 /// the port was opened for several threads; for one thread it does nothing. Not held while waiting.
 class Guard {
  public:
-  explicit Guard(Port& port) : port_(port) {
+  explicit Guard(MessagePort& port) : port_(port) {
     if (port.config().threads != Threads::kOne) [[unlikely]] {
       port.enter();
     }
@@ -35,17 +35,17 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
  private:
-  Port& port_;
+  MessagePort& port_;
 };
 
 /// Under a Guard: ends the sleep of all threads, which look again.
-void wake_all(Port& port);
+void wake_all(MessagePort& port);
 
 /// The sleep of one thread, in steps. Of a port that was opened with `sleeps`.
 class Sleeper {
  public:
   /// @param wake_fd eventfd that other threads write to; -1: one of the thread that calls.
-  explicit Sleeper(Port& port) : port_(port) {}
+  explicit Sleeper(MessagePort& port) : port_(port) {}
   /// @param fd eventfd that other threads write to, instead of one of the thread that calls.
   void use(int fd) { own_fd_ = fd; }
 
@@ -74,7 +74,7 @@ class Sleeper {
   void wake();
 
  private:
-  Port& port_;
+  MessagePort& port_;
   uint32_t bound_ms_ = 0;
   int own_fd_ = -1;
   bool slept_out_ = false;
@@ -84,7 +84,7 @@ class Sleeper {
 /// Takes a listed thread off the list of sleepers, even if it is cancelled in its sleep.
 class Asleep {
  public:
-  Asleep(Port& port, Sleeper& sleeper) : port_(port), sleeper_(sleeper) {}
+  Asleep(MessagePort& port, Sleeper& sleeper) : port_(port), sleeper_(sleeper) {}
   ~Asleep() {
     const base::NoCancel no_cancel;
     const Guard guard(port_);
@@ -94,7 +94,7 @@ class Asleep {
   Asleep& operator=(const Asleep&) = delete;
 
  private:
-  Port& port_;
+  MessagePort& port_;
   Sleeper& sleeper_;
 };
 
@@ -103,7 +103,7 @@ class Asleep {
 /// @param work progress() of the caller that waits. Both are called under a Guard. @return 1: it is
 /// ready; 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
 template <class Work, class Ready>
-[[nodiscard]] int wait(Port& port, uint32_t timeout_ms, Work&& work, Ready&& ready) {
+[[nodiscard]] int wait(MessagePort& port, uint32_t timeout_ms, Work&& work, Ready&& ready) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
   Sleeper sleeper(port);

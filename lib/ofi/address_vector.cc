@@ -234,8 +234,8 @@ int AddressVector::insert_name(const void* bytes) {
   }
   rc = rc == 0 ? find_out(name, &address) : rc;
   if (rc == 0) {
-    static_cast<void>(settle(peers_.size() - 1, name, address));  // a peer that is gone has a row,
-                                                                  // too
+    static_cast<void>(fill_row(peers_.size() - 1, name, address));  // a peer that is gone has a
+                                                                    // row, too
   }
   return rc;
 }
@@ -256,7 +256,7 @@ int AddressVector::insert_place(const void* bytes) {
 }
 
 /// Set a row's peer. @return 0, -ECONNRESET: the peer is gone.
-int AddressVector::settle(size_t row, const Name& name, tag::Address address) {
+int AddressVector::fill_row(size_t row, const Name& name, tag::Address address) {
   names_[row] = name;
   gone_[row] = kNoPeer;
   if (!domain_.take_place(name.owner, tag::dest_id_of(address))) {
@@ -309,7 +309,7 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
     Name name{};
     tag::Address found = kNoPeer;
     int rc = find_server(address, &name, &found);
-    rc = rc == 0 ? settle(address, name, found) : rc;
+    rc = rc == 0 ? fill_row(address, name, found) : rc;
     if (rc != 0) {
       tell_unreached(places_[address], rc);
       return rc;
@@ -336,7 +336,7 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
       Name name{};
       tag::Address found = kNoPeer;
       if (peers_[row] == kNoPeer && is_place(row) && find_server(row, &name, &found) == 0 &&
-          found == source && settle(row, name, found) == 0) {
+          found == source && fill_row(row, name, found) == 0) {
         number = row;
         return 0;
       }
@@ -384,7 +384,7 @@ int AddressVector::read(const void* bytes, Name* out) {
 /// Forget that a peer's endpoint refused messages. If it does not exist, the next message shows it.
 /// @param first context of the endpoint.
 void AddressVector::forget_refusals(tag::Address first) {
-  msg::Port& port = domain_.port();
+  msg::MessagePort& port = domain_.port();
   if (port.stats().refused == 0) {
     return;
   }
@@ -396,7 +396,8 @@ void AddressVector::forget_refusals(tag::Address first) {
   }
 }
 
-/// Find where messages to a peer go. @return 0, -EADDRINUSE: it has our destID; as Port::reach().
+/// Find where messages to a peer go. @return 0, -EADDRINUSE: it has our destID; as
+/// MessagePort::reach().
 int AddressVector::find_out(const Name& name, tag::Address* out) {
   uint32_t dest_id = name.dest_id;
   if (name.address[0] != 0) {

@@ -90,7 +90,7 @@ class AddressVector : public fid_av, public Used {
   [[nodiscard]] int read(const void* bytes, Name* out);
   [[nodiscard]] int insert_name(const void* bytes);
   [[nodiscard]] int insert_place(const void* bytes);
-  [[nodiscard]] int settle(size_t row, const Name& name, tag::Address address);
+  [[nodiscard]] int fill_row(size_t row, const Name& name, tag::Address address);
   [[nodiscard]] int find_server(size_t row, Name* name, tag::Address* out);
   void tell_unreached(Place& place, int rc);
   [[nodiscard]] fi_addr_t number_of_slow(tag::Address source);

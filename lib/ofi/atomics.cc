@@ -4,7 +4,7 @@
 #include <span>
 
 #include "lib/msg/waiting.hpp"
-#include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fi_endpoint.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -55,13 +55,13 @@ struct Target {
   call.operands = from.buffers();
   call.compare = with.buffers();
   call.result = to.buffers();
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return self.remote().start(call);
 }
 
 [[nodiscard]] uint64_t flags_of(fid_ep* ep) {
-  return of<Endpoint>(ep).bound().tx_flags;
+  return of<FiEndpoint>(ep).bound().tx_flags;
 }
 [[nodiscard]] fi_ioc numbers(const void* at, size_t count) {
   return {const_cast<void*>(at), count};

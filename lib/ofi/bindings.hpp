@@ -11,19 +11,19 @@ namespace rio::ofi {
 
 class AddressVector;
 class CompletionQueue;
-class Counter;
+class FiCounter;
 
 struct Bindings {
   AddressVector* av = nullptr;
   CompletionQueue* tx = nullptr;
   CompletionQueue* rx = nullptr;
   // Null: this kind of operation is not counted.
-  Counter* sends = nullptr;
-  Counter* receives = nullptr;
-  Counter* reads = nullptr;
-  Counter* writes = nullptr;
-  Counter* remote_reads = nullptr;
-  Counter* remote_writes = nullptr;
+  FiCounter* sends = nullptr;
+  FiCounter* receives = nullptr;
+  FiCounter* reads = nullptr;
+  FiCounter* writes = nullptr;
+  FiCounter* remote_reads = nullptr;
+  FiCounter* remote_writes = nullptr;
   uint64_t tx_flags = 0;  ///< of operations that name none
   uint64_t rx_flags = 0;
   size_t min_multi = 64;      ///< FI_OPT_MIN_MULTI_RECV, bytes

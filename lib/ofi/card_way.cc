@@ -13,7 +13,7 @@ constexpr uint32_t kAskAgain =
 
 }  // namespace
 
-void CardWay::start(msg::Port& port, uint64_t border) {
+void CardWay::start(msg::MessagePort& port, uint64_t border) {
   port_ = port.dma() != nullptr ? &port : nullptr;
   border_ = border;
 }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/ofi/ask.hpp"
 #include "lib/ofi/bindings.hpp"
 #include "lib/tag/request.hpp"
@@ -27,7 +27,7 @@ struct LocalBytes {
 class CardWay {
  public:
   /// Call first. @param border reads and writes of more bytes do not go by the card.
-  void start(msg::Port& port, uint64_t border);
+  void start(msg::MessagePort& port, uint64_t border);
 
   /// Whether the card may do the transfer at all. @param to the peer's context for memory.
   [[nodiscard]] bool may(tag::Address to, uint64_t bytes) const {
@@ -52,7 +52,7 @@ class CardWay {
   /// Hot. Post a transfer to the DMA queue. @return false: the queue is full.
   [[nodiscard]] bool start(msg::DmaTransfer& transfer) { return port_->dma()->start(transfer); }
   void progress() { port_->dma()->progress(); }
-  [[nodiscard]] msg::Port& port() { return *port_; }
+  [[nodiscard]] msg::MessagePort& port() { return *port_; }
 
  private:
   enum class State : uint8_t { kUnknown, kAsked, kOpen, kNone };
@@ -77,7 +77,7 @@ class CardWay {
   [[nodiscard]] Known& known(tag::Address to, uint64_t key);
   [[nodiscard]] bool make_slots();
 
-  msg::Port* port_ = nullptr;  // null: the card has no DMA queue
+  msg::MessagePort* port_ = nullptr;  // null: the card has no DMA queue
   uint64_t border_ = 0;
   Place last_place_ = {};
   Known* last_ = nullptr;

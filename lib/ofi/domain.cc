@@ -8,9 +8,9 @@
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/counter.hpp"
-#include "lib/ofi/endpoint.hpp"
-#include "lib/ofi/fabric.hpp"
+#include "lib/ofi/fi_counter.hpp"
+#include "lib/ofi/fi_endpoint.hpp"
+#include "lib/ofi/fi_fabric.hpp"
 #include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/provider.hpp"
 #include "lib/ofi/releases.hpp"
@@ -84,7 +84,7 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
                        ? msg::Threads::kOne
                        : msg::Threads::kPerContext;
   config.sleeps = can_sleep(config.card);
-  if (const int rc = msg::Port::open(config, &domain->port_); rc != 0) {
+  if (const int rc = msg::MessagePort::open(config, &domain->port_); rc != 0) {
     return rc;
   }
   FI_INFO(&provider(), FI_LOG_DOMAIN, "card %s, queue pair %u, destID %u\n", config.card.c_str(),
@@ -117,7 +117,7 @@ void Domain::work() {
   }
 }
 
-int Domain::add(Endpoint& endpoint, int wanted) {
+int Domain::add(FiEndpoint& endpoint, int wanted) {
   const auto from = endpoints_.begin() + (wanted >= 0 ? wanted : static_cast<int>(next_number_));
   auto* place = wanted >= 0 ? from : std::find(from, endpoints_.end(), nullptr);
   place = place != endpoints_.end() ? place : std::find(endpoints_.begin(), from, nullptr);
@@ -186,7 +186,7 @@ void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {
   return no_throw([&] {
     std::unique_ptr<Domain> domain;
-    const int rc = Domain::open(of<Fabric>(fabric), *info, user_context, &domain);
+    const int rc = Domain::open(of<FiFabric>(fabric), *info, user_context, &domain);
     if (rc == 0) {
       *out = domain.release();
     }

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/memory.hpp"
@@ -20,7 +20,7 @@ namespace rio::ofi {
 class Attendant;
 class AddressVector;
 class CompletionQueue;
-class Endpoint;
+class FiEndpoint;
 
 /// Thread rule of all objects of a domain: as the info asked for, FI_THREAD_DOMAIN or any; then
 /// each call holds the port's Guard.
@@ -28,13 +28,13 @@ class Domain : public fid_domain, public Used {
  public:
   using Fid = fid_domain;
 
-  /// @return 0, or as msg::Port::open().
+  /// @return 0, or as msg::MessagePort::open().
   [[nodiscard]] static int open(Used& fabric, const fi_info& info, void* user_context,
                                 std::unique_ptr<Domain>* out);
   ~Domain();
 
-  [[nodiscard]] msg::Port& port() { return *port_; }
-  [[nodiscard]] const msg::Port& port() const { return *port_; }
+  [[nodiscard]] msg::MessagePort& port() { return *port_; }
+  [[nodiscard]] const msg::MessagePort& port() const { return *port_; }
   /// Messages of up to this many bytes are copied; 0: the port's profile decides.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
@@ -62,7 +62,7 @@ class Domain : public fid_domain, public Used {
   /// Under a Guard. Register an endpoint. A closed endpoint's number is reused as late as possible,
   /// since peers may still have its name. @param wanted its number; negative: any. @return its
   /// number; -EADDRINUSE: taken; -ENOSPC: all are in use; logged.
-  [[nodiscard]] int add(Endpoint& endpoint, int wanted);
+  [[nodiscard]] int add(FiEndpoint& endpoint, int wanted);
   void remove(uint32_t number);
 
   /// Under a Guard. Register or remove a completion queue, which the domain tells of vectors that
@@ -84,7 +84,7 @@ class Domain : public fid_domain, public Used {
   Domain(Used& fabric, void* user_context);
 
   Use use_;  // of the fabric
-  std::unique_ptr<msg::Port> port_;
+  std::unique_ptr<msg::MessagePort> port_;
   Regions regions_;
   Windows windows_;
   uint64_t border_ = 0;
@@ -94,7 +94,7 @@ class Domain : public fid_domain, public Used {
   uint32_t endpoints_end_ = 0;
   uint32_t next_number_ = 0;  // where the search for a free one begins
   uint32_t next_question_ = 0;
-  std::array<Endpoint*, kEndpoints> endpoints_{};
+  std::array<FiEndpoint*, kEndpoints> endpoints_{};
   std::vector<CompletionQueue*> queues_;
   std::vector<AddressVector*> vectors_;
   std::unordered_map<uint32_t, uint32_t>

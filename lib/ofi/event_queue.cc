@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "lib/ofi/fabric.hpp"
+#include "lib/ofi/fi_fabric.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -100,7 +100,7 @@ int open_event_queue(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** out, void* u
     if (attr != nullptr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC) {
       return -FI_ENOSYS;
     }
-    *out = new EventQueue(of<Fabric>(fabric), user_context);
+    *out = new EventQueue(of<FiFabric>(fabric), user_context);
     return 0;
   });
 }

@@ -1,8 +1,8 @@
 #include "lib/ofi/memory.hpp"
 
 #include "lib/msg/waiting.hpp"
-#include "lib/ofi/counter.hpp"
 #include "lib/ofi/domain.hpp"
+#include "lib/ofi/fi_counter.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -135,7 +135,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   if (what.fclass == FI_CLASS_EP) {
     return 0;  // every endpoint of the domain reaches the region
   }
-  if (what.fclass != FI_CLASS_CNTR || &of<Counter>(&what).domain() != &domain_) {
+  if (what.fclass != FI_CLASS_CNTR || &of<FiCounter>(&what).domain() != &domain_) {
     return -FI_EINVAL;
   }
   if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0 || flags == 0) {
@@ -145,7 +145,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   if (const int rc = domain_.windows().close(*this); rc != 0) {
     return rc;
   }
-  Counter& counter = of<Counter>(&what);
+  FiCounter& counter = of<FiCounter>(&what);
   if ((flags & FI_REMOTE_WRITE) != 0) {
     writes_ = &counter;
     writes_use_ = Use(counter);
@@ -158,7 +158,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
 }
 
 void Memory::count(bool writes) {
-  Counter* const counter = writes ? writes_ : reads_;
+  FiCounter* const counter = writes ? writes_ : reads_;
   if (counter != nullptr) {
     counter->add(1);
   }

@@ -12,7 +12,7 @@
 
 namespace rio::ofi {
 
-class Counter;
+class FiCounter;
 class Domain;
 class Memory;
 
@@ -67,8 +67,8 @@ class Memory : public fid_mr, public Used {
   Use use_;
   iovec bytes_;
   uint64_t access_;
-  Counter* writes_ = nullptr;  // null: writes are not counted
-  Counter* reads_ = nullptr;
+  FiCounter* writes_ = nullptr;  // null: writes are not counted
+  FiCounter* reads_ = nullptr;
   Use writes_use_;
   Use reads_use_;
   MemoryWindow window_;

@@ -30,11 +30,12 @@ struct Name {
   uint32_t magic;    ///< kNameMagic
   uint32_t dest_id;  ///< of the card, below 2^24; of a card with an address, the number that it has
                      ///< given itself
-  uint32_t owner;    ///< msg::Port::instance() of the domain: tells apart processes that use one
-                     ///< destID at the same time, or one after the other
+  uint32_t owner;    ///< msg::MessagePort::instance() of the domain: tells apart processes that use
+                     ///< one destID at the same time, or one after the other
   uint16_t fabric;   ///< fabric_mark() of the fabric's name
   uint16_t endpoint;  ///< below kEndpoints
-  /// msg::Port::address() of the card, padded with zeros; empty: the card is reached by its destID.
+  /// msg::MessagePort::address() of the card, padded with zeros; empty: the card is reached by its
+  /// destID.
   char address[48];
 };
 static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Name, dest_id) == 4 &&

@@ -52,8 +52,8 @@ int PollSet::add(struct fid& what) {
     members_.push_back({&what, &queue, nullptr, Use(queue)});
     return 0;
   }
-  if (what.fclass == FI_CLASS_CNTR && &of<Counter>(&what).domain() == &domain_) {
-    Counter& counter = of<Counter>(&what);
+  if (what.fclass == FI_CLASS_CNTR && &of<FiCounter>(&what).domain() == &domain_) {
+    FiCounter& counter = of<FiCounter>(&what);
     members_.push_back({&what, nullptr, &counter, Use(counter)});
     return 0;
   }
@@ -73,7 +73,7 @@ bool PollSet::has_news(Member& member) {
   if (member.queue != nullptr) {
     return !member.queue->is_empty();
   }
-  const Counter::Values now = member.counter->values();
+  const FiCounter::Values now = member.counter->values();
   return std::exchange(member.seen, now) != now;
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/counter.hpp"
 #include "lib/ofi/domain.hpp"
+#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/fid.hpp"
 
 namespace rio::ofi {
@@ -33,9 +33,9 @@ class PollSet : public fid_poll, public Used {
   struct Member {
     struct fid* what;
     CompletionQueue* queue;  ///< null: a counter
-    Counter* counter;
+    FiCounter* counter;
     Use use;
-    Counter::Values seen = {};
+    FiCounter::Values seen = {};
   };
 
   [[nodiscard]] std::vector<Member>::iterator find(const struct fid& what);

@@ -1,6 +1,6 @@
 #include "lib/ofi/provider.hpp"
 
-#include "lib/ofi/fabric.hpp"
+#include "lib/ofi/fi_fabric.hpp"
 #include "lib/ofi/info.hpp"
 
 namespace rio::ofi {

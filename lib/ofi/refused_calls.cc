@@ -1,5 +1,5 @@
 // Calls that an endpoint refuses: before fi_enable(), or without the capability.
-#include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fi_endpoint.hpp"
 
 namespace rio::ofi {
 namespace {

@@ -9,8 +9,8 @@
 #include <new>
 
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/counter.hpp"
 #include "lib/ofi/domain.hpp"
+#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/provider.hpp"
 
 namespace rio::ofi {
@@ -71,7 +71,7 @@ Remote::~Remote() {
   FI_INFO(&provider(), FI_LOG_EP_DATA,
           "reads, writes and atomics: %" PRIu64 " by the card, %" PRIu64 " by messages\n",
           done_by_card_, done_by_messages_);
-  msg::Port* const port = tag_ != nullptr ? &tag_->port() : nullptr;
+  msg::MessagePort* const port = tag_ != nullptr ? &tag_->port() : nullptr;
   tag_.reset();
   replies_.reset();
   if (by_card_ != 0) {
@@ -80,14 +80,14 @@ Remote::~Remote() {
 }
 
 int Remote::enable(Domain& domain, uint32_t first) {
-  tag::EndpointConfig config;
+  tag::TaggedConfig config;
   config.eager_bytes = domain.border();
-  msg::Port& port = domain.port();
-  int rc =
-      tag::Endpoint::create(port, static_cast<uint16_t>(first + kRemoteContext), config, &tag_);
+  msg::MessagePort& port = domain.port();
+  int rc = tag::TaggedContext::create(port, static_cast<uint16_t>(first + kRemoteContext), config,
+                                      &tag_);
   rc = rc != 0 ? rc
-               : tag::Endpoint::create(port, static_cast<uint16_t>(first + kReplyContext), config,
-                                       &replies_);
+               : tag::TaggedContext::create(port, static_cast<uint16_t>(first + kReplyContext),
+                                            config, &replies_);
   refused_ = port.stats().refused;
   card_.start(domain.port(), domain.rma_border());
   return rc != 0 ? rc : server_.start(*tag_, *replies_);
@@ -321,7 +321,7 @@ void Remote::end(Operation& operation) {
 
 void Remote::tell(const Operation& operation) {
   const bool writes = operation.verb == Verb::kWrite || operation.verb == Verb::kUpdate;
-  Counter* const counter = writes ? bound_.writes : bound_.reads;
+  FiCounter* const counter = writes ? bound_.writes : bound_.reads;
   if (counter != nullptr && operation.status == 0) {
     counter->add(1);
   } else if (counter != nullptr) {

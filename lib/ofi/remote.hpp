@@ -38,13 +38,13 @@ class Remote {
   Remote(const Bindings& bound, Domain& domain);
   ~Remote();
 
-  /// @param first of the endpoint's contexts. @return 0, or as tag::Endpoint::create().
+  /// @param first of the endpoint's contexts. @return 0, or as tag::TaggedContext::create().
   [[nodiscard]] int enable(Domain& domain, uint32_t first);
   /// Start a call. @return 0: it ends with a completion or an error entry; -FI_EINVAL,
   /// -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
 
-  /// Calls tag::Endpoint::forget_former() of its endpoints.
+  /// Calls tag::TaggedContext::forget_former() of its endpoints.
   void forget_former(uint32_t dest_id) {
     if (tag_ != nullptr) {
       tag_->forget_former(dest_id);
@@ -52,7 +52,7 @@ class Remote {
     }
   }
 
-  /// Hot. After Port::progress().
+  /// Hot. After MessagePort::progress().
   void progress() {
     if (tag_ == nullptr) {
       return;
@@ -107,7 +107,7 @@ class Remote {
     RemoteCall call = {};                   // repeated by messages, if the window does not exist
   };
 
-  static void attend(tag::Endpoint& tag) {
+  static void attend(tag::TaggedContext& tag) {
     tag.attend();
     while (tag::Request* const request = tag.next_done()) {
       static_cast<Party*>(request->user)->done(*request);
@@ -144,8 +144,8 @@ class Remote {
   CardWay card_;
   Server server_;
   // The endpoints are destroyed before all requests.
-  std::unique_ptr<tag::Endpoint> tag_;
-  std::unique_ptr<tag::Endpoint> replies_;
+  std::unique_ptr<tag::TaggedContext> tag_;
+  std::unique_ptr<tag::TaggedContext> replies_;
 };
 
 }  // namespace rio::ofi

@@ -1,17 +1,17 @@
 // Calls that read and write the memory of peers.
 #include "lib/msg/waiting.hpp"
-#include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fi_endpoint.hpp"
 
 namespace rio::ofi {
 namespace {
 
 [[nodiscard]] ssize_t start(fid_ep* ep, const RemoteCall& call) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return self.remote().start(call);
 }
 [[nodiscard]] uint64_t flags_of(fid_ep* ep) {
-  return of<Endpoint>(ep).bound().tx_flags;
+  return of<FiEndpoint>(ep).bound().tx_flags;
 }
 
 ssize_t read_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi_addr_t peer,

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/counter.hpp"
+#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/name.hpp"
 
 namespace rio::ofi {
@@ -27,7 +27,7 @@ namespace {
 
 }  // namespace
 
-int Server::start(tag::Endpoint& tag, tag::Endpoint& replies) {
+int Server::start(tag::TaggedContext& tag, tag::TaggedContext& replies) {
   tag_ = &tag;
   replies_ = &replies;
   asks_.reset(new (std::nothrow) Ask[kAsks]);
@@ -69,7 +69,7 @@ void Server::arrived(Ask& ask) {
 /// A peer whose requests make no sense runs another release, or is hostile. Ending the session is
 /// the answer: that completes all its requests.
 void Server::refuse(tag::Address from) {
-  msg::Port& port = tag_->port();
+  msg::MessagePort& port = tag_->port();
   if (msg::Link* const link = port.link(tag::dest_id_of(from)); link != nullptr) {
     port.cut_off(*link);
   }
@@ -235,7 +235,7 @@ void Server::tell(const Answer& answer) {
     return;
   }
   const bool writes = answer.ask.verb != Verb::kRead;
-  Counter* const counter = writes ? bound_.remote_writes : bound_.remote_reads;
+  FiCounter* const counter = writes ? bound_.remote_writes : bound_.remote_reads;
   if (counter != nullptr) {
     counter->add(1);
   }

@@ -12,7 +12,7 @@
 #include "lib/ofi/bindings.hpp"
 #include "lib/ofi/memory.hpp"
 #include "lib/ofi/party.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 namespace rio::ofi {
 
@@ -24,7 +24,7 @@ class Server {
 
   /// @param tag where requests arrive; outlives this. @param replies where answers go; outlives
   /// this. @return 0, -FI_ENOMEM.
-  [[nodiscard]] int start(tag::Endpoint& tag, tag::Endpoint& replies);
+  [[nodiscard]] int start(tag::TaggedContext& tag, tag::TaggedContext& replies);
   /// Whether a peer waits for an answer.
   [[nodiscard]] bool busy() const { return answers_under_way_ != 0; }
 
@@ -75,8 +75,8 @@ class Server {
   const Bindings& bound_;
   const Regions& regions_;
   Windows& windows_;
-  tag::Endpoint* tag_ = nullptr;
-  tag::Endpoint* replies_ = nullptr;
+  tag::TaggedContext* tag_ = nullptr;
+  tag::TaggedContext* replies_ = nullptr;
   uint32_t answers_under_way_ = 0;
   std::vector<Ask*> waiting_;
   std::unique_ptr<Ask[]> asks_;

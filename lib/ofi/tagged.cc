@@ -1,20 +1,20 @@
 // Calls of messages with a tag.
 #include "lib/msg/waiting.hpp"
-#include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fi_endpoint.hpp"
 
 namespace rio::ofi {
 namespace {
 
 ssize_t receive(fid_ep* ep, void* buffer, size_t bytes, void*, fi_addr_t source, uint64_t tag,
                 uint64_t ignore, void* context) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return self.tagged().receive(source, tag, ignore, buffer, bytes, context, self.bound().rx_flags);
 }
 
 ssize_t receive_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi_addr_t source,
                        uint64_t tag, uint64_t ignore, void* context) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return count > kIovMax ? -FI_EINVAL
                          : self.tagged().receive(source, tag, ignore, Buffers{pieces, count},
@@ -22,7 +22,7 @@ ssize_t receive_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi
 }
 
 ssize_t receive_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   if (msg->iov_count > kIovMax) {
     return -FI_EINVAL;
@@ -41,14 +41,14 @@ ssize_t receive_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
 
 ssize_t send(fid_ep* ep, const void* data, size_t bytes, void*, fi_addr_t to, uint64_t tag,
              void* context) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return self.tagged().send(to, tag, {}, data, bytes, context, self.bound().tx_flags);
 }
 
 ssize_t send_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi_addr_t to,
                     uint64_t tag, void* context) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return count > kIovMax ? -FI_EINVAL
                          : self.tagged().send(to, tag, {}, Buffers{pieces, count}, context,
@@ -56,7 +56,7 @@ ssize_t send_pieces(fid_ep* ep, const iovec* pieces, void**, size_t count, fi_ad
 }
 
 ssize_t send_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   const bool immediate = (flags & FI_REMOTE_CQ_DATA) != 0;
   return msg->iov_count > kIovMax
@@ -66,7 +66,7 @@ ssize_t send_message(fid_ep* ep, const fi_msg_tagged* msg, uint64_t flags) {
 }
 
 /// Sends a copy of the data without a completion: the user may reuse its memory at once.
-ssize_t send_copied(Endpoint& self, const void* data, size_t bytes, tag::Immediate immediate,
+ssize_t send_copied(FiEndpoint& self, const void* data, size_t bytes, tag::Immediate immediate,
                     fi_addr_t to, uint64_t tag) {
   const msg::Guard guard(self.domain().port());
   return bytes > kInjectBytes ? -FI_EMSGSIZE
@@ -74,12 +74,12 @@ ssize_t send_copied(Endpoint& self, const void* data, size_t bytes, tag::Immedia
 }
 
 ssize_t inject(fid_ep* ep, const void* data, size_t bytes, fi_addr_t to, uint64_t tag) {
-  return send_copied(of<Endpoint>(ep), data, bytes, {}, to, tag);
+  return send_copied(of<FiEndpoint>(ep), data, bytes, {}, to, tag);
 }
 
 ssize_t send_data(fid_ep* ep, const void* data, size_t bytes, void*, uint64_t immediate,
                   fi_addr_t to, uint64_t tag, void* context) {
-  Endpoint& self = of<Endpoint>(ep);
+  FiEndpoint& self = of<FiEndpoint>(ep);
   const msg::Guard guard(self.domain().port());
   return self.tagged().send(to, tag, {immediate, true}, data, bytes, context,
                             self.bound().tx_flags);
@@ -87,7 +87,7 @@ ssize_t send_data(fid_ep* ep, const void* data, size_t bytes, void*, uint64_t im
 
 ssize_t inject_data(fid_ep* ep, const void* data, size_t bytes, uint64_t immediate, fi_addr_t to,
                     uint64_t tag) {
-  return send_copied(of<Endpoint>(ep), data, bytes, {immediate, true}, to, tag);
+  return send_copied(of<FiEndpoint>(ep), data, bytes, {immediate, true}, to, tag);
 }
 
 }  // namespace

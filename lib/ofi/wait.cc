@@ -73,7 +73,7 @@ void Wait::add_waiting(int threads) {
 }
 
 /// Consumes the pending events of the descriptor.
-void Wait::settle() {
+void Wait::finish_waiters() {
   if (armed_) {
     armed_ = false;
     --waiting_;

@@ -62,7 +62,7 @@ class Wait {
     if (!set_.valid()) {
       return -FI_EINVAL;
     }
-    settle();
+    finish_waiters();
     const auto work = [this] { domain_.progress(); };
     work();
     const bool quiet = !domain_.port().config().sleeps || sleeper_.prepare(work);
@@ -85,7 +85,7 @@ class Wait {
   static constexpr uint32_t kLooks = 1000;  // checks before it sleeps: some 100 us
 
   void add_waiting(int threads);
-  void settle();
+  void finish_waiters();
   [[nodiscard]] int start();
 
   Domain& domain_;

@@ -37,7 +37,7 @@ constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace
 
-void Windows::set_up(msg::Port& port, bool virtual_addresses) {
+void Windows::set_up(msg::MessagePort& port, bool virtual_addresses) {
   port_ = &port;
   virtual_addresses_ = virtual_addresses;
 }

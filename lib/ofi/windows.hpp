@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/ofi/ask.hpp"
 
 namespace rio::ofi {
@@ -28,7 +28,7 @@ struct MemoryWindow {
 class Windows {
  public:
   /// @param port outlives it. @param virtual_addresses as Regions::set_up().
-  void set_up(msg::Port& port, bool virtual_addresses);
+  void set_up(msg::MessagePort& port, bool virtual_addresses);
 
   /// Open a window for a peer that asks and has the region's key. The window lets in the peers that
   /// have asked, and as few others as a mask of destIDs can. @return false: use messages. The card
@@ -42,7 +42,7 @@ class Windows {
   [[nodiscard]] bool place(Memory& memory);
   [[nodiscard]] bool let_in(Memory& memory, uint32_t source);
 
-  msg::Port* port_ = nullptr;
+  msg::MessagePort* port_ = nullptr;
   bool virtual_addresses_ = false;
   uint64_t next_rio_addr_ = kFirstRioAddr;
 

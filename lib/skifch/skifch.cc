@@ -12,19 +12,19 @@
 #include "base/log.hpp"
 #include "base/no_cancel.hpp"
 #include "lib/msg/address.hpp"
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/peer_news.hpp"
-#include "lib/msg/port.hpp"
 #include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 
-using rio::msg::Context;
 using rio::msg::dest_id_of;
 using rio::msg::Guard;
 using rio::msg::Inbox;
 using rio::msg::Kind;
+using rio::msg::MessageContext;
+using rio::msg::MessagePort;
 using rio::msg::number_of;
-using rio::msg::Port;
 using rio::msg::Route;
 using rio::msg::Threads;
 
@@ -35,15 +35,15 @@ static_assert(SKIFCH_CHANNELS == rio::msg::kContexts);
 static rio::msg::Outflow full;
 
 struct SkifCh {
-  std::shared_ptr<Port> port;
-  std::unique_ptr<Context> context;
+  std::shared_ptr<MessagePort> port;
+  std::unique_ptr<MessageContext> context;
   // The inbox that Recv and RecvComp read without a lock: with threads, one that is always empty.
   // Numbers of the inbox: the message that Recv gives next, and the one that RecvComp takes back
   // next. Messages that were taken back are dropped by runs.
   uint32_t give = 0;
   uint32_t done = 0;
   const Inbox* inbox = nullptr;
-  Port* port_now = nullptr;   // `port`
+  MessagePort* port_now = nullptr;  // `port`
   uint32_t given_locked = 0;  // with threads: how many Recv gave and RecvComp did not take back
   // The destination to which a short message goes at once: the last one; at first, when a session
   // has ended, and with threads, one to which nothing can be sent.
@@ -62,7 +62,7 @@ int fail(int error) {
   return -1;
 }
 
-using Ports = std::map<std::string, std::weak_ptr<Port>>;
+using Ports = std::map<std::string, std::weak_ptr<MessagePort>>;
 
 /// Ports of this thread, so that channels share a card.
 Ports& own_ports() {
@@ -124,9 +124,9 @@ int check_threads(const Ports& others, const char* card, const SkifCh_Options& o
 }
 
 int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
-              std::shared_ptr<Port>* out) {
+              std::shared_ptr<MessagePort>* out) {
   const std::string name = port_name(card, options);
-  if (std::shared_ptr<Port> open = ports[name].lock(); open != nullptr) {
+  if (std::shared_ptr<MessagePort> open = ports[name].lock(); open != nullptr) {
     const int rc = check_options(card, options, open->config());
     if (rc == 0) {
       *out = std::move(open);
@@ -142,8 +142,8 @@ int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
   config.connect_ms = options.connect_ms != 0 ? options.connect_ms : config.connect_ms;
   config.threads = options.threads != 0 ? Threads::kPerContext : Threads::kOne;
   config.sleeps = options.sleeps != 0;
-  std::unique_ptr<Port> port;
-  if (const int rc = Port::open(config, &port); rc != 0) {
+  std::unique_ptr<MessagePort> port;
+  if (const int rc = MessagePort::open(config, &port); rc != 0) {
     return rc;
   }
   *out = std::move(port);
@@ -151,7 +151,7 @@ int open_port(Ports& ports, const char* card, const SkifCh_Options& options,
   return 0;
 }
 
-int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<Port>* out) {
+int open_port(const char* card, const SkifCh_Options& options, std::shared_ptr<MessagePort>* out) {
   SharedPorts& shared = shared_ports();
   std::unique_lock lock(shared.mutex);
   if (options.threads != 0) {
@@ -292,7 +292,7 @@ const iovec* next_message(SkifCh& channel) {
 }
 
 /// Wait until all sends have arrived.
-void flush(Port& port, uint32_t timeout_ms) {
+void flush(MessagePort& port, uint32_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
   int rc = -ETIMEDOUT;
@@ -321,7 +321,7 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
   int rc = open_port(card, chosen, &channel->port);
   if (rc == 0) {
     const Guard guard(*channel->port);
-    rc = Context::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
+    rc = MessageContext::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
     channel->ended.begin(*channel->port);
     channel->retry = rio::msg::Retry(channel->port->config().sleeps);
     channel->news.forget(*channel->port);
@@ -348,7 +348,7 @@ void SkifCh_Close(SkifCh* channel) {
   constexpr uint32_t kFlushMs = 1000;
   flush(*channel->port, kFlushMs);
   const bool threads = channel->threads;
-  std::shared_ptr<Port> port = channel->port;
+  std::shared_ptr<MessagePort> port = channel->port;
   {
     const Guard guard(*port);
     delete channel;
@@ -397,7 +397,7 @@ ssize_t SkifCh_Recv(SkifCh* channel, iovec cont[SKIFCH_CONT_SIZE], int* cont_cou
 }
 
 int SkifCh_Wait(SkifCh* channel, uint32_t timeout_ms) {
-  Port& port = *channel->port;
+  MessagePort& port = *channel->port;
   const bool stuck = channel->retry.begin_wait();
   const auto news = [&] {
     const Inbox& inbox = channel->context->inbox();

@@ -12,9 +12,9 @@ namespace rio::tag {
 class Intake {
  public:
   /// All outlive the intake. @param watch may be called by all functions but arrive_alone().
-  Intake(msg::Port& port, msg::Context& context, Matcher& matcher, Completions& completions,
-         Peers& peers, UnexpectedStore& store, LargeMoves& large, EndpointStats& stats,
-         SessionWatch& watch)
+  Intake(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
+         Completions& completions, Peers& peers, UnexpectedStore& store, LargeMoves& large,
+         EndpointStats& stats, SessionWatch& watch)
       : context_(context),
         matcher_(matcher),
         completions_(completions),
@@ -51,12 +51,12 @@ class Intake {
   void drop_arrived();
   void cut_off(const msg::Origin& origin, const char* what);
 
-  msg::Context& context_;
+  msg::MessageContext& context_;
   Matcher& matcher_;
   Completions& completions_;
   Peers& peers_;
   uint32_t incoming_ = 0;  // peers with a message in several parts under way
-  msg::Port& port_;
+  msg::MessagePort& port_;
   UnexpectedStore& store_;
   LargeMoves& large_;
   EndpointStats& stats_;

@@ -13,7 +13,7 @@ namespace rio::tag {
 class LargeMoves {
  public:
   /// All outlive the object. @param eager_bytes receives of more are offered to their source.
-  LargeMoves(msg::Context& context, Matcher& matcher, Completions& completions, Peers& peers,
+  LargeMoves(msg::MessageContext& context, Matcher& matcher, Completions& completions, Peers& peers,
              UnexpectedStore& store, EndpointStats& stats, uint64_t eager_bytes)
       : context_(context),
         matcher_(matcher),
@@ -53,7 +53,7 @@ class LargeMoves {
  private:
   void look_at_crowd();
 
-  msg::Context& context_;
+  msg::MessageContext& context_;
   Matcher& matcher_;
   Completions& completions_;
   Peers& peers_;

@@ -12,7 +12,7 @@
 
 namespace rio::tag {
 
-/// The outbox's set-up; see EndpointConfig.
+/// The outbox's set-up; see TaggedConfig.
 struct OutboxConfig {
   uint32_t context;  ///< number of the endpoint's own
   uint64_t eager_bytes;
@@ -24,7 +24,7 @@ struct OutboxConfig {
 class Outbox {
  public:
   /// All outlive the outbox.
-  Outbox(msg::Port& port, const OutboxConfig& config, Completions& completions, Peers& peers,
+  Outbox(msg::MessagePort& port, const OutboxConfig& config, Completions& completions, Peers& peers,
          LargeMoves& large, EndpointStats& stats)
       : port_(port),
         config_(config),
@@ -33,7 +33,7 @@ class Outbox {
         large_(large),
         stats_(stats) {}
 
-  /// Hot. As Endpoint::send_tiny().
+  /// Hot. As TaggedContext::send_tiny().
   [[nodiscard]] bool send_tiny(Address to, uint64_t bits, Immediate immediate, const void* data,
                                uint64_t length_bytes) {
     if (to != direct_.address || length_bytes > msg::kTinyBytesMax) [[unlikely]] {
@@ -43,7 +43,7 @@ class Outbox {
     return immediate.there ? port_.send_tiny(direct_.route, bits, immediate.value, data, count)
                            : port_.send_tiny(direct_.route, bits, data, count);
   }
-  /// Send a request that is filled in. @return as Endpoint::send().
+  /// Send a request that is filled in. @return as TaggedContext::send().
   [[nodiscard]] int send(SendRequest& request, SessionWatch& watch);
   /// Hot. Whether something waits to be sent.
   [[nodiscard]] bool waits() const { return !senders_.empty(); }
@@ -87,7 +87,7 @@ class Outbox {
   [[nodiscard]] bool may_still_send(const Peer& peer, int error) const;
   [[nodiscard]] bool send_again(Peer& peer, const msg::Again& message);
 
-  msg::Port& port_;
+  msg::MessagePort& port_;
   Direct direct_ = nobody();
   std::vector<Peer*> senders_;  // peers that have something to send
   const OutboxConfig config_;

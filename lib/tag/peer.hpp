@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "lib/msg/delivery.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/parts.hpp"
 #include "lib/msg/parts_out.hpp"
-#include "lib/msg/port.hpp"
 #include "lib/msg/transfer.hpp"
 #include "lib/tag/request.hpp"
 
@@ -49,7 +49,7 @@ struct LargeRecv : msg::RecvTransfer {
 };
 
 struct Peer {
-  explicit Peer(msg::Port& port) : parts(port) {}
+  explicit Peer(msg::MessagePort& port) : parts(port) {}
 
   Address address = 0;
   msg::Route route;       // of kData
@@ -61,7 +61,7 @@ struct Peer {
 
   Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it
   msg::PartsOut parts;                    // what is sent in several
-  bool crowded = false;                   // of Endpoint::crowd_
+  bool crowded = false;                   // of TaggedContext::crowd_
   uint64_t looked_at = 0;                 // of crowd_: receives posted when it was looked at last
 
   Incoming incoming;

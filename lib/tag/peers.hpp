@@ -37,7 +37,7 @@ struct EndpointStats {
 class Peers {
  public:
   /// @param context number of the endpoint's own.
-  Peers(msg::Port& port, uint32_t context) : port_(port), context_(context) {}
+  Peers(msg::MessagePort& port, uint32_t context) : port_(port), context_(context) {}
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_); }
   /// Made if need be. @return null: there is no such address, or no memory.
@@ -67,7 +67,7 @@ class Peers {
   [[nodiscard]] uint32_t& session_of(const msg::Link& link);
 
  private:
-  msg::Port& port_;
+  msg::MessagePort& port_;
   uint32_t context_;
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;
   std::vector<uint32_t> sessions_;  // by index of the link

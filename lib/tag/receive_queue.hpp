@@ -53,13 +53,13 @@ class ReceiveQueue {
   class Run {
    public:
     Run(ReceiveQueue& queue, uint32_t source) : queue_(queue), source_(source) {}
-    ~Run() { settle(); }
+    ~Run() { remove_taken(); }
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
 
     [[nodiscard]] Receive* take(uint64_t bits) {
       if (next_ == nullptr || bits != bits_) {  // that only flags differ in is looked up again
-        settle();
+        remove_taken();
         if (queue_.wild_ != 0) [[unlikely]] {
           return queue_.take(source_, bits);
         }
@@ -79,7 +79,7 @@ class ReceiveQueue {
 
    private:
     /// Those that were taken leave the table.
-    void settle() {
+    void remove_taken() {
       if (taken_ != 0) {
         queue_.table_.remove_before(at_, next_);
         queue_.gone_ += std::exchange(taken_, 0);

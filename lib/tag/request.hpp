@@ -27,7 +27,7 @@ enum class Stage : uint8_t {
   kIdle,     ///< the caller's
   kWaiting,  ///< receive: posted; send: not begun
   kMoving,   ///< receive: matched, not all is there; send: some parts are sent, or it was asked for
-  kDone,     ///< over; is the caller's once Endpoint::next_done() or test() gave it
+  kDone,     ///< over; is the caller's once TaggedContext::next_done() or test() gave it
 };
 
 /// Eight bytes that travel with a message besides its own, for the receive that matches.
@@ -63,7 +63,7 @@ struct SendRequest : Request {
   Address to = 0;
   bool sync = false;  ///< done when it was matched
   /// false: where it would wait for a peer that is new it is not taken, but -EAGAIN: come again,
-  /// for up to EndpointConfig::new_peer_ms. After that it waits as any other.
+  /// for up to TaggedConfig::new_peer_ms. After that it waits as any other.
   bool may_wait = true;
   LargeSend* large = nullptr;
   Unexpected* kept = nullptr;  // of what goes to the same endpoint

@@ -20,7 +20,7 @@ class SelfMessages {
         store_(store),
         eager_bytes_(eager_bytes) {}
 
-  /// @return as Endpoint::send().
+  /// @return as TaggedContext::send().
   [[nodiscard]] int send(SendRequest& request);
   /// Copy a message, which a receive has matched, to its buffer.
   void take(Unexpected& message, const RecvRequest& request);

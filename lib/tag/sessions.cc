@@ -2,7 +2,7 @@
 
 namespace rio::tag {
 
-Sessions::Sessions(msg::Port& port, msg::Context& context, Matcher& matcher,
+Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
                    Completions& completions, Peers& peers, UnexpectedStore& store, Intake& intake,
                    Outbox& outbox)
     : port_(port),

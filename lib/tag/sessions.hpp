@@ -12,8 +12,9 @@ class Sessions final : public SessionWatch {
  public:
   /// All outlive the object. The intake and the outbox may be made after it: it uses them by
   /// functions only.
-  Sessions(msg::Port& port, msg::Context& context, Matcher& matcher, Completions& completions,
-           Peers& peers, UnexpectedStore& store, Intake& intake, Outbox& outbox);
+  Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
+           Completions& completions, Peers& peers, UnexpectedStore& store, Intake& intake,
+           Outbox& outbox);
 
   /// Hot. Whether look() has something to do.
   [[nodiscard]] bool changed() const {
@@ -22,7 +23,7 @@ class Sessions final : public SessionWatch {
   /// Some session has ended. Messages that came before that are taken first, and are not lost.
   void look() override;
   void end(msg::Link& link, uint32_t session, int error) override;
-  /// As Endpoint::forget_former().
+  /// As TaggedContext::forget_former().
   void forget_former(uint32_t dest_id);
   /// The card is gone, or the endpoint closes: all ends.
   void fail_all(int error);
@@ -30,9 +31,9 @@ class Sessions final : public SessionWatch {
  private:
   void disown_messages(const msg::Link& link);
 
-  msg::Port& port_;
+  msg::MessagePort& port_;
   uint64_t ended_;  // sessions of the port that have ended, as look() saw last
-  msg::Context& context_;
+  msg::MessageContext& context_;
   Matcher& matcher_;
   Completions& completions_;
   Peers& peers_;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/slab.hpp"
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 #include "lib/tag/completions.hpp"
 #include "lib/tag/matcher.hpp"
 #include "lib/tag/peers.hpp"
@@ -17,7 +17,7 @@ namespace rio::tag {
 class UnexpectedStore {
  public:
   /// All outlive the store.
-  UnexpectedStore(msg::Context& context, Matcher& matcher, Completions& completions,
+  UnexpectedStore(msg::MessageContext& context, Matcher& matcher, Completions& completions,
                   EndpointStats& stats)
       : context_(context), matcher_(matcher), completions_(completions), stats_(stats) {}
 
@@ -57,7 +57,7 @@ class UnexpectedStore {
   void fail_senders(int error);
 
  private:
-  msg::Context& context_;
+  msg::MessageContext& context_;
   Matcher& matcher_;
   Completions& completions_;
   EndpointStats& stats_;

@@ -54,7 +54,7 @@ static_assert(offsetof(regs::TxCpl, status) + sizeof(uint32_t) == sizeof(regs::T
 /// Forces a sum over a burst to be computed now, in a register. The compiler would otherwise
 /// postpone such sums, and keep all their terms on the stack.
 template <class Value>
-[[gnu::always_inline]] inline void settle(Value& value) {
+[[gnu::always_inline]] inline void keep_in_register(Value& value) {
   asm volatile("" : "+r"(value));
 }
 

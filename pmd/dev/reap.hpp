@@ -74,13 +74,13 @@ struct PlainRun {
     const uint32_t moved = Kind::bytes(raw, size);
     Kind::fill(cpl[i], raw, Status::kOk, cookies[slot + i], &out[i]);
     wrong->last_words |= Kind::last(raw) ^ flip;
-    settle(wrong->last_words);
+    keep_in_register(wrong->last_words);
     wrong->indices |= cpl[i].index ^ (first + i);
-    settle(wrong->indices);
+    keep_in_register(wrong->indices);
     wrong->sizes |= Kind::misfit(raw, size);
-    settle(wrong->sizes);
+    keep_in_register(wrong->sizes);
     *bytes += moved;
-    settle(*bytes);
+    keep_in_register(*bytes);
   }
   /// Takes the next completions if all are plain. Writes `out` in any case, `bytes` only if it
   /// takes them. @return false: it took none.

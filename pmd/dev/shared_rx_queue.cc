@@ -76,7 +76,7 @@ struct SharedReap {
   const uint64_t iova = buffer.iova;
   const uint64_t whole_cookie = buffer.cookie;
   *addrs |= iova;
-  settle(*addrs);
+  keep_in_register(*addrs);
   entry->addr = iova;
   *cookie = whole_cookie;
 }

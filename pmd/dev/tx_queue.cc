@@ -26,9 +26,9 @@ struct Alike {
     const uint64_t iova = message.iova;
     const uint64_t whole_cookie = message.cookie;
     keys |= mbox;
-    settle(keys);
+    keep_in_register(keys);
     addrs |= iova;
-    settle(addrs);
+    keep_in_register(addrs);
     const uint64_t control_dest =
         header.control_dest | mbox >> (tx::kKeyMboxShift - Control::mbox.lsb);
     std::memcpy(entry, &control_dest, sizeof control_dest);

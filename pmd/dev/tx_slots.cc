@@ -42,15 +42,15 @@ void TxSlots::write_and_hook(void* queue) noexcept {
   self->send_hook_();
 }
 
-uint32_t TxSlots::settle() {
+uint32_t TxSlots::skip_delivered() {
   count_slots();
   if (!ready()) {
     hook_();
   }
-  const uint32_t n = settle_run();
+  const uint32_t n = skip_delivered_run();
   const bool at_wrap =
       (window_.oldest() & window_.mask()) == 0 || (cursor_.consumed & cursor_.mask) == 0;
-  return n != 0 && at_wrap ? n + settle_run() : n;
+  return n != 0 && at_wrap ? n + skip_delivered_run() : n;
 }
 
 namespace {
@@ -83,7 +83,7 @@ static_assert(offsetof(regs::TxCpl, index) == 4 && offsetof(regs::TxCpl, status)
 
 }  // namespace
 
-uint32_t TxSlots::settle_run() {
+uint32_t TxSlots::skip_delivered_run() {
   const uint32_t n = std::min(cursor_.to_wrap(), window_.plain_in_a_row());
   const auto* cpl = cursor_.at<regs::TxCpl>();
   uint32_t index = window_.oldest();
@@ -107,7 +107,7 @@ uint32_t TxSlots::settle_run() {
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kTogether; ++i) {
       sum += entry[i].length;
-      pmd::settle(sum);
+      keep_in_register(sum);
     }
     bytes += sum;
     cpl += kTogether;

@@ -90,7 +90,7 @@ class TxSlots : public PostingQueue {
   /// Hot. Consume completions of delivered messages, in the order of their entries; a failed or
   /// later one is left to reap(). Calls the poll hook once, and checks again, when there is
   /// nothing. @return how many were consumed.
-  uint32_t settle();
+  uint32_t skip_delivered();
   /// Hot. Whether there is a completion to consume.
   [[nodiscard]] bool ready() const { return cursor_.ready<regs::TxCpl>(); }
 
@@ -108,7 +108,7 @@ class TxSlots : public PostingQueue {
   uint32_t slots_counted_ = 0;    // head when the writes of send_slot() were counted last
 
  private:
-  uint32_t settle_run();
+  uint32_t skip_delivered_run();
   static void write_and_hook(void* queue) noexcept;
 
   // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.

@@ -33,7 +33,7 @@ namespace {
 struct NetTx::Filling {
   Mac mac = kNoMac;
   const rte_mempool* pool = nullptr;
-  Lane* lane = nullptr;
+  OpenBundle* lane = nullptr;
   uint8_t* to = nullptr;
   uint8_t* end = nullptr;
   uint32_t items = 0;
@@ -72,7 +72,7 @@ inline bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
     return false;
   }
   const Mac mac = load_mac(rte_pktmbuf_mtod(&frame, const uint8_t*));
-  Lane& lane = lane_of(mac);
+  OpenBundle& lane = lane_of(mac);
   if ((lane.mac != mac || lane.at + item_bytes(frame.pkt_len) > kBundleBytesMax) &&
       !open(lane, mac)) {
     return false;
@@ -88,7 +88,7 @@ inline bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
 
 NetTx::NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config)
     : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {
-  for (Lane& lane : lanes_) {
+  for (OpenBundle& lane : lanes_) {
     lane.mac = kNoMac;
   }
 }
@@ -157,7 +157,7 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
 
 /// Opens a lane for an address, in place of the lane's last one. @return false: the receiver does
 /// not take bundles, or there is no room.
-[[gnu::noinline]] bool NetTx::open(Lane& lane, Mac mac) {
+[[gnu::noinline]] bool NetTx::open(OpenBundle& lane, Mac mac) {
   const uint32_t dest_id = peers_.receiver_of(mac);
   if (!takes_bundles(dest_id)) {
     return false;
@@ -181,7 +181,7 @@ uint64_t NetTx::next_header(uint32_t dest_id, uint32_t items) {
 }
 
 /// Turns the lane's bundle into a message.
-void NetTx::close(Lane& lane) {
+void NetTx::close(OpenBundle& lane) {
   store_word(lane.va, next_header(lane.dest_id, lane.items));
   records_[lane.record].frames = lane.items;
   ++room_;  // the reserve, which stage() takes
@@ -194,7 +194,7 @@ void NetTx::close(Lane& lane) {
 bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
   const uint32_t length_bytes = frame.pkt_len;
   const uint32_t bytes = item_bytes(length_bytes);
-  Lane& lane = lane_of(mac);
+  OpenBundle& lane = lane_of(mac);
   if ((lane.mac != mac || lane.at + bytes > kBundleBytesMax) && !open(lane, mac)) {
     return false;
   }
@@ -298,7 +298,7 @@ bool NetTx::send_in_place(Filling* filling, rte_mbuf& frame) {
     filling->long_mac = mac;
     filling->long_dest_id = dest_id;
   }
-  Lane& lane = lane_of(mac);
+  OpenBundle& lane = lane_of(mac);
   if (lane.mac == mac) {
     close(lane);  // its number comes before this frame's
   }

@@ -100,7 +100,7 @@ class NetTx {
     uint32_t frames;  // frames in the message
   };
   /// A bundle that is being filled.
-  struct Lane {
+  struct OpenBundle {
     Mac mac;  // of the receiver; kNoMac: the lane is not open
     uint8_t* va;
     uint32_t at;
@@ -123,9 +123,9 @@ class NetTx {
     return dest_id != kNoNetDestId && peers_.bundles.has(dest_id);
   }
   void close_all();
-  [[nodiscard]] bool open(Lane& lane, Mac mac);
-  void close(Lane& lane);
-  [[nodiscard]] Lane& lane_of(Mac mac) { return lanes_[mac >> 40 & (kLanes - 1)]; }
+  [[nodiscard]] bool open(OpenBundle& lane, Mac mac);
+  void close(OpenBundle& lane);
+  [[nodiscard]] OpenBundle& lane_of(Mac mac) { return lanes_[mac >> 40 & (kLanes - 1)]; }
   [[nodiscard]] bool copy_chain(const rte_mbuf& frame, Mac mac);
   [[nodiscard]] uint64_t next_header(uint32_t dest_id, uint32_t items);
 
@@ -197,7 +197,7 @@ class NetTx {
   bool tells_ = false;
   bool failures_seen_ = false;
   NetTxConfig config_;
-  std::array<Lane, kLanes> lanes_;
+  std::array<OpenBundle, kLanes> lanes_;
   NetTxCounts counts_;
   // Less hot.
   uint64_t misaligned_;  // bits that must be 0 in an address

@@ -74,7 +74,7 @@ void NetTx::listen_if_alone() {
 }
 
 NetTx::Fate NetTx::send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id) {
-  Lane& lane = lane_of(mac);
+  OpenBundle& lane = lane_of(mac);
   if (lane.mac == mac) {
     close(lane);  // its number comes first
   }

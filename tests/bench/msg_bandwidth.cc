@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 #include "tests/bench/pin.hpp"
 
 namespace rio::bench {
@@ -37,10 +37,10 @@ class Side {
       : bytes_(bytes), memory_((bytes + kPage) * ahead + kPage, 1) {
     msg::PortConfig config;
     config.card = card;
-    if (const int rc = msg::Port::open(config, &port_); rc != 0) {
+    if (const int rc = msg::MessagePort::open(config, &port_); rc != 0) {
       die(card.c_str(), rc);
     }
-    int rc = msg::Context::create(*port_, kContext, &context_);
+    int rc = msg::MessageContext::create(*port_, kContext, &context_);
     rc = rc != 0 ? rc : context_->accept_large();
     rc = rc != 0 ? rc : port_->route(peer, kContext, kContext, msg::Kind::kData, &route_);
     if (rc != 0) {
@@ -102,7 +102,7 @@ class Side {
     static_cast<void>(port_->flush(1000));
   }
 
-  [[nodiscard]] msg::Port& port() { return *port_; }
+  [[nodiscard]] msg::MessagePort& port() { return *port_; }
 
  private:
   void* at(size_t i) {
@@ -112,8 +112,8 @@ class Side {
 
   uint64_t bytes_;
   std::vector<uint8_t> memory_;
-  std::unique_ptr<msg::Port> port_;
-  std::unique_ptr<msg::Context> context_;
+  std::unique_ptr<msg::MessagePort> port_;
+  std::unique_ptr<msg::MessageContext> context_;
   msg::Route route_;
 };
 

@@ -21,7 +21,7 @@
 #include <string_view>
 
 #include "lib/skifch/skifch.h"
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 namespace {
 
@@ -46,9 +46,9 @@ struct Sides {
 
   SkifCh* channels[2] = {};
 
-  std::unique_ptr<rio::msg::Port> ports[2];
-  std::unique_ptr<rio::tag::Endpoint> owned[2];
-  rio::tag::Endpoint* endpoints[2] = {};
+  std::unique_ptr<rio::msg::MessagePort> ports[2];
+  std::unique_ptr<rio::tag::TaggedContext> owned[2];
+  rio::tag::TaggedContext* endpoints[2] = {};
   rio::tag::SendRequest send;
   std::array<rio::tag::RecvRequest, kBurst> receives;
   rio::tag::RecvRequest* take = nullptr;  // not constant: no code is specialized for it
@@ -127,8 +127,8 @@ void open_tagged(const std::string& fabric, Sides* sides) {
   for (uint32_t i = 0; i < 2; ++i) {
     rio::msg::PortConfig config;
     config.card = fabric + ",id=" + std::to_string(i + 1);
-    int rc = rio::msg::Port::open(config, &sides->ports[i]);
-    rc = rc != 0 ? rc : rio::tag::Endpoint::create(*sides->ports[i], 0, {}, &sides->owned[i]);
+    int rc = rio::msg::MessagePort::open(config, &sides->ports[i]);
+    rc = rc != 0 ? rc : rio::tag::TaggedContext::create(*sides->ports[i], 0, {}, &sides->owned[i]);
     if (rc != 0) {
       give_up("open", rc);
     }

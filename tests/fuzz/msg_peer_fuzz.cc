@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "lib/msg/context.hpp"
-#include "lib/msg/port.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/msg/message_context.hpp"
+#include "lib/msg/message_port.hpp"
+#include "lib/tag/tagged_context.hpp"
 #include "pmd/api/riopmd.hpp"
 
 using namespace rio;
@@ -153,9 +153,9 @@ class World {
     config.share = 16;
     config.profile = "none";
     config.response_timeout_us = 1000;
-    require(msg::Port::open(config, &port_) == 0);
-    require(msg::Context::create(*port_, 0, &context_) == 0);
-    require(tag::Endpoint::create(*port_, 1, {}, &tag_) == 0);
+    require(msg::MessagePort::open(config, &port_) == 0);
+    require(msg::MessageContext::create(*port_, 0, &context_) == 0);
+    require(tag::TaggedContext::create(*port_, 1, {}, &tag_) == 0);
     buffers_.resize(kRequests * kBufferBytes);
     meet();
   }
@@ -264,9 +264,9 @@ class World {
   std::array<tag::SendRequest, kRequests> sends_;
   std::array<tag::RecvRequest, kRequests> receives_;
   Peer peer_;
-  std::unique_ptr<msg::Port> port_;
-  std::unique_ptr<msg::Context> context_;
-  std::unique_ptr<tag::Endpoint> tag_;
+  std::unique_ptr<msg::MessagePort> port_;
+  std::unique_ptr<msg::MessageContext> context_;
+  std::unique_ptr<tag::TaggedContext> tag_;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <vector>
 
+#include "fpga/wire/udp/connection.hpp"
 #include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/frame_units.hpp"
 #include "fpga/wire/udp/greeting.hpp"
-#include "fpga/wire/udp/lanes.hpp"
-#include "fpga/wire/udp/session.hpp"
 
 using namespace rio::wire::udp;
 using rio::model::InFrame;

@@ -19,7 +19,7 @@ std::vector<unsigned> cpu_list(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<pmd::cores::Placement> read_placement(const Context& context) {
+std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context) {
   std::unique_ptr<pmd::cores::Placement> placement;
   pmd::cores::Machine machine;
   machine.fs_root = context.root;
@@ -30,7 +30,8 @@ std::unique_ptr<pmd::cores::Placement> read_placement(const Context& context) {
   return placement;
 }
 
-int Machine::read(const Context& context, const std::string& user, std::unique_ptr<Machine>* out) {
+int Machine::read(const GlobalOptions& context, const std::string& user,
+                  std::unique_ptr<Machine>* out) {
   auto machine = std::make_unique<Machine>(context);
   if (const int rc = find_account(user, &machine->account); rc != 0) {
     (void)complain("no user \"" + user + "\"", "getent passwd lists them");

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/tool/context.hpp"
 #include "apps/tool/doctor/finding.hpp"
+#include "apps/tool/global_options.hpp"
 #include "apps/tool/system/account.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/holders.hpp"
@@ -18,7 +18,7 @@ namespace rio::tool {
 
 /// Constant after read(). Control path, one thread.
 struct Machine {
-  const Context& context;
+  const GlobalOptions& context;
   Account account;  ///< for whom rights are looked at
   std::vector<CardState> cards;
   OpenFiles files;
@@ -29,10 +29,11 @@ struct Machine {
   std::vector<unsigned> isolated;  ///< CPUs that the scheduler leaves alone
 
   /// @param user empty: the caller. @return 0 or -errno, said on stderr.
-  [[nodiscard]] static int read(const Context& context, const std::string& user,
+  [[nodiscard]] static int read(const GlobalOptions& context, const std::string& user,
                                 std::unique_ptr<Machine>* out);
 
-  explicit Machine(const Context& the_context) : context(the_context), files(the_context.paths) {}
+  explicit Machine(const GlobalOptions& the_context)
+      : context(the_context), files(the_context.paths) {}
 
   /// Programs that use a card. Not rio-tool, which looks at it beside them.
   [[nodiscard]] std::vector<Program> users_of(const CardState& card) const;
@@ -42,7 +43,7 @@ struct Machine {
 };
 
 /// The topology of what --root names. @return null where hwloc can make none of it.
-[[nodiscard]] std::unique_ptr<pmd::cores::Placement> read_placement(const Context& context);
+[[nodiscard]] std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context);
 
 /// A check. Adds what it finds, in the order of all_kinds() as far as it can.
 using Check = void (*)(const Machine& machine, Findings& findings);

@@ -39,7 +39,7 @@ std::string kind_of(const PciPaths& paths, const PciCard& card) {
   return std::string("a ") + kind + " (" + ids + ")";
 }
 
-int refuse_if_not_ours(const Context& context, const PciCard& card, const std::string& verb) {
+int refuse_if_not_ours(const GlobalOptions& context, const PciCard& card, const std::string& verb) {
   std::vector<PciCard> ours;
   if (const int rc = pci::find_cards(context.paths, &ours); rc != 0) {
     return rc;
@@ -55,7 +55,7 @@ int refuse_if_not_ours(const Context& context, const PciCard& card, const std::s
   return -EPERM;
 }
 
-int refuse_if_used(const Context& context, const PciCard& card, const std::string& verb) {
+int refuse_if_used(const GlobalOptions& context, const PciCard& card, const std::string& verb) {
   const auto programs = OpenFiles(context.paths).holders_of(card);
   if (programs.empty()) {
     return 0;
@@ -91,8 +91,8 @@ bool driver_loaded(const PciPaths& paths, const std::string& driver) {
          exists(paths.sysfs + "/bus/pci/drivers/" + driver);
 }
 
-int find_to_change(const Context& context, const std::string& address, const std::string& verb,
-                   bool force, PciCard* out) {
+int find_to_change(const GlobalOptions& context, const std::string& address,
+                   const std::string& verb, bool force, PciCard* out) {
   PciCard card;
   if (const int rc = pci::find_card(context.paths, address, &card); rc != 0) {
     return rc;  // the log has said why
@@ -109,7 +109,7 @@ int find_to_change(const Context& context, const std::string& address, const std
   return 0;
 }
 
-int unbind_card(const Context& context, SysfsWriter& writer, const PciCard& card) {
+int unbind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& card) {
   const std::string folder = device_folder(context.paths, card.address);
   // First, so that nothing binds it again by itself.
   if (const int rc = writer.write(folder + "/driver_override", ""); rc != 0) {
@@ -129,7 +129,7 @@ int unbind_card(const Context& context, SysfsWriter& writer, const PciCard& card
   return 0;
 }
 
-int bind_card(const Context& context, SysfsWriter& writer, const PciCard& card,
+int bind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& card,
               const std::string& driver) {
   const PciPaths& paths = context.paths;
   const std::string folder = device_folder(paths, card.address);

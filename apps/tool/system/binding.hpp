@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
 #include "pmd/api/pci.hpp"
 
@@ -16,7 +16,7 @@ inline constexpr const char* kDefaultDriver = "default";
 /// Find a device that is to be changed. Refused, unless `force`: one that is no card of ours, and
 /// one that a program uses. @param verb what is to be done with it, for the message.
 /// @return 0, -EINVAL, -ENODEV, -EPERM (not ours), -EBUSY; said on stderr.
-[[nodiscard]] int find_to_change(const Context& context, const std::string& address,
+[[nodiscard]] int find_to_change(const GlobalOptions& context, const std::string& address,
                                  const std::string& verb, bool force, pci::PciCard* out);
 
 /// Driver that a card wants: vfio-pci where it is in an IOMMU group, else uio_pci_generic.
@@ -26,11 +26,11 @@ inline constexpr const char* kDefaultDriver = "default";
 [[nodiscard]] bool driver_loaded(const pci::PciPaths& paths, const std::string& driver);
 
 /// Bind a device, whatever has it now. @return 0 or -errno, said on stderr.
-[[nodiscard]] int bind_card(const Context& context, SysfsWriter& writer, const pci::PciCard& card,
-                            const std::string& driver);
+[[nodiscard]] int bind_card(const GlobalOptions& context, SysfsWriter& writer,
+                            const pci::PciCard& card, const std::string& driver);
 
 /// Leave a device without a driver. @return 0 or -errno, said on stderr.
-[[nodiscard]] int unbind_card(const Context& context, SysfsWriter& writer,
+[[nodiscard]] int unbind_card(const GlobalOptions& context, SysfsWriter& writer,
                               const pci::PciCard& card);
 
 /// Driver that a device has now, empty if none.

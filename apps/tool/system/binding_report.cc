@@ -11,7 +11,8 @@ void BindingReport::add(const pci::PciCard& card, const std::string& after) {
   text_.append(" -> ").append(shown(after)).append("\n");
 }
 
-void BindingReport::print(const Context& context, const SysfsWriter& writer, int exit_code) const {
+void BindingReport::print(const GlobalOptions& context, const SysfsWriter& writer,
+                          int exit_code) const {
   print_result(context,
                {{"cards", cards_},
                 {"writes", writer.data()},

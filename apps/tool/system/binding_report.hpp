@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
 #include "pmd/api/pci.hpp"
 
@@ -16,7 +16,7 @@ class BindingReport {
   /// @param card as it was before. @param after its driver now, empty if it has none.
   void add(const pci::PciCard& card, const std::string& after);
   /// @param writer what was written, or with -n would be. @param exit_code of the command.
-  void print(const Context& context, const SysfsWriter& writer, int exit_code) const;
+  void print(const GlobalOptions& context, const SysfsWriter& writer, int exit_code) const;
 
  private:
   Json cards_ = Json::array();

@@ -23,7 +23,7 @@ bool is_address(const std::string& name) {
          static_cast<size_t>(used) == name.size();
 }
 
-std::optional<pci::PciConfig> config_of(const Context& context, const std::string& address) {
+std::optional<pci::PciConfig> config_of(const GlobalOptions& context, const std::string& address) {
   pci::PciConfig config;
   if (address.empty() || !exists(device_folder(context.paths, address) + "/config") ||
       pci::read_config(context.paths, address, &config) != 0) {
@@ -75,7 +75,7 @@ std::string bridge_of(const pci::PciPaths& paths, const std::string& address) {
   return is_address(above) ? above : "";
 }
 
-int read_cards(const Context& context, std::vector<CardState>* out) {
+int read_cards(const GlobalOptions& context, std::vector<CardState>* out) {
   std::vector<pci::PciCard> cards;
   if (const int rc = pci::find_cards(context.paths, &cards); rc != 0) {
     return rc;

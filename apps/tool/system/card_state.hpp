@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 #include "pmd/api/pci.hpp"
 
 namespace rio::tool {
@@ -43,7 +43,7 @@ struct CardState {
 };
 
 /// The cards of the machine. @return 0 or what find_cards() says.
-[[nodiscard]] int read_cards(const Context& context, std::vector<CardState>* out);
+[[nodiscard]] int read_cards(const GlobalOptions& context, std::vector<CardState>* out);
 
 /// Address of the bridge above a device, empty if there is none.
 [[nodiscard]] std::string bridge_of(const pci::PciPaths& paths, const std::string& address);

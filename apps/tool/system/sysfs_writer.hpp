@@ -5,14 +5,14 @@
 #include <functional>
 #include <string>
 
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 
 namespace rio::tool {
 
 /// With -n writes are only written down. One thread.
 class SysfsWriter {
  public:
-  explicit SysfsWriter(const Context& context) : dry_run_(context.dry_run) {}
+  explicit SysfsWriter(const GlobalOptions& context) : dry_run_(context.dry_run) {}
 
   /// Write `text` into `path`. @param refusal what it means when the kernel refuses this write,
   /// with the remedy; empty: what the error alone says. @return 0, or -errno, said on stderr.

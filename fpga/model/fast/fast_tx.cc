@@ -38,7 +38,7 @@ bool FastTx::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   }
   std::memset(frame->payload() + (length & ~7u), 0, padded(length) - (length & ~7u));
   if (!tx_.gather(msg, flow, place, 0, length, frame->payload())) {
-    tx_.settle(pair, flow, msg, place, regs::Status::kHostReadFailed);
+    tx_.end_message(pair, flow, msg, place, regs::Status::kHostReadFailed);
     return true;
   }
   frame->clear();

@@ -21,7 +21,7 @@ class RxSingle {
 
  private:
   /// The result of aim().
-  struct Lane {
+  struct Aim {
     Pair* pair = nullptr;
     Ring* ring = nullptr;
     uint64_t mailboxes = 0;  ///< that lead there, a bit each
@@ -34,7 +34,7 @@ class RxSingle {
 
   Core& core_;
   Responder& responder_;
-  Lane lane_;
+  Aim lane_;
 };
 
 inline bool RxSingle::take(const Inbound& in, uint64_t word) {

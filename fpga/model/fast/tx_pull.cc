@@ -121,7 +121,7 @@ bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
     return false;
   }
   if (!fill(run, left, behind, frame->payload())) {
-    tx_.settle(pair, flow, msg, place, Status::kHostReadFailed);
+    tx_.end_message(pair, flow, msg, place, Status::kHostReadFailed);
     return true;
   }
   frame->clear();
@@ -200,7 +200,7 @@ void TxPull::on_pulled(const InFrame& frame) {
   msg.pull_at = 0;
   complete(*pair, msg, run, done, Status::kOk);
   if (run.done == run.count) {
-    tx_.settle(*pair, *flow, msg, frame.place, Status::kOk);
+    tx_.end_message(*pair, *flow, msg, frame.place, Status::kOk);
     return;
   }
   msg.retries = done != 0 ? uint8_t{0} : msg.retries;
@@ -218,9 +218,9 @@ void TxPull::stopped_at(Pair& pair, Flow& flow, TxMsg& msg, const InFrame& frame
   }
   const uint32_t limit = core_.timers.retry_limit;
   if (answer == Answer::kError) {
-    tx_.settle(pair, flow, msg, frame.place, Status::kErrorResponse);
+    tx_.end_message(pair, flow, msg, frame.place, Status::kErrorResponse);
   } else if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
-    tx_.settle(pair, flow, msg, frame.place, Status::kRetryExpired);
+    tx_.end_message(pair, flow, msg, frame.place, Status::kRetryExpired);
   } else {
     msg.unsent = 1;
     msg.resend_ns = answer == Answer::kRetry ? core_.now_ns + core_.timers.retry_ns : 0;

@@ -41,7 +41,7 @@ class TxSingle {
 
  private:
   /// The values that do not change from one message to the next.
-  struct Lane {
+  struct SendSetup {
     Ring* ring;
     FrameWriter* writer;
     uint8_t* busy;  ///< letters, by mailbox
@@ -55,7 +55,7 @@ class TxSingle {
 
   Core& core_;
   uint8_t letter_mask_;
-  Lane lane_{};
+  SendSetup lane_{};
 };
 
 inline TxSingle::Kick TxSingle::kick() {

@@ -23,7 +23,7 @@ bool RxEngine::on_segment(const InFrame& frame) {
 }
 
 Answer RxEngine::take(const InFrame& frame) {
-  Context* context = find(frame);
+  Reassembly* context = find(frame);
   if (!well_formed(frame)) {
     if (context != nullptr && !context->broken) {
       drop(*context, Status::kFormat);
@@ -51,8 +51,8 @@ bool RxEngine::well_formed(const InFrame& frame) {
          (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
 }
 
-RxEngine::Context* RxEngine::find(const InFrame& frame) {
-  for (Context& context : contexts_) {
+RxEngine::Reassembly* RxEngine::find(const InFrame& frame) {
+  for (Reassembly& context : contexts_) {
     if (context.source == frame.source && context.dest_id == frame.dest &&
         context.place == frame.place) {
       return &context;
@@ -75,7 +75,7 @@ Answer RxEngine::take_only(const InFrame& frame) {
 
 /// The first segment of several that comes, whatever its number.
 Answer RxEngine::take_first(const InFrame& frame) {
-  Context fresh{};
+  Reassembly fresh{};
   const Answer answer = admission_.admit(frame, admission_.target(frame), 0, &fresh);
   if (answer != Answer::kDone) {
     return answer;
@@ -87,7 +87,7 @@ Answer RxEngine::take_first(const InFrame& frame) {
   return take_next(contexts_.back(), frame);
 }
 
-Answer RxEngine::take_next(Context& context, const InFrame& frame) {
+Answer RxEngine::take_next(Reassembly& context, const InFrame& frame) {
   const auto bit = static_cast<uint16_t>(1u << frame.segment);
   if (context.broken) {
     return Answer::kError;
@@ -119,7 +119,7 @@ Answer RxEngine::take_next(Context& context, const InFrame& frame) {
   return Answer::kDone;
 }
 
-void RxEngine::drop(Context& context, Status status) {
+void RxEngine::drop(Reassembly& context, Status status) {
   // The context stays until its sender is silent, so that stragglers are answered ERROR and do
   // not begin a message of their own.
   admission_.complete(context, 0, status);
@@ -160,7 +160,7 @@ void RxEngine::give_up(size_t i) {
 
 /// A message is given up of which segments were answered DONE and none ERROR: if the rest were
 /// answered DONE too, its sender would take it for delivered.
-void RxEngine::remember(const Context& context) {
+void RxEngine::remember(const Reassembly& context) {
   given_up_[{context.source, context.dest_id, context.place}] = context.message;
 }
 
@@ -179,7 +179,7 @@ bool RxEngine::given_up(const InFrame& frame) {
 
 void RxEngine::stop(Pair& pair, uint32_t number) {
   Ring& ring = pair.rings[number];
-  for (Context& context : contexts_) {
+  for (Reassembly& context : contexts_) {
     if (context.pair == &pair && context.ring == number && !context.broken) {
       drop(context, Status::kFlushed);
       remember(context);

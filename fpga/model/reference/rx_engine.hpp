@@ -31,7 +31,7 @@ class RxEngine {
 
  private:
   /// A message of several segments that is being put together.
-  struct Context : Landing {
+  struct Reassembly : Landing {
     bool broken = false;  ///< its buffer is gone: later segments are answered ERROR
     uint16_t ssize = 0;
     uint16_t last_len = 0;
@@ -40,26 +40,26 @@ class RxEngine {
     uint64_t since_ns = 0;
   };
   /// Where the segments of a message come from and go to.
-  using Lane = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, destID, place
+  using Place = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, destID, place
 
   [[nodiscard]] static bool well_formed(const InFrame& frame);
-  [[nodiscard]] Context* find(const InFrame& frame);
+  [[nodiscard]] Reassembly* find(const InFrame& frame);
   [[nodiscard]] Answer take(const InFrame& frame);
   [[nodiscard]] Answer take_only(const InFrame& frame);
   [[nodiscard]] Answer take_first(const InFrame& frame);
-  [[nodiscard]] Answer take_next(Context& context, const InFrame& frame);
-  void drop(Context& context, regs::Status status);
+  [[nodiscard]] Answer take_next(Reassembly& context, const InFrame& frame);
+  void drop(Reassembly& context, regs::Status status);
   void give_up(size_t i);
-  void remember(const Context& context);
+  void remember(const Reassembly& context);
   [[nodiscard]] bool given_up(const InFrame& frame);
 
   Core& core_;
   Responder& responder_;
   Admission& admission_;
-  std::vector<Context> contexts_;
+  std::vector<Reassembly> contexts_;
   /// Of each lane: the message (Frame::address) that was given up last without its sender's being
   /// told, as long as that is the last of which anything came.
-  std::map<Lane, uint64_t> given_up_;
+  std::map<Place, uint64_t> given_up_;
 };
 
 }  // namespace rio::model

@@ -187,7 +187,7 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
   std::memset(frame->payload() + (length & ~7u), 0, padded(length) - (length & ~7u));
   const auto bit = static_cast<uint16_t>(1u << segment);
   if (!gather(msg, flow, place, offset, length, frame->payload())) {
-    settle(pair, flow, msg, place, Status::kHostReadFailed);
+    end_message(pair, flow, msg, place, Status::kHostReadFailed);
     return true;
   }
   frame->clear();
@@ -217,7 +217,7 @@ void TxEngine::send_due() {
     const bool flies = msg.state == TxMsg::kFlying && msg.unsent != 0;
     if (flies && msg.retries > 0 && !due.pair->rings[kTxRing].running()) {
       if (msg.open == 0) {  // refused, and its ring is being stopped: not sent again
-        settle(*due.pair, *due.flow, msg, due.place, Status::kRetryExpired);
+        end_message(*due.pair, *due.flow, msg, due.place, Status::kRetryExpired);
       } else {
         due_[kept++] = due;
       }
@@ -280,14 +280,14 @@ void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) 
   switch (ack.answer()) {
     case Answer::kDone:
       if (msg.open == 0 && msg.unsent == 0) {
-        settle(pair, flow, msg, place, Status::kOk);
+        end_message(pair, flow, msg, place, Status::kOk);
       }
       return;
     case Answer::kRetry:
       refused(pair, flow, msg, place, bit);
       return;
     default:
-      settle(pair, flow, msg, place, Status::kErrorResponse);
+      end_message(pair, flow, msg, place, Status::kErrorResponse);
   }
 }
 
@@ -297,7 +297,7 @@ void TxEngine::refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint1
   const uint32_t retries = flow.count_retry(place);
   const uint32_t limit = core_.timers.retry_limit;
   if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
-    settle(pair, flow, msg, place, Status::kRetryExpired);
+    end_message(pair, flow, msg, place, Status::kRetryExpired);
     return;
   }
   if (msg.unsent == 0) {
@@ -307,7 +307,7 @@ void TxEngine::refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint1
   msg.resend_ns = core_.now_ns + core_.timers.retry_ns;
 }
 
-void TxEngine::settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
+void TxEngine::end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
   if (msg.pull_at != 0) {
     units_->revoke(flow, msg);
   }
@@ -364,11 +364,11 @@ void TxEngine::check_timer(Pair& pair, Flow& flow, uint32_t place) {
   } else if (msg.open != 0) {
     if (core_.late(pair, kTxRing, flow, msg.since_ns)) {
       ++core_.counts.tx_timeouts;
-      settle(pair, flow, msg, place, Status::kResponseTimeout);
+      end_message(pair, flow, msg, place, Status::kResponseTimeout);
     }
   } else if ((!core_.link_up || !pair.rings[kTxRing].running()) &&
              core_.now_ns - msg.since_ns > response_ns) {
-    settle(pair, flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
+    end_message(pair, flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
   }
 }
 
@@ -378,8 +378,8 @@ void TxEngine::lose(Pair& pair, Flow& flow) {
     TxMsg& msg = flow.msgs[place];
     if (msg.state == TxMsg::kFlying) {
       msg.pull_at = 0;  // its ring has gone
-      settle(pair, flow, msg, place,
-             msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
+      end_message(pair, flow, msg, place,
+                  msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
     }
     if (msg.state == TxMsg::kQuarantine) {
       rest_over(flow, msg, place);  // no answer of the old partner can come any more

@@ -78,7 +78,7 @@ class TxEngine {
   /// One segment, or unit, was answered.
   void answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack);
   /// A message, or a run, is over.
-  void settle(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, regs::Status status);
+  void end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, regs::Status status);
 
  private:
   struct Due {

@@ -96,8 +96,8 @@ RelayWire::~RelayWire() = default;
 int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::string* error) {
   const base::Trouble slow = let_others_see_us();
   std::unique_ptr<RelayWire> wire(new RelayWire);
-  std::unique_ptr<Channel> channel;
-  if (const int rc = Channel::join(ticket, &wire->news_, &channel, error); rc != 0) {
+  std::unique_ptr<ControlChannel> channel;
+  if (const int rc = ControlChannel::join(ticket, &wire->news_, &channel, error); rc != 0) {
     return rc;
   }
   wire->plug(std::move(channel));
@@ -109,7 +109,7 @@ int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::
   return 0;
 }
 
-void RelayWire::plug(std::unique_ptr<Channel> channel) {
+void RelayWire::plug(std::unique_ptr<ControlChannel> channel) {
   channel_ = std::move(channel);
   const Half& mine = channel_->mine();
   const Half& theirs = channel_->theirs();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fpga/model/ring_box.hpp"
-#include "fpga/wire/relay/channel.hpp"
+#include "fpga/wire/relay/control_channel.hpp"
 #include "fpga/wire/relay/packet.hpp"
 #include "fpga/wire/routed_member.hpp"
 
@@ -18,7 +18,8 @@ namespace rio::wire::relay {
 
 class RelayWire final : public RoutedMember {
  public:
-  /// Join. Starts the thread of the channel. @return as Channel::join(); `error` gives the cause.
+  /// Join. Starts the thread of the channel. @return as ControlChannel::join(); `error` gives the
+  /// cause.
   [[nodiscard]] static int join(const Ticket& ticket, std::unique_ptr<RelayWire>* out,
                                 std::string* error);
   ~RelayWire() override;
@@ -53,7 +54,7 @@ class RelayWire final : public RoutedMember {
   RelayWire();
   [[nodiscard]] bool look_for(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
-  void plug(std::unique_ptr<Channel> channel);
+  void plug(std::unique_ptr<ControlChannel> channel);
   void on_news(const Control& news);
   void came(const Control& news);
   void gone(Peer& peer);
@@ -83,7 +84,7 @@ class RelayWire final : public RoutedMember {
   std::unique_ptr<model::FrameWriter> up_[kLanes];
   std::unique_ptr<model::FrameReader> down_[kLanes];
   std::vector<uint8_t> scratch_;
-  std::unique_ptr<Channel> channel_;  // last, since its thread uses the rest
+  std::unique_ptr<ControlChannel> channel_;  // last, since its thread uses the rest
 };
 
 }  // namespace rio::wire::relay

@@ -90,7 +90,7 @@ uint32_t SwitchRegisters::read_port(uint32_t offset) const {
   if (offset < kFirstStatus || (offset - kFirstStatus) / kPortStride >= ports_.size()) {
     return 0;
   }
-  const Port& port = ports_[(offset - kFirstStatus) / kPortStride];
+  const SwitchPort& port = ports_[(offset - kFirstStatus) / kPortStride];
   switch ((offset - kFirstStatus) % kPortStride) {
     case 0:
       return (port.up ? kPortOk : kPortUninitialised) |

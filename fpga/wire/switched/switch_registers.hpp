@@ -60,12 +60,12 @@ class SwitchRegisters {
   [[nodiscard]] uint32_t read_port(uint32_t offset) const;
   void lock(uint32_t host);
 
-  struct Port {
+  struct SwitchPort {
     bool up = false;
     bool port_write_pending = false;
     uint32_t errors = 0;
   };
-  std::vector<Port> ports_;
+  std::vector<SwitchPort> ports_;
   std::vector<uint8_t> table_;
   uint32_t locked_by_;
   uint32_t tag_;

@@ -11,8 +11,8 @@
 #include <memory>
 #include <optional>
 
+#include "fpga/wire/udp/connection.hpp"
 #include "fpga/wire/udp/greeting.hpp"
-#include "fpga/wire/udp/session.hpp"
 
 namespace rio::wire::udp {
 

@@ -11,7 +11,7 @@
 namespace rio::wire::udp {
 
 /// Requests and responses are numbered apart, so that a response never waits behind a request.
-enum class Lane : uint8_t { kRequests = 0, kResponses = 1 };
+enum class UnitKind : uint8_t { kRequests = 0, kResponses = 1 };
 inline constexpr size_t kLanes = 2;
 
 /// How much of a lane has arrived. Numbers wrap at 2^32.

@@ -255,7 +255,7 @@ void UdpWire::lose_all() {
 }
 
 void UdpWire::serve(Peer& peer) {
-  Session& session = *peer.session;
+  Connection& session = *peer.session;
   if (session.waits()) {
     static_cast<void>(session.offer_again());
   }
@@ -275,7 +275,7 @@ void UdpWire::serve(Peer& peer) {
 }
 
 void UdpWire::send_units(Peer& peer) {
-  Session& session = *peer.session;
+  Connection& session = *peer.session;
   for (;;) {
     const size_t used =
         session.send(now_ns_, socket_->begin(peer.address, session.datagram_bytes()));
@@ -338,7 +338,7 @@ void UdpWire::look(Peer& peer) {
 }
 
 void UdpWire::check_session(Peer& peer) {
-  Session& session = *peer.session;
+  Connection& session = *peer.session;
   if (session.due_ns() <= now_ns_) {
     session.look(now_ns_);
     send_units(peer);
@@ -413,7 +413,7 @@ void UdpWire::call(Peer& peer) {
 void UdpWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& peer : peers_) {
     if (peer->lanes != nullptr) {
-      list->push_back({peer->lanes->in(Lane::kRequests), peer->lanes->in(Lane::kResponses),
+      list->push_back({peer->lanes->in(UnitKind::kRequests), peer->lanes->in(UnitKind::kResponses),
                        peer->first_id, peer->ids - 1, peer->lanes->puller()});
     }
   }

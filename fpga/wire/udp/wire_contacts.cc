@@ -294,8 +294,8 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   peer.asked_ns = peer.owed_ns = 0;
   peer.units = 0;
   peer.doubt.end();
-  peer.lanes = std::make_unique<Lanes>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
-  peer.session = std::make_unique<Session>(agreed, peer.lanes.get(), now_ns_);
+  peer.lanes = std::make_unique<FrameUnits>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
+  peer.session = std::make_unique<Connection>(agreed, peer.lanes.get(), now_ns_);
   connected_.push_back(&peer);
   open_ways(peer);
   if (!first.empty()) {
@@ -334,7 +334,7 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
 
 void UdpWire::open_ways(Peer& peer) {
   open(peer.first_id, peer.ids,
-       {peer.lanes->out(Lane::kRequests), peer.lanes->out(Lane::kResponses), false, true, 0,
+       {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false, true, 0,
         peer.lanes->pulls()});
   list_inbound();
 }

@@ -61,8 +61,8 @@ TEST_F(DeliveryTest, MoreThanAMessageHoldsIsRefused) {
 }
 
 TEST_F(DeliveryTest, NoContextGetsWhatIsForAnother) {
-  Port& one = port(1);
-  Port& two = port(2);
+  MessagePort& one = port(1);
+  MessagePort& two = port(2);
   constexpr std::array<uint16_t, 5> kIds = {0, 1, 31, 32, 63};
   std::vector<Member> senders;
   std::vector<Member> receivers;
@@ -94,7 +94,7 @@ TEST_F(DeliveryTest, SendersInterleaveAndEachKeepsItsOrder) {
   const Member to = member(port(1), 0);
   std::vector<Member> senders;
   for (uint32_t id = 2; id <= 5; ++id) {
-    Port& at = port(id);
+    MessagePort& at = port(id);
     senders.push_back(member(at, 1));
     senders.push_back(member(at, 2));
   }
@@ -123,7 +123,7 @@ TEST_F(DeliveryTest, SendersInterleaveAndEachKeepsItsOrder) {
 }
 
 TEST_F(DeliveryTest, APortReachesItself) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member a = member(one, 0);
   const Member b = member(one, 1);
   const Route there = route(a, 1, 1);

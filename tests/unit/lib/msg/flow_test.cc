@@ -28,7 +28,7 @@ TEST_F(Flow, ShareAndBuffersAreWhatWasConfigured) {
   PortConfig config = config_of(2);
   config.buffers = 64;
   config.share = 4;
-  Port& small = port(config);
+  MessagePort& small = port(config);
   const Member b = member(small, 0);
   EXPECT_EQ(fill(a, route(a, 2, 0), 1000), 4u);
   EXPECT_EQ(small.unshared(), 28u);
@@ -37,7 +37,7 @@ TEST_F(Flow, ShareAndBuffersAreWhatWasConfigured) {
 TEST_F(Flow, AStalledContextStopsOnlyItsOwnSenders) {
   const Member a = member(port(1), 0);
   const Member other = member(port(3), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Member stalled = member(two, 0);
   const Member quick = member(two, 1);
   const uint32_t held = fill(a, route(a, 2, 0), 1000);
@@ -83,7 +83,7 @@ TEST_F(Flow, WithoutBuffersForItAContextIsRefused) {
   PortConfig config = config_of(1);
   config.buffers = 64;
   config.share = 4;
-  Port& small = port(config);
+  MessagePort& small = port(config);
   const Member from = member(port(2), 0);
   std::vector<Member> to;
   for (uint16_t id = 0; id < 9; ++id) {
@@ -167,7 +167,7 @@ TEST_F(Flow, CountsAndNumbersWrap) {
 }
 
 TEST_F(Flow, AnImpossibleConfigurationIsRefused) {
-  std::unique_ptr<Port> none;
+  std::unique_ptr<MessagePort> none;
   for (const auto& change : std::vector<std::function<void(PortConfig&)>>{
            [](PortConfig& c) { c.buffers = 63; }, [](PortConfig& c) { c.buffers = 16385; },
            [](PortConfig& c) { c.share = 3; }, [](PortConfig& c) { c.share = 1025; },
@@ -175,7 +175,7 @@ TEST_F(Flow, AnImpossibleConfigurationIsRefused) {
            [](PortConfig& c) { c.response_timeout_us = 60'000'001; }}) {
     PortConfig config = config_of(1);
     change(config);
-    EXPECT_EQ(Port::open(config, &none), -EINVAL);
+    EXPECT_EQ(MessagePort::open(config, &none), -EINVAL);
     EXPECT_EQ(none, nullptr);
   }
 }

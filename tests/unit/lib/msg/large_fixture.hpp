@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 
 namespace rio::msg::test {
 
@@ -27,8 +27,8 @@ struct Node {
     config.queue_pair = queue_pair;
     config.buffers = 2048;
     config.share = 64;
-    EXPECT_EQ(Port::open(config, &port), 0);
-    EXPECT_EQ(Context::create(*port, kContext, &context), 0);
+    EXPECT_EQ(MessagePort::open(config, &port), 0);
+    EXPECT_EQ(MessageContext::create(*port, kContext, &context), 0);
     EXPECT_EQ(context->accept_large(), 0);
   }
   [[nodiscard]] Route to(const Node& other) const {
@@ -40,8 +40,8 @@ struct Node {
     return !context->inbox().empty() && kind_of(context->inbox().at(0)) == Kind::kRequest;
   }
 
-  std::unique_ptr<Port> port;
-  std::unique_ptr<Context> context;
+  std::unique_ptr<MessagePort> port;
+  std::unique_ptr<MessageContext> context;
 };
 
 /// Fills memory with bytes that depend on their place.

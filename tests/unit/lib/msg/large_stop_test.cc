@@ -62,8 +62,8 @@ TEST_F(LargeStop, ARefusedTransferIsNotSent) {
 }
 
 TEST_F(LargeStop, AContextThatTakesNoneRefuses) {
-  std::unique_ptr<Context> other;
-  ASSERT_EQ(Context::create(*b_.port, kContext + 1, &other), 0);
+  std::unique_ptr<MessageContext> other;
+  ASSERT_EQ(MessageContext::create(*b_.port, kContext + 1, &other), 0);
   Route route;
   ASSERT_EQ(a_.port->route(6, kContext + 1, kContext, Kind::kData, &route), 0);
   SendTransfer sent;

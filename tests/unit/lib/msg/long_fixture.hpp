@@ -25,8 +25,8 @@ using rio::test::pattern;
 
 /// A context with messages of any size.
 struct Talker {
-  Talker(Port& of, uint16_t id) : port(&of) {
-    EXPECT_EQ(Context::create(of, id, &context), 0);
+  Talker(MessagePort& of, uint16_t id) : port(&of) {
+    EXPECT_EQ(MessageContext::create(of, id, &context), 0);
     messages = std::make_unique<LongMessages>(*context);
     EXPECT_EQ(messages->accept(kLongest), 0);
   }
@@ -39,14 +39,14 @@ struct Talker {
     }
   }
 
-  Port* port;
-  std::unique_ptr<Context> context;
+  MessagePort* port;
+  std::unique_ptr<MessageContext> context;
   std::unique_ptr<LongMessages> messages;
 };
 
 class LongNet : public Net {
  protected:
-  Talker& talker(Port& port, uint16_t id) {
+  Talker& talker(MessagePort& port, uint16_t id) {
     talkers_.push_back(std::make_unique<Talker>(port, id));
     return *talkers_.back();
   }

@@ -281,7 +281,7 @@ TEST_F(Long, AReopenedContextGetsNoPartsOfOldMessages) {
     b_.messages.reset();
     b_.context.reset();
     turns(turn % 3);
-    ASSERT_EQ(Context::create(*b_.port, 5, &b_.context), 0);
+    ASSERT_EQ(MessageContext::create(*b_.port, 5, &b_.context), 0);
     b_.messages = std::make_unique<LongMessages>(*b_.context);
     ASSERT_EQ(b_.messages->accept(kLongest), 0);
     const int status = rc == 0 ? ended(a_, *sent) : 0;
@@ -307,7 +307,7 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
   for (const uint64_t size : {kInParts, kLarge}) {
     for (uint32_t turn = 0; turn < 40; turn += 5) {
       auto other = std::make_unique<Talker>(port(7), 0);
-      Port& gone = *other->port;
+      MessagePort& gone = *other->port;
       const Bytes bytes = pattern(turn, size);
       LongSend* there = nullptr;
       LongSend* back = nullptr;

@@ -62,7 +62,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
       config.share = 4u << pick(5);
       config.connect_ms = config.deliver_ms = 60000;
       config.response_timeout_us = 20000;  // each fault costs some of these timeouts
-      Port& made = port(config);
+      MessagePort& made = port(config);
       for (uint16_t i = 0; i < 2; ++i) {
         static_cast<void>(talker(made, static_cast<uint16_t>(30 * i + pick(30))));
       }

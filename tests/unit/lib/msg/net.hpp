@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/msg/context.hpp"
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_context.hpp"
+#include "lib/msg/message_port.hpp"
 #include "pmd/api/riopmd.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -29,8 +29,8 @@ using std::chrono::milliseconds;
 
 /// A context of a port, and the messages that arrived for it.
 struct Member {
-  std::unique_ptr<Context> context;
-  Port* port = nullptr;
+  std::unique_ptr<MessageContext> context;
+  MessagePort* port = nullptr;
 
   [[nodiscard]] Inbox const& inbox() const { return context->inbox(); }
   [[nodiscard]] std::string text(uint32_t i = 0) const {
@@ -155,21 +155,21 @@ class Net : public ::testing::Test {
     config.response_timeout_us = 5000;
     return config;
   }
-  Port& port(const PortConfig& config) {
-    std::unique_ptr<Port> made;
-    EXPECT_EQ(Port::open(config, &made), 0);
+  MessagePort& port(const PortConfig& config) {
+    std::unique_ptr<MessagePort> made;
+    EXPECT_EQ(MessagePort::open(config, &made), 0);
     ports_.push_back(std::move(made));
     return *ports_.back();
   }
-  Port& port(uint32_t id) { return port(config_of(id)); }
-  void close(Port& port) {
+  MessagePort& port(uint32_t id) { return port(config_of(id)); }
+  void close(MessagePort& port) {
     ports_.erase(std::find_if(ports_.begin(), ports_.end(),
                               [&](const auto& p) { return p.get() == &port; }));
   }
-  static Member member(Port& port, uint16_t id) {
+  static Member member(MessagePort& port, uint16_t id) {
     Member made;
     made.port = &port;
-    EXPECT_EQ(Context::create(port, id, &made.context), 0);
+    EXPECT_EQ(MessageContext::create(port, id, &made.context), 0);
     return made;
   }
   static Route route(const Member& from, uint32_t dest_id, uint32_t to) {
@@ -228,7 +228,7 @@ class Net : public ::testing::Test {
   }
 
   rio::test::TempDir dir_;
-  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<std::unique_ptr<MessagePort>> ports_;
 };
 
 }  // namespace rio::msg::test

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "lib/msg/port.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/msg/message_port.hpp"
+#include "lib/tag/tagged_context.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace rio::msg {
@@ -101,11 +101,11 @@ TEST_F(ProfileTest, IsFoundInItsPlaces) {
 TEST_F(ProfileTest, PortsAndEndpointsUseIt) {
   PortConfig config;
   config.profile = write("mine", "eager_bytes = 300\n");
-  std::unique_ptr<Port> port;
-  ASSERT_EQ(Port::open(config, &port), 0);
+  std::unique_ptr<MessagePort> port;
+  ASSERT_EQ(MessagePort::open(config, &port), 0);
   EXPECT_EQ(port->profile().eager_bytes, 300u);
-  std::unique_ptr<tag::Endpoint> endpoint;
-  ASSERT_EQ(tag::Endpoint::create(*port, 0, {}, &endpoint), 0);
+  std::unique_ptr<tag::TaggedContext> endpoint;
+  ASSERT_EQ(tag::TaggedContext::create(*port, 0, {}, &endpoint), 0);
   // A longer message is not copied, so its send is not done before a receive takes it.
   std::string bytes(301, 'x');
   tag::SendRequest request;
@@ -116,7 +116,7 @@ TEST_F(ProfileTest, PortsAndEndpointsUseIt) {
 
   port.reset();
   config.profile = write("bad", "eager_bytes = many\n");
-  EXPECT_EQ(Port::open(config, &port), -EINVAL);
+  EXPECT_EQ(MessagePort::open(config, &port), -EINVAL);
 }
 
 }  // namespace

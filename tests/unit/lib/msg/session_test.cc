@@ -62,7 +62,7 @@ TEST_F(Session, APeerThatComesLaterIsReached) {
 TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   PortConfig config = config_of(1);
   config.connect_ms = 50;
-  Port& one = port(config);
+  MessagePort& one = port(config);
   const Member a = member(one, 0);
   const Member silent = member(one, 1);
   const Route there = route(a, 2, 0);
@@ -106,7 +106,7 @@ TEST_F(Session, AHelloOfADeadPeerIsIgnored) {
 
 TEST_F(Session, MessagesToAContextAreRefusedUntilItOpens) {
   const Member a = member(port(1), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
   EXPECT_EQ(send(a, there, "x"), -ECONNREFUSED);
   EXPECT_EQ(send(a, there, "x"), -ECONNREFUSED);
@@ -117,7 +117,7 @@ TEST_F(Session, MessagesToAContextAreRefusedUntilItOpens) {
 
 TEST_F(Session, AClosedContextRefusesAndAnotherOneMayTakeItsPlace) {
   const Member a = member(port(1), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
   for (uint32_t round = 0; round < 20; ++round) {
     const Member b = member(two, 7);
@@ -149,7 +149,7 @@ TEST_F(Session, AClosedContextRefusesAndAnotherOneMayTakeItsPlace) {
 // The reopened context sends at once. Its headers must not be taken for credit of the old one.
 TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   const Member a = member(port(1), 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   const Route there = route(a, 2, 7);
   Member b = member(two, 7);
   for (uint32_t i = 0; i < 40; ++i) {
@@ -181,7 +181,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
 
 // A message that arrives after its context has closed still carries credit for the sender's.
 TEST_F(Session, CreditThatComesForAClosedContextCounts) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   Member a = member(one, 0);
   const Member stays = member(one, 1);
   const Member b = member(port(2), 0);
@@ -225,7 +225,7 @@ TEST_F(Session, ARestartedPeerGetsNoOldMessages) {
   const Route there = route(a, 2, 0);
   uint32_t sent = 0;
   for (uint32_t life = 0; life < 30; ++life) {
-    Port& two = port(2);
+    MessagePort& two = port(2);
     {
       const Member b = member(two, 0);
       // Messages sent before the end of the old session is known are lost.
@@ -256,9 +256,9 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
   sleeps.sleeps = true;
   sleeps.share = 2 * kLast;
   sleeps.buffers = 4096;
-  Port& one = port(sleeps);
+  MessagePort& one = port(sleeps);
   const Member a = member(one, 0);
-  Port& two = port(2);
+  MessagePort& two = port(2);
   Member b = member(two, 0);
   const Route there = route(b, 1, 0);
   ASSERT_EQ(send(b, there, "hello"), 0);
@@ -295,7 +295,7 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
 TEST_F(Session, LateNewsOfADeathDoesNotEndTheNextSession) {
   const Member a = member(port(1), 0);
   for (uint32_t life = 0; life < 100; ++life) {
-    Port& two = port(2);
+    MessagePort& two = port(2);
     Member b = member(two, 0);
     ASSERT_EQ(send(b, route(b, 1, 0), "hello"), 0) << life;
     ASSERT_EQ(receive(a), "hello") << life;
@@ -310,7 +310,7 @@ TEST_F(Session, LateNewsOfADeathDoesNotEndTheNextSession) {
 }
 
 TEST_F(Session, EachContextThatHasSentIsToldOfTheEnd) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member never = member(one, 2);
@@ -328,7 +328,7 @@ TEST_F(Session, EachContextThatHasSentIsToldOfTheEnd) {
 // Another context of the port has already begun a new session. This context is told of the loss all
 // the same, before any of its messages is sent.
 TEST_F(Session, AContextThatSendsLateIsToldOfTheEndFirst) {
-  Port& one = port(1);
+  MessagePort& one = port(1);
   const Member x = member(one, 0);
   const Member y = member(one, 1);
   const Member b = reborn(x, y);
@@ -400,11 +400,11 @@ TEST_F(Session, ASenderThatWaitsForCreditIsToldThatItsPeerRestarted) {
 }
 
 TEST_F(Session, ContextsGetUniqueIds) {
-  Port& one = port(1);
-  std::unique_ptr<Context> none;
-  EXPECT_EQ(Context::create(one, kContexts, &none), -EINVAL);
+  MessagePort& one = port(1);
+  std::unique_ptr<MessageContext> none;
+  EXPECT_EQ(MessageContext::create(one, kContexts, &none), -EINVAL);
   const Member a = member(one, 5);
-  EXPECT_EQ(Context::create(one, 5, &none), -EBUSY);
+  EXPECT_EQ(MessageContext::create(one, 5, &none), -EBUSY);
   EXPECT_EQ(none, nullptr);
   Route out;
   EXPECT_EQ(one.route(2, kContexts, 0, Kind::kData, &out), -EINVAL);

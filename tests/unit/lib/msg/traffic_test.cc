@@ -50,7 +50,7 @@ class Traffic : public Net, public ::testing::WithParamInterface<Kinds> {
       if (pick(2) == 0) {
         config.first_number = 0u - 1 - pick(100);
       }
-      Port& made = port(config);
+      MessagePort& made = port(config);
       for (uint32_t i = 0; i < kContextsEach; ++i) {
         User user;
         user.member = member(made, static_cast<uint16_t>(21 * i + pick(20)));

@@ -58,11 +58,11 @@ class PortWaiting : public testing::Test {
     config.profile = "none";
     config.threads = Threads::kPerContext;
     config.sleeps = true;
-    EXPECT_EQ(Port::open(config, &port_), 0);
+    EXPECT_EQ(MessagePort::open(config, &port_), 0);
   }
 
   test::TempDir folder_;
-  std::unique_ptr<Port> port_;
+  std::unique_ptr<MessagePort> port_;
 };
 
 // All threads are woken once without news. If they then woke each other, each would sleep tens of

@@ -38,9 +38,9 @@ class RawPeer {
     node_.progress();
     node_.port->dma()->progress();
   }
-  msg::Port& port() { return *node_.port; }
-  tag::Endpoint& replies() { return *node_.endpoints[ofi::kReplyContext]; }
-  tag::Endpoint& remote() { return *node_.endpoints[ofi::kRemoteContext]; }
+  msg::MessagePort& port() { return *node_.port; }
+  tag::TaggedContext& replies() { return *node_.endpoints[ofi::kReplyContext]; }
+  tag::TaggedContext& remote() { return *node_.endpoints[ofi::kRemoteContext]; }
   /// Its name, as fi_getname() would return it.
   [[nodiscard]] ofi::Name name(const ofi::Name& neighbour) {
     ofi::Name out = neighbour;

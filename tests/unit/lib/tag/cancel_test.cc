@@ -151,7 +151,7 @@ TEST_F(TagCancel, AnEndpointThatClosesBeforeItsLargeData) {
   ASSERT_EQ(b_->receive({1, 0, tag::kAnySource}, buffer.data(), buffer.size(), receive), 0);
   ASSERT_EQ(a_->send(b_.at(), 1, bytes.data(), bytes.size(), large), 0);
   ASSERT_TRUE(until([&] { return b_.port->stats().placed != 0; }));
-  tag::Endpoint& other = *b_.endpoints[1];
+  tag::TaggedContext& other = *b_.endpoints[1];
   b_.endpoints.erase(b_.endpoints.begin());
   EXPECT_EQ(wait(*a_, large), -ECANCELED);
   // Other endpoints of the port still work.

@@ -78,7 +78,8 @@ class TagNewPeer : public TagEndpoint {
 
   void be_patient(uint32_t new_peer_ms) {
     a_.endpoints[0].reset();
-    ASSERT_EQ(tag::Endpoint::create(*a_.port, 0, {{}, 0, new_peer_ms}, a_.endpoints.data()), 0);
+    ASSERT_EQ(tag::TaggedContext::create(*a_.port, 0, {{}, 0, new_peer_ms}, a_.endpoints.data()),
+              0);
     request_.may_wait = false;
   }
   int try_once() { return a_->send(b_.at(), 1, bytes_.data(), bytes_.size(), request_); }
@@ -338,9 +339,9 @@ TEST_F(TagEndpoint, WrongArguments) {
   EXPECT_EQ(a_->send(kAnySource, 0, nullptr, 0, request), -EINVAL);
   EXPECT_EQ(a_->send(tag::address(6, 64), 0, nullptr, 0, request), -EINVAL);
   EXPECT_EQ(a_->send(b_.at(), 0, nullptr, tag::kLengthMax + 1, request), -EINVAL);
-  std::unique_ptr<tag::Endpoint> other;
-  EXPECT_EQ(tag::Endpoint::create(*a_.port, 0, {}, &other), -EBUSY);
-  EXPECT_EQ(tag::Endpoint::create(*a_.port, 64, {}, &other), -EINVAL);
+  std::unique_ptr<tag::TaggedContext> other;
+  EXPECT_EQ(tag::TaggedContext::create(*a_.port, 0, {}, &other), -EBUSY);
+  EXPECT_EQ(tag::TaggedContext::create(*a_.port, 64, {}, &other), -EINVAL);
 }
 
 /// The receiver makes no calls in the middle, so between two windows the sender's card has nothing

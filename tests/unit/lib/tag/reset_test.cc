@@ -178,7 +178,7 @@ class Resets {
 
   [[nodiscard]] static uint32_t node_of(uint32_t end) { return end / kContexts; }
   [[nodiscard]] Channel& channel(uint32_t from, uint32_t to) { return channels_[{from, to}]; }
-  [[nodiscard]] tag::Endpoint& endpoint(uint32_t end) {
+  [[nodiscard]] tag::TaggedContext& endpoint(uint32_t end) {
     return *nodes_[node_of(end)]->endpoints[end % kContexts];
   }
   [[nodiscard]] tag::Address at(uint32_t end) {
@@ -355,7 +355,7 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   uint64_t bytes = 0;
   // Sends, and waits until the send is done. No other endpoint of the port makes progress
   // meanwhile.
-  const auto send = [&](tag::Endpoint& from) {
+  const auto send = [&](tag::TaggedContext& from) {
     int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
     for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
       from.progress();
@@ -364,9 +364,9 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
     }
     return rc == 1 ? request.status : rc;
   };
-  tag::Endpoint& early = *a.endpoints[0];
-  tag::Endpoint& late = *a.endpoints[1];
-  for (tag::Endpoint* const each : {&early, &late, &early, &late}) {
+  tag::TaggedContext& early = *a.endpoints[0];
+  tag::TaggedContext& late = *a.endpoints[1];
+  for (tag::TaggedContext* const each : {&early, &late, &early, &late}) {
     ASSERT_EQ(send(*each), 0);
   }
   b.reset();

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 #include "tests/unit/lib/pattern.hpp"
 
 namespace rio::test {
@@ -21,7 +21,7 @@ inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
 
 struct TagNode {
   TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
-          uint64_t eager_bytes = tag::EndpointConfig{}.eager_bytes, uint32_t buffers = 1024,
+          uint64_t eager_bytes = tag::TaggedConfig{}.eager_bytes, uint32_t buffers = 1024,
           uint32_t deliver_ms = msg::PortConfig{}.deliver_ms) {
     msg::PortConfig config;
     config.card = card;
@@ -29,15 +29,15 @@ struct TagNode {
     config.buffers = buffers;
     config.share = share;
     config.deliver_ms = deliver_ms;
-    EXPECT_EQ(msg::Port::open(config, &port), 0);
+    EXPECT_EQ(msg::MessagePort::open(config, &port), 0);
     endpoints.resize(contexts);
     for (uint16_t i = 0; i < contexts; ++i) {
-      EXPECT_EQ(tag::Endpoint::create(*port, i, {{}, eager_bytes}, &endpoints[i]), 0);
+      EXPECT_EQ(tag::TaggedContext::create(*port, i, {{}, eager_bytes}, &endpoints[i]), 0);
     }
   }
 
-  [[nodiscard]] tag::Endpoint& operator*() { return *endpoints[0]; }
-  [[nodiscard]] tag::Endpoint* operator->() { return endpoints[0].get(); }
+  [[nodiscard]] tag::TaggedContext& operator*() { return *endpoints[0]; }
+  [[nodiscard]] tag::TaggedContext* operator->() { return endpoints[0].get(); }
   [[nodiscard]] tag::Address at(uint32_t context = 0) {
     return tag::address(port->dest_id(), context);
   }
@@ -47,8 +47,8 @@ struct TagNode {
     }
   }
 
-  std::unique_ptr<msg::Port> port;
-  std::vector<std::unique_ptr<tag::Endpoint>> endpoints;
+  std::unique_ptr<msg::MessagePort> port;
+  std::vector<std::unique_ptr<tag::TaggedContext>> endpoints;
 };
 
 /// Two cards on one wire.
@@ -74,7 +74,7 @@ class TagPair : public testing::Test {
     }
   }
   /// Waits for a request. @return its status once it is done; 1: not in time.
-  int wait(tag::Endpoint& of, tag::Request& request) {
+  int wait(tag::TaggedContext& of, tag::Request& request) {
     return until([&] { return of.test(request); }) ? request.status : 1;
   }
   /// Expects that a send from a to b succeeds. @param begun result of send().

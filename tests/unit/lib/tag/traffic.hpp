@@ -121,7 +121,7 @@ class Traffic {
   void send_long(uint64_t length_bytes) {
     send(static_cast<uint32_t>(below(ends())), length_bytes);
   }
-  [[nodiscard]] tag::Endpoint& endpoint(uint32_t end) {
+  [[nodiscard]] tag::TaggedContext& endpoint(uint32_t end) {
     return *nodes_[end / 2]->endpoints[end % 2];
   }
   [[nodiscard]] uint64_t failed() const { return failed_; }
@@ -300,7 +300,7 @@ class Traffic {
     }
     tag::SendRequest& request = sending->request;
     const bool sync = below(10) == 0;
-    tag::Endpoint& source = endpoint(from);
+    tag::TaggedContext& source = endpoint(from);
     const int rc = sync ? source.send_sync(at(to), bits, sending->bytes.data(), length_bytes,
                                            request, immediate_of(sending->number))
                         : source.send(at(to), bits, sending->bytes.data(), length_bytes, request,

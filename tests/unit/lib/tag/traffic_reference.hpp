@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 #include "tests/support/env_number.hpp"
 #include "tests/unit/lib/tag/tag_node.hpp"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "fpga/wire/udp/connection.hpp"
 #include "fpga/wire/udp/greeting.hpp"
-#include "fpga/wire/udp/session.hpp"
 
 namespace rio::wire::udp {
 namespace {
@@ -62,7 +62,7 @@ class Shelf final : public Intake {
  public:
   explicit Shelf(uint32_t seed) : random_(seed) {}
 
-  bool take(Lane lane, std::span<const uint8_t> unit) override {
+  bool take(UnitKind lane, std::span<const uint8_t> unit) override {
     if (random_() % 8 == 0) {
       return false;
     }
@@ -74,7 +74,7 @@ class Shelf final : public Intake {
     ++given;
     return true;
   }
-  [[nodiscard]] uint32_t given(Lane lane) const { return given_[static_cast<size_t>(lane)]; }
+  [[nodiscard]] uint32_t given(UnitKind lane) const { return given_[static_cast<size_t>(lane)]; }
   [[nodiscard]] bool full() const { return given_[0] == kUnits && given_[1] == kUnits; }
 
  private:
@@ -92,7 +92,7 @@ class End {
       take(bytes, now_ns);
     }
     static_cast<void>(session_.offer_again());
-    for (const Lane lane : {Lane::kRequests, Lane::kResponses}) {
+    for (const UnitKind lane : {UnitKind::kRequests, UnitKind::kResponses}) {
       while (push(lane)) {
       }
     }
@@ -108,11 +108,11 @@ class End {
     }
   }
   [[nodiscard]] bool done() const { return shelf_.full() && session_.all_there(); }
-  [[nodiscard]] uint32_t given() const { return shelf_.given(Lane::kRequests); }
+  [[nodiscard]] uint32_t given() const { return shelf_.given(UnitKind::kRequests); }
   [[nodiscard]] uint32_t refused() const { return refused_; }
 
  private:
-  bool push(Lane lane) {
+  bool push(UnitKind lane) {
     uint32_t& number = pushed_[static_cast<size_t>(lane)];
     const size_t bytes = sizeof(number) + number % 97;
     const std::span<uint8_t> to =

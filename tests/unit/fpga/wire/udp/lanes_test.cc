@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/lanes.hpp"
+#include "fpga/wire/udp/frame_units.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class UdpLanes : public testing::Test {
     out.datagram_bytes = kDatagramMin;
     return out;
   }
-  static void put(Lanes& lanes, Lane lane, FrameType type, const std::string& payload,
+  static void put(FrameUnits& lanes, UnitKind lane, FrameType type, const std::string& payload,
                   uint32_t source = 101, uint32_t dest = 300) {
     const uint32_t bytes = model::frame_bytes(static_cast<uint32_t>(payload.size()));
     Frame* const frame = lanes.out(lane)->reserve(bytes);
@@ -53,7 +53,7 @@ class UdpLanes : public testing::Test {
     }
   }
   /// Payloads that have arrived.
-  std::vector<std::string> come(Lane lane) {
+  std::vector<std::string> come(UnitKind lane) {
     std::vector<std::string> all;
     model::FrameReader& reader = *right_.in(lane);
     for (const model::InFrame* frame = reader.peek(); frame != nullptr; frame = reader.peek()) {
@@ -69,32 +69,32 @@ class UdpLanes : public testing::Test {
   void take(const Frame& frame, size_t bytes) {
     std::vector<uint8_t> unit(bytes);
     std::memcpy(unit.data(), static_cast<const void*>(&frame), sizeof(frame));
-    ASSERT_TRUE(right_.take(Lane::kRequests, unit));
+    ASSERT_TRUE(right_.take(UnitKind::kRequests, unit));
   }
 
   uint64_t now_ns_ = 1;
-  Lanes left_{kLeft};
-  Lanes right_{kRight};
+  FrameUnits left_{kLeft};
+  FrameUnits right_{kRight};
   Session a_{agreed(), &left_, 0};
   Session b_{agreed(), &right_, 0};
 };
 
 TEST_F(UdpLanes, FramesArriveWithTheDestIdsOfTheReceiver) {
-  put(left_, Lane::kRequests, FrameType::kMessage, "hello");
-  put(left_, Lane::kResponses, FrameType::kAcks, "ab");
+  put(left_, UnitKind::kRequests, FrameType::kMessage, "hello");
+  put(left_, UnitKind::kResponses, FrameType::kAcks, "ab");
   move();
-  EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"hello"});
-  EXPECT_EQ(come(Lane::kResponses), std::vector<std::string>{"ab"});
+  EXPECT_EQ(come(UnitKind::kRequests), std::vector<std::string>{"hello"});
+  EXPECT_EQ(come(UnitKind::kResponses), std::vector<std::string>{"ab"});
 }
 
 TEST_F(UdpLanes, FramesLongerThanADatagramArriveWhole) {
   std::vector<std::string> sent;
   for (const size_t size : {4096u, 1u, 1168u, 1136u, 4000u, 256u}) {
     sent.push_back(std::string(size, static_cast<char>('a' + sent.size())));
-    put(left_, Lane::kRequests, FrameType::kMessage, sent.back());
+    put(left_, UnitKind::kRequests, FrameType::kMessage, sent.back());
   }
   move();
-  EXPECT_EQ(come(Lane::kRequests), sent);
+  EXPECT_EQ(come(UnitKind::kRequests), sent);
 }
 
 TEST_F(UdpLanes, MoreThanARingArrivesAsRoomAppears) {
@@ -102,15 +102,15 @@ TEST_F(UdpLanes, MoreThanARingArrivesAsRoomAppears) {
   std::vector<std::string> got;
   for (int i = 0; i < 200; ++i) {
     sent.push_back(std::string(4096, static_cast<char>(i)));
-    put(left_, Lane::kRequests, FrameType::kMessage, sent.back());
+    put(left_, UnitKind::kRequests, FrameType::kMessage, sent.back());
     move();
     if (i % 20 == 19) {
-      const std::vector<std::string> more = come(Lane::kRequests);
+      const std::vector<std::string> more = come(UnitKind::kRequests);
       got.insert(got.end(), more.begin(), more.end());
     }
   }
   move();
-  const std::vector<std::string> more = come(Lane::kRequests);
+  const std::vector<std::string> more = come(UnitKind::kRequests);
   got.insert(got.end(), more.begin(), more.end());
   EXPECT_EQ(got, sent);
 }
@@ -125,12 +125,12 @@ class UdpRuns : public UdpLanes {
                                     static_cast<uint32_t>(message.size()), 0};
       parts.append(reinterpret_cast<const char*>(&part), sizeof(part));
     }
-    position_ = left_.out(Lane::kRequests)->tail();
-    put(left_, Lane::kRequests, FrameType::kPull, parts);
+    position_ = left_.out(UnitKind::kRequests)->tail();
+    put(left_, UnitKind::kRequests, FrameType::kPull, parts);
   }
   std::vector<std::string> pulled() {
     std::vector<std::string> all;
-    model::FrameReader& reader = *right_.in(Lane::kRequests);
+    model::FrameReader& reader = *right_.in(UnitKind::kRequests);
     const model::InFrame* const frame = reader.peek();
     if (frame == nullptr || frame->type != FrameType::kPull) {
       return all;
@@ -155,10 +155,10 @@ class UdpRuns : public UdpLanes {
 
 TEST_F(UdpRuns, BytesOfLongMessagesFollowTheirFrame) {
   put_run();
-  put(left_, Lane::kRequests, FrameType::kMessage, "next");
+  put(left_, UnitKind::kRequests, FrameType::kMessage, "next");
   move();
   EXPECT_EQ(pulled(), messages_);
-  EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"next"});
+  EXPECT_EQ(come(UnitKind::kRequests), std::vector<std::string>{"next"});
 }
 
 TEST_F(UdpRuns, NoOtherMemoryCanBePulled) {
@@ -182,10 +182,10 @@ TEST_F(UdpRuns, AddressesOfTheSenderAreNotSent) {
 
 TEST_F(UdpRuns, MessagesGivenUpEarlyAreNotSent) {
   put_run();
-  left_.out(Lane::kRequests)->revoke(position_);
-  put(left_, Lane::kRequests, FrameType::kMessage, "next");
+  left_.out(UnitKind::kRequests)->revoke(position_);
+  put(left_, UnitKind::kRequests, FrameType::kMessage, "next");
   move();
-  EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"next"});
+  EXPECT_EQ(come(UnitKind::kRequests), std::vector<std::string>{"next"});
 }
 
 TEST_F(UdpRuns, MessagesGivenUpOnTheirWayAreNotDelivered) {
@@ -194,11 +194,11 @@ TEST_F(UdpRuns, MessagesGivenUpOnTheirWayAreNotDelivered) {
   }
   put_run();
   static_cast<void>(left_.gather(&a_));
-  left_.out(Lane::kRequests)->revoke(position_);
-  put(left_, Lane::kRequests, FrameType::kMessage, "next");
+  left_.out(UnitKind::kRequests)->revoke(position_);
+  put(left_, UnitKind::kRequests, FrameType::kMessage, "next");
   messages_.clear();  // its memory is the host's again
   move();
-  EXPECT_EQ(come(Lane::kRequests), std::vector<std::string>{"next"});
+  EXPECT_EQ(come(UnitKind::kRequests), std::vector<std::string>{"next"});
   EXPECT_FALSE(right_.foul());
 }
 
@@ -210,10 +210,10 @@ TEST_F(UdpLanes, FramesThatNoHonestPeerSendsAreFoul) {
   take(good, sizeof(Frame));
   ASSERT_FALSE(right_.foul());
   const auto fouls = [](Frame frame, size_t bytes) {
-    Lanes lanes{kRight};
+    FrameUnits lanes{kRight};
     std::vector<uint8_t> unit(bytes);
     std::memcpy(unit.data(), static_cast<const void*>(&frame), sizeof(frame));
-    static_cast<void>(lanes.take(Lane::kRequests, unit));
+    static_cast<void>(lanes.take(UnitKind::kRequests, unit));
     return lanes.foul() && lanes.taken();
   };
   for (const uint32_t bytes : {0u, 31u, 33u, 1u << 20, 0xffffffffu}) {

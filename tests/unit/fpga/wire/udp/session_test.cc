@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/session.hpp"
+#include "fpga/wire/udp/connection.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,11 +13,11 @@ namespace {
 
 class Taken final : public Intake {
  public:
-  bool take(Lane lane, std::span<const uint8_t> unit) override {
+  bool take(UnitKind lane, std::span<const uint8_t> unit) override {
     if (!is_open) {
       return false;
     }
-    all += (lane == Lane::kRequests ? "q" : "r") +
+    all += (lane == UnitKind::kRequests ? "q" : "r") +
            std::string(reinterpret_cast<const char*>(unit.data()), unit.size());
     return true;
   }
@@ -34,7 +34,7 @@ class UdpSession : public testing::Test {
     out.datagram_bytes = kDatagramMin;
     return out;
   }
-  static void put(Session& to, Lane lane, const std::string& text) {
+  static void put(Session& to, UnitKind lane, const std::string& text) {
     const std::span<uint8_t> room = to.begin_unit(lane);
     ASSERT_FALSE(room.empty());
     std::copy(text.begin(), text.end(), room.begin());
@@ -58,8 +58,8 @@ class UdpSession : public testing::Test {
 };
 
 TEST_F(UdpSession, BothLanesShareADatagramAndResponsesAreTakenFirst) {
-  put(a_, Lane::kRequests, "ping");
-  put(a_, Lane::kResponses, "ack");
+  put(a_, UnitKind::kRequests, "ping");
+  put(a_, UnitKind::kResponses, "ack");
   std::vector<uint8_t> one = sent(a_);
   EXPECT_EQ(one.size(), kHeaderBytes + 7);
   EXPECT_TRUE(sent(a_).empty());
@@ -75,15 +75,15 @@ TEST_F(UdpSession, BothLanesShareADatagramAndResponsesAreTakenFirst) {
 }
 
 TEST_F(UdpSession, UnitsThatDoNotFitBesideTheOtherLaneFollow) {
-  put(a_, Lane::kRequests, std::string(a_.unit_bytes(), 'x'));
-  put(a_, Lane::kResponses, "ack");
+  put(a_, UnitKind::kRequests, std::string(a_.unit_bytes(), 'x'));
+  put(a_, UnitKind::kResponses, "ack");
   EXPECT_EQ(sent(a_).size(), kHeaderBytes + 3);
   EXPECT_EQ(sent(a_).size(), a_.datagram_bytes());
 }
 
 TEST_F(UdpSession, UnitsWithoutRoomAreKeptAndOfferedAgain) {
   right_.is_open = false;
-  put(a_, Lane::kRequests, "1");
+  put(a_, UnitKind::kRequests, "1");
   std::vector<uint8_t> one = sent(a_);
   ASSERT_EQ(b_.take(one, 2), 0);
   EXPECT_TRUE(b_.owes_answer(false));
@@ -98,7 +98,7 @@ TEST_F(UdpSession, UnitsWithoutRoomAreKeptAndOfferedAgain) {
 }
 
 TEST_F(UdpSession, RepeatedUnitsAreTakenOnceAndAnswered) {
-  put(a_, Lane::kRequests, "1");
+  put(a_, UnitKind::kRequests, "1");
   const std::vector<uint8_t> one = sent(a_);
   for (int i = 0; i < 3; ++i) {
     std::vector<uint8_t> copy = one;

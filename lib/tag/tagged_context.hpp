@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 #include "lib/tag/intake.hpp"
 #include "lib/tag/large_moves.hpp"
 #include "lib/tag/matcher.hpp"
@@ -18,7 +18,7 @@
 
 namespace rio::tag {
 
-struct EndpointConfig {
+struct TaggedConfig {
   MatcherConfig matcher;
   /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
   /// others for which there is no credit. 0: as the port's profile says.
@@ -36,18 +36,18 @@ struct EndpointConfig {
 ///
 /// Functions that begin something return 1: it is done already, `request` is the caller's; 0: it is
 /// under way, and comes back by next_done() or test(); or -errno: nothing has happened.
-class Endpoint {
+class TaggedContext {
  public:
   /// @param context number below msg::kContexts; peers send to it.
   /// @return 0, or as Context::create(); -ENOMEM.
-  [[nodiscard]] static int create(msg::Port& port, uint16_t context, const EndpointConfig& config,
-                                  std::unique_ptr<Endpoint>* out);
+  [[nodiscard]] static int create(msg::MessagePort& port, uint16_t context,
+                                  const TaggedConfig& config, std::unique_ptr<TaggedContext>* out);
   /// Requests under way end with -ECANCELED. Large data is waited for, for up to a second; if it
   /// does not end the port has to be closed next. Messages that have arrived and were not received
   /// are lost.
-  ~Endpoint();
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  ~TaggedContext();
+  TaggedContext(const TaggedContext&) = delete;
+  TaggedContext& operator=(const TaggedContext&) = delete;
 
   /// Hot. Send. To one peer nothing overtakes. @param data stays as it is while the send is under
   /// way. @return as above; -ECONNRESET and the like (what was sent to this peer earlier may be
@@ -113,7 +113,7 @@ class Endpoint {
     attend();
   }
   /// Hot. The part of progress() that is this endpoint's own: for callers that have several on one
-  /// port, and call Port::progress() once for all.
+  /// port, and call MessagePort::progress() once for all.
   void attend() {
     if (sessions_.changed()) [[unlikely]] {
       sessions_.look();
@@ -136,8 +136,8 @@ class Endpoint {
   [[nodiscard]] bool has_done() const { return !completions_.empty(); }
   /// Whether this one is done; if so it is the caller's.
   [[nodiscard]] bool test(Request& request) { return completions_.take(request); }
-  /// After Port::meet_instance(): another process has this destID now. End operations with the
-  /// former one, drop errors not yet reported, and give its unreceived messages the source
+  /// After MessagePort::meet_instance(): another process has this destID now. End operations with
+  /// the former one, drop errors not yet reported, and give its unreceived messages the source
   /// kFormerSource.
   void forget_former(uint32_t dest_id) { sessions_.forget_former(dest_id); }
 
@@ -158,19 +158,19 @@ class Endpoint {
   void drop_unexpected() { store_.drop_whole(); }
 
   [[nodiscard]] Address self() const { return peers_.self(); }
-  [[nodiscard]] msg::Port& port() { return port_; }
+  [[nodiscard]] msg::MessagePort& port() { return port_; }
   [[nodiscard]] const EndpointStats& stats() const { return stats_; }
 
  private:
-  Endpoint(msg::Port& port, std::unique_ptr<msg::Context> context, uint64_t eager_bytes,
-           const EndpointConfig& config);
+  TaggedContext(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
+                uint64_t eager_bytes, const TaggedConfig& config);
 
   [[nodiscard]] int take(Unexpected& message, RecvRequest& request);
   [[nodiscard]] int send_slow(Address to, uint64_t bits, Immediate immediate, const void* data,
                               uint64_t length_bytes, bool sync, SendRequest& request);
 
-  msg::Port& port_;
-  std::unique_ptr<msg::Context> context_;
+  msg::MessagePort& port_;
+  std::unique_ptr<msg::MessageContext> context_;
   Matcher matcher_;
   Completions completions_;
   uint64_t eager_bytes_;

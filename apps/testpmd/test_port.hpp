@@ -21,16 +21,17 @@ namespace rio::testpmd {
 inline constexpr uint32_t kSharedBuffers = 256;
 
 /// Opened by the main thread. Queues belong to the stream that polls them during a run.
-class Port {
+class TestPort {
  public:
   /// All rawdevs of the driver, configured and started. @return 0, -ENODEV (none), or -errno.
-  [[nodiscard]] static int open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error);
+  [[nodiscard]] static int open_all(std::vector<std::unique_ptr<TestPort>>* out,
+                                    std::string* error);
   /// Find the peer of each port: by --peers, or by the wires. @return 0 or -EINVAL.
-  [[nodiscard]] static int connect(std::vector<std::unique_ptr<Port>>& ports,
+  [[nodiscard]] static int connect(std::vector<std::unique_ptr<TestPort>>& ports,
                                    const Options& options, std::string* error);
-  ~Port();
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
+  ~TestPort();
+  TestPort(const TestPort&) = delete;
+  TestPort& operator=(const TestPort&) = delete;
 
   [[nodiscard]] uint32_t index() const { return index_; }
   [[nodiscard]] uint16_t dev_id() const { return dev_id_; }
@@ -41,8 +42,8 @@ class Port {
   [[nodiscard]] pmd::QueuePair& pair(uint32_t i = 0) const { return *pairs_[i]; }
   [[nodiscard]] uint32_t dest_id(uint32_t pair = 0) const { return dest_ids_[pair]; }
   [[nodiscard]] uint32_t peer_dest_id() const { return peer_dest_id_; }
-  /// Port that receives what this one sends; null if it is in another process.
-  [[nodiscard]] Port* peer() const { return peer_; }
+  /// TestPort that receives what this one sends; null if it is in another process.
+  [[nodiscard]] TestPort* peer() const { return peer_; }
 
   /// Fill the shared receive queue of pair 0 up to kSharedBuffers. Main thread, nothing running.
   [[nodiscard]] int fill_shared(MessagePool& pool, std::string* error);
@@ -63,8 +64,8 @@ class Port {
   [[nodiscard]] int set_faults(uint64_t seed, double rate);
 
  private:
-  Port() = default;
-  [[nodiscard]] std::string why_alone(const std::vector<std::unique_ptr<Port>>& ports,
+  TestPort() = default;
+  [[nodiscard]] std::string why_alone(const std::vector<std::unique_ptr<TestPort>>& ports,
                                       const Options& options) const;
   uint32_t index_ = 0;
   uint16_t dev_id_ = 0;
@@ -76,7 +77,7 @@ class Port {
   std::vector<pmd::QueuePair*> pairs_;
   std::vector<uint32_t> dest_ids_;
   uint32_t peer_dest_id_ = 0;
-  Port* peer_ = nullptr;
+  TestPort* peer_ = nullptr;
 };
 
 }  // namespace rio::testpmd

@@ -14,7 +14,7 @@
 #include "lib/ofi/bindings.hpp"
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/info.hpp"
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 namespace rio::ofi {
 
@@ -51,14 +51,14 @@ struct RecvOperation : tag::RecvRequest {
 };
 
 /// All functions under a Guard.
-class Channel {
+class MessageFlow {
  public:
   /// @param kind FI_TAGGED or FI_MSG. @param offset from an endpoint's first context.
-  Channel(const Bindings& bound, uint64_t kind, uint32_t offset)
+  MessageFlow(const Bindings& bound, uint64_t kind, uint32_t offset)
       : bound_(bound), kind_(kind), offset_(offset) {}
-  ~Channel();
+  ~MessageFlow();
 
-  /// @return 0, or as tag::Endpoint::create().
+  /// @return 0, or as tag::TaggedContext::create().
   [[nodiscard]] int enable(Domain& domain, uint32_t first_context);
 
   /// Hot. @param flags of this operation. @return 0; -FI_EINVAL, -FI_ENOMEM, or why the peer cannot
@@ -101,7 +101,7 @@ class Channel {
   /// Whether an injected message has not been sent yet.
   [[nodiscard]] bool busy();
 
-  /// Hot. Make progress, and report what has completed. After Port::progress().
+  /// Hot. Make progress, and report what has completed. After MessagePort::progress().
   void progress() {
     if (tag_ == nullptr) {
       return;
@@ -109,7 +109,7 @@ class Channel {
     tag_->attend();
     tell_done();
   }
-  /// tag::Endpoint::forget_former() of its endpoint.
+  /// tag::TaggedContext::forget_former() of its endpoint.
   void forget_former(uint32_t dest_id);
 
  private:
@@ -167,11 +167,11 @@ class Channel {
   base::Slab<RecvOperation> receives_;
   std::unordered_map<void*, tag::Message*> claimed_;
   std::unordered_set<tag::Address> said_gone_;
-  std::unique_ptr<tag::Endpoint> tag_;
+  std::unique_ptr<tag::TaggedContext> tag_;
 };
 
-inline ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
-                                size_t bytes, void* context, uint64_t flags) {
+inline ssize_t MessageFlow::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
+                                    size_t bytes, void* context, uint64_t flags) {
   tag::Address from = nobody();
   if (!find_source(source, &from)) [[unlikely]] {
     if (const int rc = find_slow(source, &from); rc != 0) {

@@ -10,11 +10,11 @@
 
 namespace rio::ofi {
 
-class Counter : public fid_cntr, public Used {
+class FiCounter : public fid_cntr, public Used {
  public:
   using Fid = fid_cntr;
 
-  Counter(Domain& domain, void* user_context);
+  FiCounter(Domain& domain, void* user_context);
 
   /// Hot. Under a Guard.
   void add(uint64_t count) { set(value_ + count); }

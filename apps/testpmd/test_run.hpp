@@ -12,14 +12,14 @@
 namespace rio::testpmd {
 
 /// Main thread. Functions print nothing but warnings; errors go to `error`.
-class Session {
+class TestRun {
  public:
   /// Open the ports, take memory. @param placement made before EAL pinned the thread; may be null.
   /// @return 0 or -errno.
   [[nodiscard]] static int create(const Options& options,
                                   std::unique_ptr<pmd::cores::Placement> placement,
-                                  std::unique_ptr<Session>* out, std::string* error);
-  ~Session();
+                                  std::unique_ptr<TestRun>* out, std::string* error);
+  ~TestRun();
 
   Options options;
 
@@ -29,20 +29,20 @@ class Session {
   /// Wait for the end of the run, and keep its result. Does not ask it to stop.
   const RunResult& finish();
 
-  [[nodiscard]] std::vector<std::unique_ptr<Port>>& ports() { return ports_; }
+  [[nodiscard]] std::vector<std::unique_ptr<TestPort>>& ports() { return ports_; }
   [[nodiscard]] const std::vector<RunResult>& results() const { return results_; }
   /// Worst of all runs.
   [[nodiscard]] int exit_code() const;
 
  private:
-  Session(const Options& o, std::unique_ptr<pmd::cores::Placement> placement)
+  TestRun(const Options& o, std::unique_ptr<pmd::cores::Placement> placement)
       : options(o), placement_(std::move(placement)) {}
   [[nodiscard]] int check(const Mode* mode, uint32_t size_bytes, std::string* error) const;
 
   std::unique_ptr<pmd::cores::Placement> placement_;
   // Declared in the order of creation: ports go first, so that no card writes into freed buffers.
   std::unique_ptr<MessagePool> pool_;
-  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<std::unique_ptr<TestPort>> ports_;
   Verifier verifier_;
   std::unique_ptr<Run> run_;
   std::vector<RunResult> results_;

@@ -1,4 +1,4 @@
-#include "apps/testpmd/session.hpp"
+#include "apps/testpmd/test_run.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,14 +19,14 @@ uint32_t flows_needed(const Options& options, size_t ports) {
 
 }  // namespace
 
-int Session::create(const Options& options, std::unique_ptr<pmd::cores::Placement> placement,
-                    std::unique_ptr<Session>* out, std::string* error) {
-  std::unique_ptr<Session> session(new Session(options, std::move(placement)));
-  int rc = Port::open_all(&session->ports_, error);
+int TestRun::create(const Options& options, std::unique_ptr<pmd::cores::Placement> placement,
+                    std::unique_ptr<TestRun>* out, std::string* error) {
+  std::unique_ptr<TestRun> session(new TestRun(options, std::move(placement)));
+  int rc = TestPort::open_all(&session->ports_, error);
   if (rc != 0) {
     return rc;
   }
-  rc = Port::connect(session->ports_, options, error);
+  rc = TestPort::connect(session->ports_, options, error);
   if (rc != 0) {
     return rc;
   }
@@ -52,7 +52,7 @@ int Session::create(const Options& options, std::unique_ptr<pmd::cores::Placemen
   return 0;
 }
 
-Session::~Session() {
+TestRun::~TestRun() {
   if (run_) {
     run_->request_stop();
     (void)finish();
@@ -63,7 +63,7 @@ Session::~Session() {
   pool_.reset();  // before the cards, whose bus it is
 }
 
-int Session::check(const Mode* mode, uint32_t size_bytes, std::string* error) const {
+int TestRun::check(const Mode* mode, uint32_t size_bytes, std::string* error) const {
   if (run_) {
     *error = "a run is in progress; stop it first";
     return -EBUSY;
@@ -98,13 +98,13 @@ int Session::check(const Mode* mode, uint32_t size_bytes, std::string* error) co
   return check_options(options, error);
 }
 
-int Session::start(uint32_t size_bytes, std::string* error) {
+int TestRun::start(uint32_t size_bytes, std::string* error) {
   const Mode* mode = find_mode(options.mode);
   int rc = check(mode, size_bytes, error);
   if (rc != 0) {
     return rc;
   }
-  rc = Port::connect(ports_, options, error);
+  rc = TestPort::connect(ports_, options, error);
   if (rc != 0) {
     return rc;
   }
@@ -149,7 +149,7 @@ int Session::start(uint32_t size_bytes, std::string* error) {
   return rc;
 }
 
-const RunResult& Session::finish() {
+const RunResult& TestRun::finish() {
   while (!run_->wait_for(std::chrono::milliseconds(100))) {
   }
   results_.push_back(run_->result());
@@ -157,7 +157,7 @@ const RunResult& Session::finish() {
   return results_.back();
 }
 
-int Session::exit_code() const {
+int TestRun::exit_code() const {
   int worst = kExitOk;
   for (const RunResult& result : results_) {
     worst = std::max(worst, result.exit_code);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "fpga/model/ring_box.hpp"
+#include "fpga/wire/udp/connection.hpp"
 #include "fpga/wire/udp/pulled.hpp"
-#include "fpga/wire/udp/session.hpp"
 
 namespace rio::wire::udp {
 
@@ -25,15 +25,15 @@ struct Ids {
 /// Rings between a card and a peer. Used by one thread. A frame of type kPull announces a run of
 /// long messages; their bytes follow out of this process's memory, padded with zeros to a multiple
 /// of 32, then a word of 32 bytes: 1, or 0 if the card has given the messages up.
-class Lanes final : public Intake {
+class FrameUnits final : public Intake {
  public:
-  explicit Lanes(const Ids& ids) : ids_(ids) {}
+  explicit FrameUnits(const Ids& ids) : ids_(ids) {}
 
   /// Turn frames of the card into units, as many as the connection accepts. @return whether there
   /// were any.
-  bool gather(Session* session);
+  bool gather(Connection* session);
   /// Give a unit's frames to the card. A frame that no honest peer sends makes this foul().
-  [[nodiscard]] bool take(Lane lane, std::span<const uint8_t> unit) override;
+  [[nodiscard]] bool take(UnitKind lane, std::span<const uint8_t> unit) override;
   /// Whether the peer has broken the rules.
   [[nodiscard]] bool foul() const { return foul_; }
   /// The flag that the card reads before it sends a frame of type kPull.
@@ -42,8 +42,8 @@ class Lanes final : public Intake {
   /// Whether the card has taken everything.
   [[nodiscard]] bool taken();
 
-  [[nodiscard]] model::FrameWriter* out(Lane lane) { return &of(lane).out.writer; }
-  [[nodiscard]] model::FrameReader* in(Lane lane) { return &of(lane).in.reader; }
+  [[nodiscard]] model::FrameWriter* out(UnitKind lane) { return &of(lane).out.writer; }
+  [[nodiscard]] model::FrameReader* in(UnitKind lane) { return &of(lane).in.reader; }
 
  private:
   struct One {
@@ -54,8 +54,10 @@ class Lanes final : public Intake {
     uint64_t length = 0;         // of all of it
     std::vector<uint8_t> begun;  // of a frame that continues in the next unit
   };
-  [[nodiscard]] One& of(Lane lane) { return lane == Lane::kRequests ? requests_ : responses_; }
-  [[nodiscard]] bool gather(Session* session, Lane lane);
+  [[nodiscard]] One& of(UnitKind lane) {
+    return lane == UnitKind::kRequests ? requests_ : responses_;
+  }
+  [[nodiscard]] bool gather(Connection* session, UnitKind lane);
   [[nodiscard]] size_t fill(One& from, std::span<uint8_t> unit);
   void begin_frame(One& from, const model::InFrame& frame);
   void begin_run(const model::InFrame& frame);
@@ -64,8 +66,8 @@ class Lanes final : public Intake {
   void expect_run(std::span<const uint8_t> frame);
   [[nodiscard]] size_t take_run(std::span<const uint8_t> bytes);
   void end_run();
-  void put_frame(Lane lane, std::span<const uint8_t> frame);
-  [[nodiscard]] bool may_come(Lane lane, const model::Frame& frame) const;
+  void put_frame(UnitKind lane, std::span<const uint8_t> frame);
+  [[nodiscard]] bool may_come(UnitKind lane, const model::Frame& frame) const;
 
   const Ids ids_;
   One requests_{64 * 1024, 128 * 1024};

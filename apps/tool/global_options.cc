@@ -1,4 +1,4 @@
-#include "apps/tool/context.hpp"
+#include "apps/tool/global_options.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +17,7 @@ std::string harmless(const std::string& text) {
   return out;
 }
 
-void print_result(const Context& context, const Json& data, const std::string& text) {
+void print_result(const GlobalOptions& context, const Json& data, const std::string& text) {
   if (context.json) {
     std::printf("%s\n", json_text(data, 2).c_str());
   } else {

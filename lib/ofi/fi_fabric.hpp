@@ -7,7 +7,7 @@
 namespace rio::ofi {
 
 /// A name, and what every object opened from it needs.
-struct Fabric : fid_fabric, Used {
+struct FiFabric : fid_fabric, Used {
   using Fid = fid_fabric;
 };
 

@@ -29,19 +29,19 @@ class Intake {
  public:
   virtual ~Intake() = default;
   /// Take a unit. @return false: there is no room now, and nothing was taken; it is offered again.
-  [[nodiscard]] virtual bool take(Lane lane, std::span<const uint8_t> unit) = 0;
+  [[nodiscard]] virtual bool take(UnitKind lane, std::span<const uint8_t> unit) = 0;
 };
 
 /// Used by one thread. Without I/O; times are the caller's, of a monotonic clock.
-class Session {
+class Connection {
  public:
-  Session(const Agreed& agreed, Intake* intake, uint64_t now_ns);
+  Connection(const Agreed& agreed, Intake* intake, uint64_t now_ns);
 
   /// Longest unit, in bytes.
   [[nodiscard]] uint32_t unit_bytes() const { return unit_bytes_; }
   /// Like Sender::begin() and Sender::end(). Accepts only as much as can be sent soon.
-  [[nodiscard]] std::span<uint8_t> begin_unit(Lane lane);
-  void end_unit(Lane lane, size_t bytes) { sender(lane).end(bytes); }
+  [[nodiscard]] std::span<uint8_t> begin_unit(UnitKind lane);
+  void end_unit(UnitKind lane, size_t bytes) { sender(lane).end(bytes); }
 
   /// Process a datagram for this session. @param bytes foreign; opened in place. @return 0;
   /// -EACCES: it does not open; -EALREADY: it arrived before; -EPROTO: its sender breaks the rules
@@ -84,10 +84,10 @@ class Session {
   }
 
  private:
-  [[nodiscard]] Sender& sender(Lane lane) { return senders_[static_cast<size_t>(lane)]; }
-  [[nodiscard]] Receiver& receiver(Lane lane) { return receivers_[static_cast<size_t>(lane)]; }
-  [[nodiscard]] int put(Lane lane, const Part& part);
-  bool offer(Lane lane);
+  [[nodiscard]] Sender& sender(UnitKind lane) { return senders_[static_cast<size_t>(lane)]; }
+  [[nodiscard]] Receiver& receiver(UnitKind lane) { return receivers_[static_cast<size_t>(lane)]; }
+  [[nodiscard]] int put(UnitKind lane, const Part& part);
+  bool offer(UnitKind lane);
   [[nodiscard]] size_t write(std::span<uint8_t> out, Datagram& datagram);
 
   const Agreed agreed_;

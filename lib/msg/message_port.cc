@@ -1,4 +1,4 @@
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 
 #include <sys/random.h>
 
@@ -76,7 +76,7 @@ void add(uint64_t* sum, const pmd::QueueStats& stats) {
 
 }  // namespace
 
-int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
+int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* out) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||
       config.share > kShareMax || config.response_timeout_us == 0 ||
       config.response_timeout_us > kTimeoutUsMax) {
@@ -97,8 +97,8 @@ int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
   if (rc != 0) {
     return rc;
   }
-  std::unique_ptr<Port> port(new (std::nothrow)
-                                 Port(config, profile, std::move(endpoint), seed, instance));
+  std::unique_ptr<MessagePort> port(
+      new (std::nothrow) MessagePort(config, profile, std::move(endpoint), seed, instance));
   if (port == nullptr) {
     return -ENOMEM;
   }
@@ -110,8 +110,8 @@ int Port::open(const PortConfig& config, std::unique_ptr<Port>* out) {
   return rc;
 }
 
-Port::Port(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
-           uint64_t seed, uint32_t instance)
+MessagePort::MessagePort(const PortConfig& config, const Profile& profile,
+                         std::unique_ptr<Endpoint> endpoint, uint64_t seed, uint32_t instance)
     : endpoint_(std::move(endpoint)),
       dma_(make_dma(*endpoint_)),
       outbox_(*endpoint_, failures_),
@@ -141,11 +141,11 @@ Port::Port(const PortConfig& config, const Profile& profile, std::unique_ptr<End
       dest_id_(endpoint_->dest_id()),
       instance_(instance) {}
 
-Port::~Port() {
+MessagePort::~MessagePort() {
   static_cast<void>(endpoint_->close());
 }
 
-int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out) {
+int MessagePort::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out) {
   if (to >= kContexts || from >= kContexts || !takes_credit(kind)) {
     return -EINVAL;
   }
@@ -158,7 +158,7 @@ int Port::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* 
   return 0;
 }
 
-int Port::send(const Route& route, const iovec* iov, int count, uint32_t bytes) {
+int MessagePort::send(const Route& route, const iovec* iov, int count, uint32_t bytes) {
   if (bytes > kPartBytesMax) {
     return -EMSGSIZE;
   }
@@ -178,7 +178,7 @@ int Port::send(const Route& route, const iovec* iov, int count, uint32_t bytes) 
 }
 
 /// Why it was not sent, and whatever has to happen before it can be.
-int Port::not_now(const Route& route) {
+int MessagePort::not_now(const Route& route) {
   Link& link = *route.link;
   const uint64_t bit = 1ull << HeaderWords{0, route.word}.to();
   const uint64_t own_bit = 1ull << HeaderWords{0, route.word}.from();
@@ -206,7 +206,7 @@ int Port::not_now(const Route& route) {
   return -EAGAIN;
 }
 
-uint32_t Port::progress() {
+uint32_t MessagePort::progress() {
   if (--until_look_ == 0) [[unlikely]] {
     look_now_and_then();
   }
@@ -221,14 +221,14 @@ uint32_t Port::progress() {
   return intake_.take(late);
 }
 
-void Port::look_now_and_then() {
+void MessagePort::look_now_and_then() {
   until_look_ = kCallsPerLook;
   outbox_.reap();
   look_for_gone();
   look_at_time();
 }
 
-void Port::look_at_time() {
+void MessagePort::look_at_time() {
   sessions_.look_at_card();
   silence_.look_at_ring();
   if (silence_.any_rests()) {
@@ -238,7 +238,7 @@ void Port::look_at_time() {
   deadlines_.look();
 }
 
-int Port::flush(uint32_t timeout_ms) {
+int MessagePort::flush(uint32_t timeout_ms) {
   if (!endpoint_->is_ours()) {
     return 0;  // entries in flight are the parent's
   }
@@ -255,14 +255,14 @@ int Port::flush(uint32_t timeout_ms) {
   return 0;
 }
 
-void Port::leave() {
+void MessagePort::leave() {
   if (sleepers_.any()) {
     sleepers_.wake_if_new(activity());
   }
   sleepers_.unlock();
 }
 
-uint64_t Port::activity() const {
+uint64_t MessagePort::activity() const {
   uint64_t sum = sessions_.ended();
   add(&sum, endpoint_->tx().stats());
   add(&sum, endpoint_->shared().stats());
@@ -276,7 +276,7 @@ uint64_t Port::activity() const {
   return sum;
 }
 
-void Port::look_at_all() {
+void MessagePort::look_at_all() {
   outbox_.reap();
   look_for_gone();
   health_.look_soon();
@@ -286,12 +286,12 @@ void Port::look_at_all() {
   }
 }
 
-void Port::arm() {
+void MessagePort::arm() {
   static_cast<void>(endpoint_->irq_ack());
   static_cast<void>(endpoint_->irq_arm(irq_rings() & endpoint_->queues().rings()));
 }
 
-uint32_t Port::sleep_bound_ms() const {
+uint32_t MessagePort::sleep_bound_ms() const {
   constexpr uint64_t kNsPerMs = 1'000'000;
   const bool busy =
       large_.busy() || outbox_.stopped() || retries_.has_due() || peers_.has_talkers();

@@ -1,4 +1,4 @@
-#include "fpga/wire/relay/channel.hpp"
+#include "fpga/wire/relay/control_channel.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -46,9 +46,9 @@ constexpr int kConnectTries = 10'000;
 
 }  // namespace
 
-int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr<Channel>* out,
-                  std::string* error) {
-  std::unique_ptr<Channel> made(new Channel);
+int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news,
+                         std::unique_ptr<ControlChannel>* out, std::string* error) {
+  std::unique_ptr<ControlChannel> made(new ControlChannel);
   made->news_flag_ = news;
   made->relay_ = ticket.relay;
   int rc = -EAGAIN;
@@ -80,7 +80,7 @@ int Channel::join(const Ticket& ticket, std::atomic<bool>* news, std::unique_ptr
   return 0;
 }
 
-int Channel::ask(const Ticket& ticket, std::string* error) {
+int ControlChannel::ask(const Ticket& ticket, std::string* error) {
   base::Fd memory;
   bell_ = base::make_wake_fd();
   order_ = base::make_wake_fd();
@@ -127,7 +127,7 @@ int Channel::ask(const Ticket& ticket, std::string* error) {
 
 /// Waits for the relay's answer. @return 0; -ETIMEDOUT, -EPROTO: the relay's fault; `trouble`: a
 /// failure in this process.
-int Channel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble) {
+int ControlChannel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble) {
   pollfd answer{socket_.get(), POLLIN, 0};
   int ready = 0;
   while ((ready = poll(&answer, 1, kAnswerMs)) < 0 && errno == EINTR) {
@@ -147,7 +147,7 @@ int Channel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble) {
   return got == static_cast<ssize_t>(sizeof seat_) && sane(seat_) ? 0 : -EPROTO;
 }
 
-Channel::~Channel() {
+ControlChannel::~ControlChannel() {
   if (thread_.joinable()) {
     if (owner_ != getpid()) {
       thread_.detach();  // forked since: this process does not have the thread
@@ -160,7 +160,7 @@ Channel::~Channel() {
   }
 }
 
-void Channel::want(uint32_t id) {
+void ControlChannel::want(uint32_t id) {
   const base::NoCancel no_cancel;
   const Control want{.say = Say::kWant, .first_id = id};
   if (owner_ != getpid()) {
@@ -174,7 +174,7 @@ void Channel::want(uint32_t id) {
   }
 }
 
-bool Channel::take(Control* out) {
+bool ControlChannel::take(Control* out) {
   const std::lock_guard lock(mutex_);
   if (news_.empty()) {
     return false;
@@ -184,18 +184,18 @@ bool Channel::take(Control* out) {
   return true;
 }
 
-void Channel::post(const Control& news) {
+void ControlChannel::post(const Control& news) {
   const std::lock_guard lock(mutex_);
   news_.push_back(news);
   // release: the news is complete; the reader takes the mutex.
   news_flag_->store(true, std::memory_order_release);
 }
 
-void Channel::poke_soon() {
+void ControlChannel::poke_soon() {
   base::wake(order_.get());
 }
 
-void Channel::run(const std::stop_token& stop) {
+void ControlChannel::run(const std::stop_token& stop) {
   bool again = false;
   bool listens = true;
   while (!stop.stop_requested()) {
@@ -221,7 +221,7 @@ void Channel::run(const std::stop_token& stop) {
 }
 
 // Returns false if the relay has gone, or breaks the rules.
-bool Channel::hear() {
+bool ControlChannel::hear() {
   Control said;
   std::vector<base::Fd> none;
   const ssize_t got =

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "apps/testpmd/port.hpp"
+#include "apps/testpmd/test_port.hpp"
 #include "pmd/mem/cut.hpp"
 
 namespace rio::testpmd {
@@ -14,12 +14,12 @@ namespace rio::testpmd {
 /// The receiver grants transfers once their entries are posted; the sender confirms those that were
 /// delivered whole, and only these are looked at. After a failure the lane is broken: the sender
 /// lets it run dry, the receiver closes and opens the queue, and both go on with `resume_at`.
-struct Lane {
+struct DedicatedStream {
   enum class State : uint32_t { kRunning, kBroken, kDry };
 
-  Port* from = nullptr;
+  TestPort* from = nullptr;
   uint32_t from_pair = 0;
-  Port* to = nullptr;
+  TestPort* to = nullptr;
   uint32_t queue = 0;
   uint32_t source = 0;  ///< destID of the sender
   uint8_t mbox = 0;

@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/session.hpp"
+#include "fpga/wire/udp/connection.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +15,7 @@ constexpr size_t kNumberAt = 8;
 
 }  // namespace
 
-Session::Session(const Agreed& agreed, Intake* intake, uint64_t now_ns)
+Connection::Connection(const Agreed& agreed, Intake* intake, uint64_t now_ns)
     : agreed_(agreed),
       more_bytes_(static_cast<uint32_t>(kHeaderBytes + (agreed.sealed ? kTagBytes : 0))),
       unit_bytes_((agreed.datagram_bytes - more_bytes_) / kFrameAlign * kFrameAlign),
@@ -25,15 +25,15 @@ Session::Session(const Agreed& agreed, Intake* intake, uint64_t now_ns)
       receivers_{Receiver(kWindow, 0), Receiver(kWindow, 0)},
       heard_ns_(now_ns) {}
 
-std::span<uint8_t> Session::begin_unit(Lane lane) {
+std::span<uint8_t> Connection::begin_unit(UnitKind lane) {
   // Frames that cannot be sent yet stay with the card, so that more urgent ones can overtake them.
   const uint64_t kept = uint64_t{senders_[0].kept()} + senders_[1].kept();
   const uint64_t soon = congestion_.window_bytes() / unit_bytes_ + 8;
-  return lane == Lane::kRequests && kept > soon ? std::span<uint8_t>{}
-                                                : sender(lane).begin(unit_bytes_);
+  return lane == UnitKind::kRequests && kept > soon ? std::span<uint8_t>{}
+                                                    : sender(lane).begin(unit_bytes_);
 }
 
-int Session::take(std::span<uint8_t> bytes, uint64_t now_ns) {
+int Connection::take(std::span<uint8_t> bytes, uint64_t now_ns) {
   if (bytes.size() < kHeaderBytes) {
     return -EPROTO;
   }
@@ -59,7 +59,7 @@ int Session::take(std::span<uint8_t> bytes, uint64_t now_ns) {
     }
   }
   answer_now_ = answer_now_ || datagram.asks;
-  for (const Lane lane : {Lane::kResponses, Lane::kRequests}) {
+  for (const UnitKind lane : {UnitKind::kResponses, UnitKind::kRequests}) {
     const Part& part = datagram.parts[static_cast<size_t>(lane)];
     if (const int rc = part.payload.empty() ? 0 : put(lane, part); rc != 0) {
       return rc;
@@ -68,7 +68,7 @@ int Session::take(std::span<uint8_t> bytes, uint64_t now_ns) {
   return 0;
 }
 
-int Session::put(Lane lane, const Part& part) {
+int Connection::put(UnitKind lane, const Part& part) {
   Receiver& to = receiver(lane);
   if (to.is_next(part.unit) && intake_->take(lane, part.payload)) {
     to.skip();
@@ -84,7 +84,7 @@ int Session::put(Lane lane, const Part& part) {
   return 0;
 }
 
-bool Session::offer(Lane lane) {
+bool Connection::offer(UnitKind lane) {
   Receiver& from = receiver(lane);
   bool any = false;
   for (auto unit = from.front(); !unit.empty(); unit = from.front()) {
@@ -97,16 +97,16 @@ bool Session::offer(Lane lane) {
   return any;
 }
 
-bool Session::offer_again() {
-  const bool responses = offer(Lane::kResponses);
-  const bool requests = offer(Lane::kRequests);
+bool Connection::offer_again() {
+  const bool responses = offer(UnitKind::kResponses);
+  const bool requests = offer(UnitKind::kRequests);
   if (responses || requests) {
     answer_now_ = true;  // the peer may wait for the room
   }
   return responses || requests;
 }
 
-size_t Session::write(std::span<uint8_t> out, Datagram& datagram) {
+size_t Connection::write(std::span<uint8_t> out, Datagram& datagram) {
   datagram.session = agreed_.their_session;
   datagram.number = ++number_;
   for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -118,11 +118,11 @@ size_t Session::write(std::span<uint8_t> out, Datagram& datagram) {
   return agreed_.sealed ? seal(agreed_.out_key, number_, out, used, kClearBytes) : used;
 }
 
-size_t Session::send(uint64_t now_ns, std::span<uint8_t> out) {
+size_t Connection::send(uint64_t now_ns, std::span<uint8_t> out) {
   Datagram datagram;
   size_t room = unit_bytes_;
   bool any = false;
-  for (const Lane lane : {Lane::kResponses, Lane::kRequests}) {
+  for (const UnitKind lane : {UnitKind::kResponses, UnitKind::kRequests}) {
     const uint32_t bytes = sender(lane).next_bytes();
     if (bytes == 0 || bytes > room) {
       continue;
@@ -135,17 +135,17 @@ size_t Session::send(uint64_t now_ns, std::span<uint8_t> out) {
   return any ? write(out, datagram) : 0;
 }
 
-size_t Session::answer(std::span<uint8_t> out, bool asks) {
+size_t Connection::answer(std::span<uint8_t> out, bool asks) {
   Datagram datagram;
   datagram.asks = asks;
   return write(out, datagram);
 }
 
-uint64_t Session::due_ns() const {
+uint64_t Connection::due_ns() const {
   return std::min(senders_[0].due_ns(), senders_[1].due_ns());
 }
 
-void Session::look(uint64_t now_ns) {
+void Connection::look(uint64_t now_ns) {
   for (Sender& each : senders_) {
     each.look(now_ns);
   }

@@ -1,9 +1,9 @@
-#include "lib/ofi/fabric.hpp"
+#include "lib/ofi/fi_fabric.hpp"
 
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/counter.hpp"
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/event_queue.hpp"
+#include "lib/ofi/fi_counter.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -19,7 +19,7 @@ int try_wait(fid_fabric*, fid** fids, int count) {
   for (int i = 0; i < count; ++i) {
     const size_t kind = fids[i]->fclass;
     const int rc = kind == FI_CLASS_CQ     ? of<CompletionQueue>(fids[i]).arm()
-                   : kind == FI_CLASS_CNTR ? of<Counter>(fids[i]).arm()
+                   : kind == FI_CLASS_CNTR ? of<FiCounter>(fids[i]).arm()
                    : kind == FI_CLASS_EQ   ? 0
                                            : -FI_EINVAL;
     if (rc != 0) {
@@ -30,7 +30,7 @@ int try_wait(fid_fabric*, fid** fids, int count) {
 }
 
 fi_ops object_ops = {
-    sizeof(fi_ops), close_object<Fabric>, no_bind, no_control, no_ops_open, nullptr, nullptr};
+    sizeof(fi_ops), close_object<FiFabric>, no_bind, no_control, no_ops_open, nullptr, nullptr};
 fi_ops_fabric fabric_ops = {sizeof(fi_ops_fabric), open_domain, no_passive, open_event_queue,
                             no_wait_set,           try_wait,    nullptr};
 
@@ -38,7 +38,7 @@ fi_ops_fabric fabric_ops = {sizeof(fi_ops_fabric), open_domain, no_passive, open
 
 int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context) {
   return no_throw([&] {
-    *out = new Fabric{
+    *out = new FiFabric{
         {{FI_CLASS_FABRIC, user_context, &object_ops}, &fabric_ops, attr->api_version}, {}};
     return 0;
   });

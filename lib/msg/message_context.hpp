@@ -9,26 +9,27 @@
 #include <utility>
 
 #include "lib/msg/context_slot.hpp"
-#include "lib/msg/port.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
 
 /// The port's thread. The port outlives it.
-class Context {
+class MessageContext {
  public:
   /// Peers that could send to a former context of this id learn of its end before the new one sends
   /// anything, so they never confuse the two. The call waits for a peer that accepts nothing.
   /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the port has such a context, or
   /// cannot tell of a former one's end within a second), -ENOMEM.
-  [[nodiscard]] static int create(Port& port, uint16_t id, std::unique_ptr<Context>* out);
+  [[nodiscard]] static int create(MessagePort& port, uint16_t id,
+                                  std::unique_ptr<MessageContext>* out);
   /// Messages not taken yet are lost; peers are told that there is no such context. Its transfers
   /// are done; if some are not, close() it and keep it as long as the port.
-  ~Context();
+  ~MessageContext();
   /// As the destructor, but transfers that are under way may still be told here.
   void close();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  MessageContext(const MessageContext&) = delete;
+  MessageContext& operator=(const MessageContext&) = delete;
 
   /// For a caller of send_tiny(), which does not look: `hear` is called when a session ends with
   /// a peer that this context has a route to, within any call on the port, and may not call it.
@@ -73,7 +74,7 @@ class Context {
   /// until it is done. @param len_bytes 1 to kTransferMax; 0, too, where small. @param
   /// transfer new, or one that is done. @param small for what would have gone as a message or a
   /// few, if there were credit. @param immediate eight bytes that the receiver is told; null: none.
-  /// @return as Port::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
+  /// @return as MessagePort::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
   [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
                                uint64_t len_bytes, SendTransfer& transfer, bool small = false,
                                const uint64_t* immediate = nullptr);
@@ -106,20 +107,21 @@ class Context {
   /// read any more.
   void cancel(SendTransfer& transfer);
   void cancel(RecvTransfer& transfer);
-  /// Those that became done in Port::progress(), each once. A transfer may go away only after it
-  /// was told here. @return null: no more.
+  /// Those that became done in MessagePort::progress(), each once. A transfer may go away only
+  /// after it was told here. @return null: no more.
   [[nodiscard]] SendTransfer* next_sent();
   [[nodiscard]] RecvTransfer* next_received();
 
-  [[nodiscard]] Port& port() { return port_; }
+  [[nodiscard]] MessagePort& port() { return port_; }
   [[nodiscard]] uint16_t id() const { return id_; }
 
  private:
-  [[nodiscard]] static bool tell_last_end(Port& port, uint16_t id);
-  Context(Port& port, uint16_t id, uint32_t entries) : slot_(entries), port_(port), id_(id) {}
+  [[nodiscard]] static bool tell_last_end(MessagePort& port, uint16_t id);
+  MessageContext(MessagePort& port, uint16_t id, uint32_t entries)
+      : slot_(entries), port_(port), id_(id) {}
 
   ContextSlot slot_;
-  Port& port_;
+  MessagePort& port_;
   uint16_t id_;
   bool closed_ = false;
 };

@@ -7,23 +7,23 @@
 #include <memory>
 #include <vector>
 
-#include "lib/ofi/channel.hpp"
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
+#include "lib/ofi/message_flow.hpp"
 #include "lib/ofi/remote.hpp"
 #include "lib/ofi/service.hpp"
 
 namespace rio::ofi {
 
-class Endpoint : public fid_ep {
+class FiEndpoint : public fid_ep {
  public:
   using Fid = fid_ep;
 
   /// Under a Guard. @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: impossible source address;
   /// -FI_EADDRINUSE; -FI_ENOSPC: the domain has no more endpoints. Logged.
   [[nodiscard]] static int create(Domain& domain, const fi_info& info, void* user_context,
-                                  std::unique_ptr<Endpoint>* out);
-  ~Endpoint();
+                                  std::unique_ptr<FiEndpoint>* out);
+  ~FiEndpoint();
 
   /// As fi_ep_bind() and fi_enable(). Under a Guard.
   [[nodiscard]] int bind(struct fid& what, uint64_t flags);
@@ -38,17 +38,18 @@ class Endpoint : public fid_ep {
   [[nodiscard]] const Bindings& bound() const { return bound_; }
   [[nodiscard]] size_t& min_multi() { return bound_.min_multi; }
   /// Messages with a tag, and those without one.
-  [[nodiscard]] Channel& tagged() { return tagged_; }
-  [[nodiscard]] Channel& plain() { return plain_; }
+  [[nodiscard]] MessageFlow& tagged() { return tagged_; }
+  [[nodiscard]] MessageFlow& plain() { return plain_; }
   [[nodiscard]] Remote& remote() { return remote_; }
 
-  /// Hot. Under a Guard, after Port::progress().
+  /// Hot. Under a Guard, after MessagePort::progress().
   void progress() {
     tagged_.progress();
     plain_.progress();
     remote_.progress();
   }
-  /// Under a Guard. Calls tag::Endpoint::forget_former() of its tagged, plain and remote parts.
+  /// Under a Guard. Calls tag::TaggedContext::forget_former() of its tagged, plain and remote
+  /// parts.
   void forget_former(uint32_t dest_id) {
     tagged_.forget_former(dest_id);
     plain_.forget_former(dest_id);
@@ -56,12 +57,12 @@ class Endpoint : public fid_ep {
   }
 
  private:
-  Endpoint(Domain& domain, const fi_info& info, void* user_context);
+  FiEndpoint(Domain& domain, const fi_info& info, void* user_context);
   [[nodiscard]] int take_source(const fi_info& info, int* number);
   [[nodiscard]] int take_socket(const fi_info& info);
   [[nodiscard]] int serve();
   [[nodiscard]] int bind_vector(AddressVector& av);
-  [[nodiscard]] int bind_counter(Counter& counter, uint64_t flags);
+  [[nodiscard]] int bind_counter(FiCounter& counter, uint64_t flags);
   [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
 
   Domain& domain_;
@@ -75,8 +76,8 @@ class Endpoint : public fid_ep {
   bool needs_service_ = false;
   bool enabled_ = false;
   std::unique_ptr<Service> served_;
-  Channel tagged_;
-  Channel plain_;
+  MessageFlow tagged_;
+  MessageFlow plain_;
   Remote remote_;
 };
 

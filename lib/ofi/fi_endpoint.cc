@@ -1,10 +1,10 @@
-#include "lib/ofi/endpoint.hpp"
+#include "lib/ofi/fi_endpoint.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "lib/msg/waiting.hpp"
-#include "lib/ofi/counter.hpp"
+#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/name.hpp"
 #include "lib/ofi/resolve.hpp"
 #include "lib/ofi/socket_address.hpp"
@@ -17,7 +17,7 @@ namespace {
 /// ended.
 int close_endpoint(fid* fid) {
   constexpr uint32_t kPatienceMs = 1000;
-  Endpoint* const endpoint = &of<Endpoint>(fid);
+  FiEndpoint* const endpoint = &of<FiEndpoint>(fid);
   const base::NoCancel no_cancel;
   Domain& domain = endpoint->domain();
   static_cast<void>(msg::wait(
@@ -27,7 +27,7 @@ int close_endpoint(fid* fid) {
   return 0;
 }
 int bind(struct fid* fid, struct fid* what, uint64_t flags) {
-  Endpoint& self = of<Endpoint>(fid);
+  FiEndpoint& self = of<FiEndpoint>(fid);
   const msg::Guard guard(self.domain().port());
   return self.bind(*what, flags);
 }
@@ -36,22 +36,23 @@ int control(fid* fid, int command, void*) {
     return -FI_ENOSYS;
   }
   return no_throw([&] {
-    Endpoint& self = of<Endpoint>(fid);
+    FiEndpoint& self = of<FiEndpoint>(fid);
     const msg::Guard guard(self.domain().port());
     return self.enable();
   });
 }
 
 ssize_t cancel(fid* fid, void* context) {
-  Endpoint& self = of<Endpoint>(fid);
+  FiEndpoint& self = of<FiEndpoint>(fid);
   const msg::Guard guard(self.domain().port());
   const ssize_t rc = self.tagged().cancel(context);
   return rc == -FI_ENOENT ? self.plain().cancel(context) : rc;
 }
 /// Finds an option. @return null: no such option.
 size_t* option(fid* fid, int level, int name) {
-  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV ? &of<Endpoint>(fid).min_multi()
-                                                                   : nullptr;
+  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV
+             ? &of<FiEndpoint>(fid).min_multi()
+             : nullptr;
 }
 int get_option(fid* fid, int level, int name, void* out, size_t* bytes) {
   const size_t* const value = option(fid, level, name);
@@ -71,7 +72,7 @@ int set_option(fid* fid, int level, int name, const void* in, size_t bytes) {
   if (value == nullptr || bytes != sizeof(*value)) {
     return value == nullptr ? -FI_ENOPROTOOPT : -FI_EINVAL;
   }
-  const msg::Guard guard(of<Endpoint>(fid).domain().port());
+  const msg::Guard guard(of<FiEndpoint>(fid).domain().port());
   std::memcpy(value, in, sizeof(*value));
   return 0;
 }
@@ -86,7 +87,7 @@ ssize_t size_left(fid_ep*) {
 }
 
 int get_name(fid* fid, void* out, size_t* bytes) {
-  return of<Endpoint>(fid).name(out, bytes);
+  return of<FiEndpoint>(fid).name(out, bytes);
 }
 int no_set_name(struct fid*, void*, size_t) {
   return -FI_ENOSYS;
@@ -121,7 +122,7 @@ fi_ops_cm cm_ops = {sizeof(fi_ops_cm), no_set_name, get_name,  no_peer,     no_c
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
+FiEndpoint::FiEndpoint(Domain& domain, const fi_info& info, void* user_context)
     : fid_ep{{FI_CLASS_EP, user_context, &object_ops},
              &endpoint_ops,
              &cm_ops,
@@ -140,9 +141,9 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* user_context)
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
 }
 
-int Endpoint::create(Domain& domain, const fi_info& info, void* user_context,
-                     std::unique_ptr<Endpoint>* out) {
-  std::unique_ptr<Endpoint> made(new Endpoint(domain, info, user_context));
+int FiEndpoint::create(Domain& domain, const fi_info& info, void* user_context,
+                       std::unique_ptr<FiEndpoint>* out) {
+  std::unique_ptr<FiEndpoint> made(new FiEndpoint(domain, info, user_context));
   int wanted = -1;
   if (const int rc = made->take_source(info, &wanted); rc != 0) {
     return rc;
@@ -158,7 +159,7 @@ int Endpoint::create(Domain& domain, const fi_info& info, void* user_context,
 
 /// Read the source address: the service to serve, or a name that the endpoint had before. @param
 /// number set to that of the name.
-int Endpoint::take_source(const fi_info& info, int* number) {
+int FiEndpoint::take_source(const fi_info& info, int* number) {
   if (domain_.has_sockets()) {
     return take_socket(info);
   }
@@ -191,7 +192,7 @@ int Endpoint::take_source(const fi_info& info, int* number) {
 
 /// Read a source address in FI_SOCKADDR_IN. Its port is the service and its only name, so it is
 /// needed.
-int Endpoint::take_socket(const fi_info& info) {
+int FiEndpoint::take_socket(const fi_info& info) {
   sockaddr_in source = make_socket({}, 0);
   needs_service_ = true;
   if (info.src_addr != nullptr &&
@@ -211,7 +212,7 @@ int Endpoint::take_socket(const fi_info& info) {
 }
 
 /// Serve a service, if one is asked for or the format has no other names.
-int Endpoint::serve() {
+int FiEndpoint::serve() {
   if (service_ == 0 && !domain_.has_sockets()) {
     return 0;
   }
@@ -223,20 +224,20 @@ int Endpoint::serve() {
                        : Service::claim_any(domain_.fabric(), name, &service_, &served_);
 }
 
-Endpoint::~Endpoint() {
+FiEndpoint::~FiEndpoint() {
   if (number_ >= 0) {
     domain_.remove(static_cast<uint32_t>(number_));
   }
 }
 
-int Endpoint::bind(struct fid& what, uint64_t flags) {
+int FiEndpoint::bind(struct fid& what, uint64_t flags) {
   switch (what.fclass) {
     case FI_CLASS_AV:
       return bind_vector(of<AddressVector>(&what));
     case FI_CLASS_CQ:
       return bind_queue(of<CompletionQueue>(&what), flags);
     case FI_CLASS_CNTR:
-      return bind_counter(of<Counter>(&what), flags);
+      return bind_counter(of<FiCounter>(&what), flags);
     case FI_CLASS_EQ:
       return 0;  // nothing is reported there
     default:
@@ -244,16 +245,16 @@ int Endpoint::bind(struct fid& what, uint64_t flags) {
   }
 }
 
-int Endpoint::bind_vector(AddressVector& av) {
+int FiEndpoint::bind_vector(AddressVector& av) {
   bound_.av = &av;
   uses_.emplace_back(av);
   return 0;
 }
 
-int Endpoint::bind_counter(Counter& counter, uint64_t flags) {
+int FiEndpoint::bind_counter(FiCounter& counter, uint64_t flags) {
   struct Place {
     uint64_t flag;
-    Counter** counter;
+    FiCounter** counter;
   };
   const Place places[] = {{FI_SEND, &bound_.sends},
                           {FI_RECV, &bound_.receives},
@@ -275,7 +276,7 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) {
   return 0;
 }
 
-int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
+int FiEndpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 ||
       (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
@@ -293,7 +294,7 @@ int Endpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
   return 0;
 }
 
-int Endpoint::enable() {
+int FiEndpoint::enable() {
   if (enabled()) {
     return -FI_EOPBADSTATE;
   }
@@ -329,7 +330,7 @@ int Endpoint::enable() {
   return 0;
 }
 
-int Endpoint::name(void* out, size_t* bytes) const {
+int FiEndpoint::name(void* out, size_t* bytes) const {
   if (!enabled()) {
     return -FI_EOPBADSTATE;
   }
@@ -358,8 +359,8 @@ int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_co
     }
     Domain& of_domain = of<Domain>(domain);
     const msg::Guard guard(of_domain.port());
-    std::unique_ptr<Endpoint> made;
-    const int rc = Endpoint::create(of_domain, *info, user_context, &made);
+    std::unique_ptr<FiEndpoint> made;
+    const int rc = FiEndpoint::create(of_domain, *info, user_context, &made);
     if (rc == 0) {
       *out = made.release();
     }

@@ -22,7 +22,7 @@ enum ExitCode : int {
 };
 
 /// The global options. Filled by the command line before a subcommand runs; one thread.
-struct Context {
+struct GlobalOptions {
   pci::PciPaths paths;      ///< below --root
   std::string root;         ///< of --root, empty: this system
   bool json = false;        ///< print JSON in place of text
@@ -39,7 +39,7 @@ struct Context {
 
 /// Print a result: `data` as indented JSON with --json, else `text` (which ends with a newline or
 /// is empty).
-void print_result(const Context& context, const Json& data, const std::string& text);
+void print_result(const GlobalOptions& context, const Json& data, const std::string& text);
 
 /// Say on stderr what went wrong and what to do about it. @return kExitFailed.
 int complain(const std::string& error, const std::string& remedy);

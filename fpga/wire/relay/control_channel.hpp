@@ -29,17 +29,17 @@ struct Ticket {
   uint32_t ids = 1;
 };
 
-class Channel {
+class ControlChannel {
  public:
   /// Join; waits for the relay's answer, at most ten seconds. @param news set when take() has
   /// something; outlives the object. @return -ENOENT: no such relay; -EBUSY: a destID is taken, or
   /// the board is full; -EINVAL: no such board; -ETIMEDOUT; -errno; `error` gives the cause.
   [[nodiscard]] static int join(const Ticket& ticket, std::atomic<bool>* news,
-                                std::unique_ptr<Channel>* out, std::string* error);
+                                std::unique_ptr<ControlChannel>* out, std::string* error);
   /// Ends the thread and leaves; does neither in a process forked since.
-  ~Channel();
-  Channel(const Channel&) = delete;
-  Channel& operator=(const Channel&) = delete;
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
 
   /// The seat that the relay gave.
   [[nodiscard]] const Control& seat() const { return seat_; }
@@ -58,7 +58,7 @@ class Channel {
   void poke_soon();
 
  private:
-  Channel() = default;
+  ControlChannel() = default;
   [[nodiscard]] int ask(const Ticket& ticket, std::string* error);
   [[nodiscard]] int hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble);
   void run(const std::stop_token& stop);

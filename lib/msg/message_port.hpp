@@ -40,15 +40,15 @@ namespace rio::msg {
 
 /// One thread: all functions of a port and of its contexts; or several, with the Guard of
 /// waiting.hpp. Nothing happens but in their calls.
-class Port {
+class MessagePort {
  public:
   /// Open the card's queue pair. @return 0; -EINVAL (configuration; told in the log), or as
   /// rio::Endpoint::open().
-  [[nodiscard]] static int open(const PortConfig& config, std::unique_ptr<Port>* out);
+  [[nodiscard]] static int open(const PortConfig& config, std::unique_ptr<MessagePort>* out);
   /// Contexts are closed before.
-  ~Port();
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
+  ~MessagePort();
+  MessagePort(const MessagePort&) = delete;
+  MessagePort& operator=(const MessagePort&) = delete;
 
   /// Take what has arrived, say what has to be said. Bounded. Any call that waits for something
   /// does this, too. @return messages taken; 0 also when the card is gone: see error().
@@ -103,7 +103,8 @@ class Port {
   }
 
   /// Hot. Send kTinyBytesMax bytes at most, without any call but the card's hook; not before send()
-  /// after a session has ended: Context::on_session_end(). @return false: not sent; ask send() why.
+  /// after a session has ended: MessageContext::on_session_end(). @return false: not sent; ask
+  /// send() why.
   [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
     return outbox_.send_one(route, bytes, [&](uint8_t* at) {
       copy_tiny(at, static_cast<const uint8_t*>(data), bytes);
@@ -211,11 +212,11 @@ class Port {
   [[nodiscard]] bool sleeps() const { return sleepers_.has_slept(); }
 
  private:
-  friend class Context;
+  friend class MessageContext;
   static constexpr uint32_t kCallsPerLook = 32;  // of progress()
 
-  Port(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
-       uint64_t seed, uint32_t instance);
+  MessagePort(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
+              uint64_t seed, uint32_t instance);
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void look_now_and_then();
   void look_at_time();

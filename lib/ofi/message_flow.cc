@@ -1,4 +1,4 @@
-#include "lib/ofi/channel.hpp"
+#include "lib/ofi/message_flow.hpp"
 
 #include <sched.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "lib/ofi/counter.hpp"
+#include "lib/ofi/fi_counter.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -18,12 +18,12 @@ namespace {
 
 }  // namespace
 
-Channel::~Channel() {
+MessageFlow::~MessageFlow() {
   tag_.reset();  // operations under way end without a completion: the user has closed the endpoint
 }
 
-int Channel::enable(Domain& domain, uint32_t first_context) {
-  tag::EndpointConfig config;
+int MessageFlow::enable(Domain& domain, uint32_t first_context) {
+  tag::TaggedConfig config;
   config.eager_bytes = domain.border();
   // An address names a service, not a process: a message that no process received can be sent
   // again.
@@ -47,18 +47,18 @@ int Channel::enable(Domain& domain, uint32_t first_context) {
     operation->sync = false;
     return operation;
   };
-  return tag::Endpoint::create(domain.port(), static_cast<uint16_t>(first_context + offset_),
-                               config, &tag_);
+  return tag::TaggedContext::create(domain.port(), static_cast<uint16_t>(first_context + offset_),
+                                    config, &tag_);
 }
 
-[[gnu::noinline]] int Channel::find_slow(fi_addr_t peer, tag::Address* out) {
+[[gnu::noinline]] int MessageFlow::find_slow(fi_addr_t peer, tag::Address* out) {
   tag::Address first = nobody();
   const int rc = bound_.av->find_slow(peer, &first);
   *out = rc == 0 ? first + offset_ : nobody();
   return rc;
 }
 
-void Channel::forget_former(uint32_t dest_id) {
+void MessageFlow::forget_former(uint32_t dest_id) {
   if (tag_ == nullptr) {
     return;
   }
@@ -71,8 +71,8 @@ void Channel::forget_former(uint32_t dest_id) {
   }
 }
 
-ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
-                      size_t bytes, void* context, uint64_t flags) {
+ssize_t MessageFlow::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
+                          size_t bytes, void* context, uint64_t flags) {
   const tag::Address address = address_of(to);
   const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
   const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
@@ -84,20 +84,20 @@ ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   return send(to, tag, immediate, Buffers{&piece, 1}, context, flags);
 }
 
-ssize_t Channel::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
-                      void* context, uint64_t flags) {
+ssize_t MessageFlow::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
+                          void* context, uint64_t flags) {
   const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
   return post(to, tag, immediate, from, context, flags, tells);
 }
 
-ssize_t Channel::inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
-                               const void* data, size_t bytes) {
+ssize_t MessageFlow::inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                                   const void* data, size_t bytes) {
   const iovec piece = {const_cast<void*>(data), bytes};
   return post(to, tag, immediate, Buffers{&piece, 1}, nullptr, FI_INJECT, false);
 }
 
-ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
-                      void* context, uint64_t flags, bool tells) {
+ssize_t MessageFlow::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
+                          void* context, uint64_t flags, bool tells) {
   tag::Address peer = address_of(to);
   if (peer == nobody()) [[unlikely]] {
     if (const int rc = find_slow(to, &peer); rc != 0) {
@@ -145,8 +145,8 @@ ssize_t Channel::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, cons
   return 0;
 }
 
-ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
-                         void* context, uint64_t flags) {
+ssize_t MessageFlow::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
+                             void* context, uint64_t flags) {
   iovec buffer = {};
   tag::Address from = nobody();
   if (!find_source(source, &from)) {
@@ -166,7 +166,7 @@ ssize_t Channel::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const 
 }
 
 /// Prepares a receive. @param buffer set to where the message goes. @return null: no memory.
-RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, iovec* buffer) {
+RecvOperation* MessageFlow::begin(void* context, uint64_t flags, const Buffers& to, iovec* buffer) {
   RecvOperation* const operation = receives_.get();
   if (operation == nullptr) {
     return nullptr;
@@ -189,7 +189,7 @@ RecvOperation* Channel::begin(void* context, uint64_t flags, const Buffers& to, 
   return operation;
 }
 
-ssize_t Channel::not_waiting(int rc, RecvOperation& operation) {
+ssize_t MessageFlow::not_waiting(int rc, RecvOperation& operation) {
   if (rc < 0) {
     receives_.put(&operation);
     return rc;
@@ -199,8 +199,8 @@ ssize_t Channel::not_waiting(int rc, RecvOperation& operation) {
   return 0;
 }
 
-ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
-                      uint64_t flags) {
+ssize_t MessageFlow::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
+                          uint64_t flags) {
   tag::MessageInfo info{};
   tag::Pattern wanted = {tag, ignore, nobody()};
   if (!find_source(source, &wanted.source)) {
@@ -228,8 +228,8 @@ ssize_t Channel::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* con
   return 0;
 }
 
-void Channel::tell_found(const tag::MessageInfo* info, uint64_t tag, void* context,
-                         uint64_t flags) {
+void MessageFlow::tell_found(const tag::MessageInfo* info, uint64_t tag, void* context,
+                             uint64_t flags) {
   Completion& completion = bound_.rx->add();
   completion.entry.op_context = context;
   completion.entry.flags = FI_RECV | kind_ | (flags & FI_CLAIM);
@@ -246,7 +246,7 @@ void Channel::tell_found(const tag::MessageInfo* info, uint64_t tag, void* conte
   }
 }
 
-ssize_t Channel::take_claimed(const Buffers& to, void* context, uint64_t flags, bool is_told) {
+ssize_t MessageFlow::take_claimed(const Buffers& to, void* context, uint64_t flags, bool is_told) {
   const bool discards = (flags & FI_DISCARD) != 0;
   const auto found = claimed_.find(context);
   if (found == claimed_.end()) {
@@ -266,7 +266,7 @@ ssize_t Channel::take_claimed(const Buffers& to, void* context, uint64_t flags, 
                *operation);
 }
 
-ssize_t Channel::cancel(void* context) {
+ssize_t MessageFlow::cancel(void* context) {
   tag::Request* wanted = nullptr;
   receives_.for_each([&](RecvOperation& operation) {
     if (operation.user == context &&
@@ -295,14 +295,14 @@ ssize_t Channel::cancel(void* context) {
   return rc == -EALREADY ? 0 : rc;
 }
 
-bool Channel::busy() {
+bool MessageFlow::busy() {
   bool busy = false;
   sends_.for_each([&](const SendOperation& operation) { busy |= operation.injected; });
   return busy;
 }
 
 /// Reports a send. @param tells whether success is reported, too; errors always are.
-void Channel::tell_sent(void* context, int error, bool tells) {
+void MessageFlow::tell_sent(void* context, int error, bool tells) {
   if (bound_.sends != nullptr) {
     error == 0 ? bound_.sends->add(1) : bound_.sends->add_error(1);
   }
@@ -317,7 +317,7 @@ void Channel::tell_sent(void* context, int error, bool tells) {
 
 /// An operation with a peer has failed. The log reports a peer that is gone once, since launchers
 /// do not always say which process died first.
-[[gnu::noinline]] void Channel::on_failure(tag::Address peer, int status) {
+[[gnu::noinline]] void MessageFlow::on_failure(tag::Address peer, int status) {
   const bool gone = status == -ECONNRESET || status == -EHOSTUNREACH || status == -ETIMEDOUT;
   if (gone && peer != tag::kAnySource && said_gone_.insert(peer).second) {
     base::log_error("rio: the peer with destID %u %s", tag::dest_id_of(peer),
@@ -326,7 +326,7 @@ void Channel::tell_sent(void* context, int error, bool tells) {
   bound_.av->check_again(peer - offset_);
 }
 
-void Channel::finish(SendOperation& operation) {
+void MessageFlow::finish(SendOperation& operation) {
   if (operation.status != 0) [[unlikely]] {
     on_failure(operation.to, operation.status);
   }
@@ -334,13 +334,13 @@ void Channel::finish(SendOperation& operation) {
   sends_.put(&operation);
 }
 
-[[gnu::noinline]] void Channel::scatter(const RecvOperation& operation) {
+[[gnu::noinline]] void MessageFlow::scatter(const RecvOperation& operation) {
   const Buffers pieces = {operation.pieces.data(), operation.piece_count};
   pieces.scatter(operation.buffer, std::min(operation.length_bytes, operation.capacity_bytes));
 }
 
 /// Reports a receive. @param flags in addition to those of every receive.
-inline void Channel::tell_received(const RecvOperation& operation, uint64_t flags) {
+inline void MessageFlow::tell_received(const RecvOperation& operation, uint64_t flags) {
   if (bound_.receives != nullptr) {
     operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
   }
@@ -363,7 +363,7 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
 
 /// The next message goes behind this one, while there is room for one of the least size. A receive
 /// that fails also returns the buffer to the user.
-[[gnu::noinline]] void Channel::finish_multi(RecvOperation& operation) {
+[[gnu::noinline]] void MessageFlow::finish_multi(RecvOperation& operation) {
   for (;;) {
     if (operation.status != 0 && operation.status != -EMSGSIZE) {
       operation.length_bytes = 0;  // still the length of the message before
@@ -391,7 +391,7 @@ inline void Channel::tell_received(const RecvOperation& operation, uint64_t flag
   receives_.put(&operation);
 }
 
-void Channel::finish(RecvOperation& operation) {
+void MessageFlow::finish(RecvOperation& operation) {
   if (operation.status != 0) [[unlikely]] {
     on_failure(operation.source, operation.status);
   }

@@ -1,4 +1,4 @@
-#include "apps/testpmd/port.hpp"
+#include "apps/testpmd/test_port.hpp"
 
 #include <rte_dev.h>
 #include <rte_devargs.h>
@@ -51,8 +51,8 @@ int start(uint16_t dev_id, const rte_raw_rio_info& info, const std::string& name
 
 }  // namespace
 
-int Port::open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error) {
-  std::vector<std::unique_ptr<Port>> ports;
+int TestPort::open_all(std::vector<std::unique_ptr<TestPort>>* out, std::string* error) {
+  std::vector<std::unique_ptr<TestPort>> ports;
   uint32_t left = rte_rawdev_count();
   for (uint16_t dev_id = 0; left > 0 && dev_id < RTE_RAWDEV_MAX_DEVS; ++dev_id) {
     rte_rawdev_info device{};
@@ -67,7 +67,7 @@ int Port::open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error) 
     }
     device.dev_private = &info;
     int rc = rte_rawdev_info_get(dev_id, &device, sizeof(info));
-    std::unique_ptr<Port> port(new Port());
+    std::unique_ptr<TestPort> port(new TestPort());
     port->index_ = static_cast<uint32_t>(ports.size());
     port->dev_id_ = dev_id;
     port->name_ = rte_dev_name(device.device);
@@ -110,8 +110,8 @@ int Port::open_all(std::vector<std::unique_ptr<Port>>* out, std::string* error) 
   return 0;
 }
 
-int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& options,
-                  std::string* error) {
+int TestPort::connect(std::vector<std::unique_ptr<TestPort>>& ports, const Options& options,
+                      std::string* error) {
   if (!options.peers.empty() && options.peers.size() != ports.size()) {
     const auto counted = [](size_t n, const char* what) {
       return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
@@ -153,8 +153,8 @@ int Port::connect(std::vector<std::unique_ptr<Port>>& ports, const Options& opti
 }
 
 /// Explain why the port has no peer to send to, with the remedy.
-std::string Port::why_alone(const std::vector<std::unique_ptr<Port>>& ports,
-                            const Options& options) const {
+std::string TestPort::why_alone(const std::vector<std::unique_ptr<TestPort>>& ports,
+                                const Options& options) const {
   const std::string own = "port " + std::to_string(index_) + " (" + name_ + ")";
   if (wire_.empty()) {
     return own +
@@ -176,7 +176,7 @@ std::string Port::why_alone(const std::vector<std::unique_ptr<Port>>& ports,
          wire_ + " there is " + reached;
 }
 
-int Port::fill_shared(MessagePool& pool, std::string* error) {
+int TestPort::fill_shared(MessagePool& pool, std::string* error) {
   while (shared_posted < kSharedBuffers) {
     const uint64_t buffer = pool.take();
     const pmd::RxBuffer rx{.iova = buffer, .cookie = buffer};
@@ -196,11 +196,11 @@ int Port::fill_shared(MessagePool& pool, std::string* error) {
   return 0;
 }
 
-int Port::set_faults(uint64_t seed, double rate) {
+int TestPort::set_faults(uint64_t seed, double rate) {
   return pmd::raw_set_faults(dev_id_, seed, rate);
 }
 
-void Port::close() {
+void TestPort::close() {
   if (started_) {
     rte_rawdev_stop(dev_id_);
     started_ = false;
@@ -211,7 +211,7 @@ void Port::close() {
   }
 }
 
-Port::~Port() {
+TestPort::~TestPort() {
   close();
 }
 

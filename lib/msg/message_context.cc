@@ -1,4 +1,4 @@
-#include "lib/msg/context.hpp"
+#include "lib/msg/message_context.hpp"
 
 #include <bit>
 #include <cerrno>
@@ -12,7 +12,7 @@ namespace rio::msg {
 /// Send the news that the last context of an id has closed, and wait until it has arrived if it
 /// can: a peer that learns the new context's name by other means then finds the news already there.
 /// @return false: a peer accepts nothing now.
-bool Context::tell_last_end(Port& port, uint16_t id) {
+bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const auto is_untold = [&] {
     for (uint32_t i = 0; i < port.link_count(); ++i) {
@@ -34,7 +34,7 @@ bool Context::tell_last_end(Port& port, uint16_t id) {
   return true;
 }
 
-int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
+int MessageContext::create(MessagePort& port, uint16_t id, std::unique_ptr<MessageContext>* out) {
   if (id >= kContexts) {
     base::log_error("context %u: ids are 0 to %u", id, kContexts - 1);
     return -EINVAL;
@@ -50,7 +50,7 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
         id);
     return -EBUSY;
   }
-  out->reset(new (std::nothrow) Context(port, id, std::bit_ceil(port.config().buffers + 1)));
+  out->reset(new (std::nothrow) MessageContext(port, id, std::bit_ceil(port.config().buffers + 1)));
   if (*out == nullptr) {
     return -ENOMEM;
   }
@@ -58,11 +58,11 @@ int Context::create(Port& port, uint16_t id, std::unique_ptr<Context>* out) {
   return 0;
 }
 
-Context::~Context() {
+MessageContext::~MessageContext() {
   close();
 }
 
-void Context::close() {
+void MessageContext::close() {
   if (closed_) {
     return;
   }
@@ -78,7 +78,7 @@ void Context::close() {
   port_.sessions_.close_context(id_);
 }
 
-Delivery Context::take_oldest() {
+Delivery MessageContext::take_oldest() {
   Delivery oldest{};
   if (const uint32_t count = slot_.inbox.take(&oldest); count != 0) {
     port_.inflows_.return_credit(oldest.origin, id_, count);
@@ -86,16 +86,16 @@ Delivery Context::take_oldest() {
   return oldest;
 }
 
-int Context::accept_large(bool all_may_ask) {
+int MessageContext::accept_large(bool all_may_ask) {
   const int rc = port_.large_.start();
   slot_.accepts_large = rc == 0;
   slot_.all_may_ask = rc == 0 && all_may_ask;
   return rc;
 }
 
-int Context::send_large(const Route& route, uint64_t match_bits, const void* data,
-                        uint64_t len_bytes, SendTransfer& transfer, bool small,
-                        const uint64_t* immediate) {
+int MessageContext::send_large(const Route& route, uint64_t match_bits, const void* data,
+                               uint64_t len_bytes, SendTransfer& transfer, bool small,
+                               const uint64_t* immediate) {
   if (const int rc = port_.large_.start(); rc != 0) {
     return rc;
   }
@@ -110,57 +110,57 @@ int Context::send_large(const Route& route, uint64_t match_bits, const void* dat
   return 0;
 }
 
-Request* Context::take_request() {
+Request* MessageContext::take_request() {
   const Delivery oldest = take_oldest();  // of a run of its own, that gives nothing back
   return reinterpret_cast<Request*>(static_cast<uint8_t*>(oldest.bytes.iov_base) -
                                     offsetof(Request, body));
 }
 
-void Context::receive_large(Request* request, void* buffer, uint64_t capacity,
-                            RecvTransfer& transfer) {
+void MessageContext::receive_large(Request* request, void* buffer, uint64_t capacity,
+                                   RecvTransfer& transfer) {
   port_.large_.receiver().receive(slot_, request, buffer, capacity, transfer);
 }
 
-void Context::keep_large(Request* request) {
+void MessageContext::keep_large(Request* request) {
   port_.large_.receiver().requests().keep(*request);
 }
 
-int Context::offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
-                         void* buffer, uint64_t capacity) {
+int MessageContext::offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
+                                void* buffer, uint64_t capacity) {
   return !port_.large_.started() ? -EAGAIN
                                  : port_.large_.receiver().offers().offer(
                                        *route.link, id_, match_bits, ignore_bits, buffer, capacity);
 }
 
-void Context::revoke_offer(const Route& route) {
+void MessageContext::revoke_offer(const Route& route) {
   if (port_.large_.started()) {
     port_.large_.receiver().offers().revoke(*route.link, id_);
   }
 }
 
-bool Context::lend_requests(const Origin& origin) {
+bool MessageContext::lend_requests(const Origin& origin) {
   return origin.session != origin.link->session || port_.inflows_.lend_records(*origin.link, id_);
 }
 
-bool Context::requests_left(const Origin& origin) const {
+bool MessageContext::requests_left(const Origin& origin) const {
   const Link& link = *origin.link;
   return origin.session != link.session || !link.in[id_].open ||
          !link.large.records_in[id_].exhausted();
 }
 
-void Context::refuse_large(Request* request) {
+void MessageContext::refuse_large(Request* request) {
   port_.large_.receiver().requests().refuse(request);
 }
 
-void Context::cancel(SendTransfer& transfer) {
+void MessageContext::cancel(SendTransfer& transfer) {
   port_.large_.sender().cancel(transfer);
 }
 
-void Context::cancel(RecvTransfer& transfer) {
+void MessageContext::cancel(RecvTransfer& transfer) {
   port_.large_.receiver().cancel(transfer);
 }
 
-SendTransfer* Context::next_sent() {
+SendTransfer* MessageContext::next_sent() {
   SendTransfer* const transfer = slot_.sent.front();
   if (transfer != nullptr) {
     slot_.sent.erase(*transfer);
@@ -168,7 +168,7 @@ SendTransfer* Context::next_sent() {
   return transfer;
 }
 
-RecvTransfer* Context::next_received() {
+RecvTransfer* MessageContext::next_received() {
   RecvTransfer* const transfer = slot_.received.front();
   if (transfer != nullptr) {
     slot_.received.erase(*transfer);

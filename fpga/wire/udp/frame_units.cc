@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/lanes.hpp"
+#include "fpga/wire/udp/frame_units.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -44,13 +44,13 @@ void put_header(const model::Frame& frame, const Ids& ids, uint8_t* to) {
 
 }  // namespace
 
-bool Lanes::gather(Session* session) {
-  const bool responses = gather(session, Lane::kResponses);
-  const bool requests = gather(session, Lane::kRequests);
+bool FrameUnits::gather(Connection* session) {
+  const bool responses = gather(session, UnitKind::kResponses);
+  const bool requests = gather(session, UnitKind::kRequests);
   return responses || requests;
 }
 
-bool Lanes::gather(Session* session, Lane lane) {
+bool FrameUnits::gather(Connection* session, UnitKind lane) {
   One& from = of(lane);
   bool any = false;
   while (from.out.reader.peek() != nullptr) {
@@ -69,7 +69,7 @@ bool Lanes::gather(Session* session, Lane lane) {
   return any;
 }
 
-size_t Lanes::fill(One& from, std::span<uint8_t> unit) {
+size_t FrameUnits::fill(One& from, std::span<uint8_t> unit) {
   size_t used = 0;
   const model::InFrame* frame = from.out.reader.peek();
   while (frame != nullptr && used < unit.size()) {
@@ -96,7 +96,7 @@ size_t Lanes::fill(One& from, std::span<uint8_t> unit) {
   return used;
 }
 
-void Lanes::begin_frame(One& from, const model::InFrame& frame) {
+void FrameUnits::begin_frame(One& from, const model::InFrame& frame) {
   from.length = frame.bytes;
   if (frame.type == model::FrameType::kPull) {
     begin_run(frame);
@@ -106,14 +106,15 @@ void Lanes::begin_frame(One& from, const model::InFrame& frame) {
   }
 }
 
-void Lanes::copy_frame(const One& from, const model::InFrame& frame, std::span<uint8_t> to) const {
+void FrameUnits::copy_frame(const One& from, const model::InFrame& frame,
+                            std::span<uint8_t> to) const {
   std::memcpy(to.data(), frame.at + from.sent, to.size());
   if (from.sent == 0) {  // units are cut so that a header is never split
     put_header(frame, ids_, to.data());
   }
 }
 
-void Lanes::begin_run(const model::InFrame& frame) {
+void FrameUnits::begin_run(const model::InFrame& frame) {
   out_head_.assign(frame.at, frame.at + frame.bytes);
   put_header(frame, ids_, out_head_.data());
   out_parts_.resize(frame.length / sizeof(model::PullPart));
@@ -128,7 +129,7 @@ void Lanes::begin_run(const model::InFrame& frame) {
 }
 
 /// Copies bytes from an offset in the run.
-void Lanes::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
+void FrameUnits::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
   std::fill(to.begin(), to.end(), uint8_t{0});
   const auto copy = [&](uint64_t begin, const uint8_t* bytes, uint64_t length) {
     const uint64_t from = std::max(begin, at);
@@ -150,7 +151,7 @@ void Lanes::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
   copy(out_head_.size() + aligned(out_bytes_), &last, sizeof(last));
 }
 
-bool Lanes::take(Lane lane, std::span<const uint8_t> unit) {
+bool FrameUnits::take(UnitKind lane, std::span<const uint8_t> unit) {
   One& to = of(lane);
   // One frame more, for the end of the ring, where one may not fit.
   pulled_.free_passed(&requests_.in.writer);
@@ -159,7 +160,7 @@ bool Lanes::take(Lane lane, std::span<const uint8_t> unit) {
     return false;
   }
   while (!unit.empty() && !foul_) {
-    if (in_bytes_ != nullptr && lane == Lane::kRequests) {
+    if (in_bytes_ != nullptr && lane == UnitKind::kRequests) {
       unit = unit.subspan(take_run(unit));
       continue;
     }
@@ -186,7 +187,7 @@ bool Lanes::take(Lane lane, std::span<const uint8_t> unit) {
   return true;
 }
 
-bool Lanes::may_come(Lane lane, const model::Frame& frame) const {
+bool FrameUnits::may_come(UnitKind lane, const model::Frame& frame) const {
   using model::FrameType;
   if (frame.source >= ids_.their_count || frame.dest >= ids_.our_count) {
     return false;
@@ -199,18 +200,18 @@ bool Lanes::may_come(Lane lane, const model::Frame& frame) const {
     case FrameType::kMaintRequest:
     case FrameType::kPortWrite:
     case FrameType::kPull:
-      return lane == Lane::kRequests;
+      return lane == UnitKind::kRequests;
     case FrameType::kAcks:
     case FrameType::kResponse:
     case FrameType::kMaintResponse:
     case FrameType::kPulled:
-      return lane == Lane::kResponses;
+      return lane == UnitKind::kResponses;
     default:
       return false;
   }
 }
 
-void Lanes::put_frame(Lane lane, std::span<const uint8_t> frame) {
+void FrameUnits::put_frame(UnitKind lane, std::span<const uint8_t> frame) {
   model::Frame header;
   std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));
   if (!may_come(lane, header)) {
@@ -236,7 +237,7 @@ void Lanes::put_frame(Lane lane, std::span<const uint8_t> frame) {
 }
 
 /// Prepares for the bytes of a run's messages, which come next.
-void Lanes::expect_run(std::span<const uint8_t> frame) {
+void FrameUnits::expect_run(std::span<const uint8_t> frame) {
   model::Frame header;
   std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));
   const size_t parts = header.length / sizeof(model::PullPart);
@@ -261,7 +262,7 @@ void Lanes::expect_run(std::span<const uint8_t> frame) {
   in_bytes_ = pulled_.add(static_cast<uint32_t>(in_length_));
 }
 
-size_t Lanes::take_run(std::span<const uint8_t> bytes) {
+size_t FrameUnits::take_run(std::span<const uint8_t> bytes) {
   const size_t more = std::min<uint64_t>(bytes.size(), in_length_ - in_here_);
   std::memcpy(in_bytes_ + in_here_, bytes.data(), more);
   in_here_ += more;
@@ -271,7 +272,7 @@ size_t Lanes::take_run(std::span<const uint8_t> bytes) {
   return more;
 }
 
-void Lanes::end_run() {
+void FrameUnits::end_run() {
   const uint8_t valid = in_bytes_[in_length_ - kTrailerBytes];
   uint64_t at = reinterpret_cast<uintptr_t>(in_bytes_);
   if (valid != 1) {
@@ -290,12 +291,12 @@ void Lanes::end_run() {
     at += part.length;
     std::memcpy(to, &part, sizeof(part));
   }
-  put_frame(Lane::kRequests, in_head_);  // in_bytes_ says that its bytes are here
+  put_frame(UnitKind::kRequests, in_head_);  // in_bytes_ says that its bytes are here
   in_bytes_ = nullptr;
   pulled_.set_end(requests_.in.writer.tail());
 }
 
-bool Lanes::taken() {
+bool FrameUnits::taken() {
   return requests_.in.reader.peek() == nullptr && responses_.in.reader.peek() == nullptr;
 }
 

@@ -1,4 +1,4 @@
-#include "lib/tag/endpoint.hpp"
+#include "lib/tag/tagged_context.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,8 +17,8 @@ namespace {
 
 }  // namespace
 
-Endpoint::Endpoint(msg::Port& port, std::unique_ptr<msg::Context> context, uint64_t eager_bytes,
-                   const EndpointConfig& config)
+TaggedContext::TaggedContext(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
+                             uint64_t eager_bytes, const TaggedConfig& config)
     : port_(port),
       context_(std::move(context)),
       eager_bytes_(eager_bytes),
@@ -33,19 +33,19 @@ Endpoint::Endpoint(msg::Port& port, std::unique_ptr<msg::Context> context, uint6
   context_->on_session_end([this] { outbox_.end_direct(); });
 }
 
-int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& config,
-                     std::unique_ptr<Endpoint>* out) {
+int TaggedContext::create(msg::MessagePort& port, uint16_t context, const TaggedConfig& config,
+                          std::unique_ptr<TaggedContext>* out) {
   HashSeed seed;
-  std::unique_ptr<msg::Context> made;
+  std::unique_ptr<msg::MessageContext> made;
   int rc = HashSeed::draw(&seed);
-  rc = rc != 0 ? rc : msg::Context::create(port, context, &made);
+  rc = rc != 0 ? rc : msg::MessageContext::create(port, context, &made);
   rc = rc != 0 ? rc : made->accept_large();
   if (rc != 0) {
     return rc;
   }
   const uint64_t eager = config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes;
-  std::unique_ptr<Endpoint> endpoint(new (std::nothrow)
-                                         Endpoint(port, std::move(made), eager, config));
+  std::unique_ptr<TaggedContext> endpoint(new (std::nothrow)
+                                              TaggedContext(port, std::move(made), eager, config));
   if (endpoint == nullptr) {
     return -ENOMEM;
   }
@@ -56,7 +56,7 @@ int Endpoint::create(msg::Port& port, uint16_t context, const EndpointConfig& co
   return 0;
 }
 
-Endpoint::~Endpoint() {
+TaggedContext::~TaggedContext() {
   sessions_.fail_all(-ECANCELED);
   const bool ended = large_.leave();
   store_.drop_all();
@@ -66,7 +66,7 @@ Endpoint::~Endpoint() {
 }
 
 /// A receive has matched a message that was unexpected.
-int Endpoint::take(Unexpected& message, RecvRequest& request) {
+int TaggedContext::take(Unexpected& message, RecvRequest& request) {
   describe(request, message.source, message.bits, message.immediate, message.length_bytes);
   if (message.request != nullptr) {
     msg::Request* const from = std::exchange(message.request, nullptr);
@@ -102,8 +102,8 @@ int Endpoint::take(Unexpected& message, RecvRequest& request) {
   return 1;
 }
 
-int Endpoint::send_slow(Address to, uint64_t bits, Immediate immediate, const void* data,
-                        uint64_t length_bytes, bool sync, SendRequest& request) {
+int TaggedContext::send_slow(Address to, uint64_t bits, Immediate immediate, const void* data,
+                             uint64_t length_bytes, bool sync, SendRequest& request) {
   if (length_bytes > kLengthMax || (data == nullptr && length_bytes != 0)) {
     return -EINVAL;
   }
@@ -127,7 +127,7 @@ int Endpoint::send_slow(Address to, uint64_t bits, Immediate immediate, const vo
   return self_messages_.send(request);
 }
 
-bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
+bool TaggedContext::probe(const Pattern& pattern, MessageInfo* info) {
   progress();
   const Message* const message = matcher_.probe(pattern);
   if (message == nullptr) {
@@ -138,7 +138,7 @@ bool Endpoint::probe(const Pattern& pattern, MessageInfo* info) {
   return true;
 }
 
-Message* Endpoint::claim(const Pattern& pattern, MessageInfo* info) {
+Message* TaggedContext::claim(const Pattern& pattern, MessageInfo* info) {
   progress();
   Message* const message = matcher_.claim(pattern);
   if (message == nullptr) {
@@ -149,8 +149,8 @@ Message* Endpoint::claim(const Pattern& pattern, MessageInfo* info) {
   return message;
 }
 
-int Endpoint::receive_claimed(Message& message, void* buffer, uint64_t capacity_bytes,
-                              RecvRequest& request) {
+int TaggedContext::receive_claimed(Message& message, void* buffer, uint64_t capacity_bytes,
+                                   RecvRequest& request) {
   if (const int rc = matcher_.release(message); rc != 0) {
     return rc;
   }
@@ -159,7 +159,7 @@ int Endpoint::receive_claimed(Message& message, void* buffer, uint64_t capacity_
   return take(static_cast<Unexpected&>(message), request);
 }
 
-int Endpoint::cancel(RecvRequest& request) {
+int TaggedContext::cancel(RecvRequest& request) {
   if (request.stage == Stage::kMoving) {
     if (request.large == nullptr) {
       return -EALREADY;
@@ -175,7 +175,7 @@ int Endpoint::cancel(RecvRequest& request) {
   return 0;
 }
 
-int Endpoint::cancel(SendRequest& request) {
+int TaggedContext::cancel(SendRequest& request) {
   if (request.stage == Stage::kMoving && request.large != nullptr) {
     context_->cancel(*request.large);
     return 0;
@@ -190,7 +190,7 @@ int Endpoint::cancel(SendRequest& request) {
   return 0;
 }
 
-int Endpoint::flush(uint32_t timeout_ms) {
+int TaggedContext::flush(uint32_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
   while (outbox_.waits() || (large_.busy() && large_.moves())) {
