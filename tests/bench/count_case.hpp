@@ -16,7 +16,7 @@ struct BarWatch {
   uint64_t reads_max = 0;
   uint64_t writes_max = 0;
 
-  /// @param call a burst of `queue`, which is its argument. @return what the call returns.
+  /// @param call a burst of `queue`, which is its argument. @return the result of the call.
   template <class Queue, class Call>
   auto operator()(Queue& queue, Call&& call) {
     const pmd::MmioCounts before = queue.mmio();
