@@ -1,5 +1,5 @@
-// Names: RING/driver is the driver's cost alone, on a card that is nothing but memory;
-// RING/emulated is the emulated card with it, and no figure of a card.
+// Names: RING/driver is the cost of the driver alone, on a card that is only memory. RING/emulated
+// includes the emulated card, so it is no figure of a real card.
 #include <benchmark/benchmark.h>
 
 BENCHMARK_MAIN();

@@ -1,4 +1,4 @@
-// The least that two cores need to tell each other something: a cache line goes to and fro.
+// The minimum time for one core to notify another one: a cache line goes to and fro.
 //   cacheline CPU CPU [SECONDS]
 // Prints one JSON object: percentiles over batches of the time one way.
 #include <pthread.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint32_t kBatch = 100;  // round trips that are timed together
+constexpr uint32_t kBatch = 100;  // round trips in a batch, which is timed as a whole
 constexpr uint64_t kStop = ~uint64_t{0};
 
 struct alignas(128) Line {
@@ -39,7 +39,7 @@ void answer(Line& line, unsigned cpu, std::atomic<bool>& pinned) {
   pinned = true;
   for (uint64_t expected = 2;; expected += 2) {
     uint64_t seen = 0;
-    // acquire and release: they pair with the other side's.
+    // acquire and release: they pair with the other side's
     while ((seen = line.turn.load(std::memory_order_acquire)) != expected) {
       if (seen == kStop) {
         return;

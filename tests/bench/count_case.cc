@@ -4,7 +4,7 @@ namespace rio::bench {
 namespace {
 
 constexpr uint16_t kBurstMax = 128;
-constexpr uint32_t kStepsMax = 10000;  // to carry out a burst; far more than are needed
+constexpr uint32_t kStepsMax = 10000;  // steps to carry out a burst; far more than needed
 
 void expect(bool good, const char* what) {
   if (!good) [[unlikely]] {
@@ -38,7 +38,7 @@ class Base : public CountCase {
     return watch_(queue, [=](auto& q) { return q.burst(out, n); });
   }
 
-  /// Receive at `port` what is there, and give the buffers back.
+  /// Receives the messages that are at `port`, and gives the buffers back.
   uint16_t sink(Port& port) {
     pmd::RxMessage messages[kBurstMax];
     pmd::RxBuffer buffers[kBurstMax];
@@ -50,7 +50,7 @@ class Base : public CountCase {
     return n;
   }
 
-  /// Let the cards work and reap at `port` until all messages of a burst are delivered.
+  /// Lets the cards work, and reaps at `port` until all messages of a burst are delivered.
   void finish(Port& port, uint32_t n) {
     pmd::TxDone done[kBurstMax];
     for (uint32_t steps = 0; n != 0 && steps < kStepsMax; ++steps) {
@@ -146,8 +146,8 @@ class SendInline final : public Base<Watch> {
   uint8_t bytes_[64] = {1, 2, 3, 4, 5, 6, 7, 8};
 };
 
-/// Four dedicated queues, one for each mailbox, a burst into each. A message is as long as its
-/// entry: what is shorter than the card's alignment is padded by the sender, as pmd/mem plans it.
+/// Four dedicated queues, one for each mailbox, with a burst into each. A message is as long as its
+/// entry: the sender pads shorter ones to the card's alignment, as pmd/mem plans it.
 template <class Watch>
 class Dedicated final : public Base<Watch> {
  public:

@@ -1,5 +1,5 @@
 /// @file
-/// What the count program repeats: rounds of bursts on two emulated cards.
+/// The traffic that the count program repeats: rounds of bursts on two emulated cards.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct BarWatch {
   uint64_t reads_max = 0;
   uint64_t writes_max = 0;
 
-  /// @param call a burst of `queue`, which is its argument. @return what the call returns.
+  /// @param call a burst of `queue`, which is its argument. @return the result of the call.
   template <class Queue, class Call>
   auto operator()(Queue& queue, Call&& call) {
     const pmd::MmioCounts before = queue.mmio();
@@ -28,7 +28,7 @@ struct BarWatch {
   }
 };
 
-/// Calls and nothing else: for counting instructions.
+/// Only makes the calls: for counting instructions.
 struct NoWatch {
   uint64_t reads_max = 0;
   uint64_t writes_max = 0;
@@ -43,7 +43,7 @@ struct NoWatch {
 class CountCase {
  public:
   virtual ~CountCase() = default;
-  /// One turn. It ends the program if anything is not as expected.
+  /// Makes one round. It ends the program if a result is not as expected.
   virtual void round() = 0;
   /// Messages, doorbells or requests that arrived since the object was made.
   [[nodiscard]] virtual uint64_t messages() const = 0;
@@ -51,7 +51,7 @@ class CountCase {
   [[nodiscard]] virtual uint64_t bar_writes_max() const = 0;
 };
 
-/// @param name forward, send_inline, dedicated, doorbell or dma. @param watch look at the BAR.
+/// @param name forward, send_inline, dedicated, doorbell or dma. @param watch counts BAR accesses.
 /// @return null for another name.
 [[nodiscard]] std::unique_ptr<CountCase> make_case(std::string_view name, bool watch,
                                                    uint32_t size_bytes, uint16_t burst);

@@ -5,7 +5,7 @@
 namespace rio::bench {
 namespace {
 
-/// Post and complete a ring full of entries, in bursts of range(0).
+/// Posts and completes a ring full of entries, in bursts of range(0).
 void dedicated_driver(benchmark::State& state) {
   const std::vector<pmd::DedicatedEntry> entries(kRound,
                                                  {.iova = 4096, .cookie = 1, .size_bytes = 256});
@@ -20,7 +20,7 @@ void dedicated_driver(benchmark::State& state) {
       [&](auto& queue, uint32_t i, uint16_t n) { return queue.reap(&done[i], n); });
 }
 
-/// Messages of range(0) bytes into four dedicated queues; all of it is timed: posting, sending,
+/// Messages of range(0) bytes into four dedicated queues. Everything is timed: posting, sending,
 /// both cards, completing.
 void dedicated_emulated(benchmark::State& state) {
   constexpr uint32_t kQueues = regs::kMultiMailboxes;

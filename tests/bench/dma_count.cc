@@ -35,15 +35,15 @@ using rio::bench::expect;
 
 constexpr size_t kPage = 4096;
 constexpr size_t kBytesMax = 1 << 20;
-constexpr uint32_t kTurnsMax = 1'000'000;  // to carry a write; far more than are needed
-constexpr uint32_t kTurnsAfter = 64;       // for the answer, once the bytes are there
+constexpr uint32_t kTurnsMax = 1'000'000;  // turns to carry a write; far more than needed
+constexpr uint32_t kTurnsAfter = 64;       // turns for the answer, once the bytes have arrived
 
 struct Write {
   int16_t device;
   rte_iova_t from;
   rte_iova_t to;
   uint32_t bytes;
-  void* copy_to;  // null: the card does it
+  void* copy_to;  // null: the card copies
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ Source eal_memory() {
   return {bytes, rte_mem_virt2iova(bytes)};
 }
 
-/// As programs register memory of their own; see above for its two mappings.
+/// Memory as programs register it themselves; see above for its two mappings.
 Source external_memory() {
   const int fd = memfd_create("source", 0);
   expect(fd >= 0 && ftruncate(fd, kBytesMax) == 0, "memory of a file");
@@ -103,8 +103,8 @@ Source external_memory() {
   return {};
 }
 
-/// A card that writes, the one that is written to, and a second device on the first: it lets that
-/// card work without looking at the queue of what is measured.
+/// A card that writes, the card that is written to, and a second device on the first card: polling
+/// it lets that card work without polling the measured queue.
 class Cards {
  public:
   Cards() {
@@ -124,7 +124,7 @@ class Cards {
     expect(rte_dma_rio_window_open(to_, &window, &index) == 0, "opening a window");
   }
 
-  /// @param copy the bytes are copied besides.
+  /// @param copy whether memcpy() copies the bytes, too.
   void write(const Source& source, uint32_t bytes, bool copy, uint64_t number) {
     std::memcpy(source.bytes, &number, sizeof(number));
     std::memcpy(source.bytes + bytes - sizeof(number), &number, sizeof(number));

@@ -12,7 +12,7 @@ namespace rio::bench {
 /// @return its number, started.
 [[nodiscard]] int16_t start_dma(const char* name, rte_dma_direction direction, uint32_t dest_id);
 
-/// Lets the emulated card of a device that has nothing to do work, once.
+/// Lets the emulated card of an idle device work, once.
 inline void step_card(int16_t device) {
   (void)rte_dma_completed(device, 0, 1, nullptr, nullptr);
 }

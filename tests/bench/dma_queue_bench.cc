@@ -5,7 +5,7 @@
 namespace rio::bench {
 namespace {
 
-/// Post and reap a ring full of requests, in bursts of range(0).
+/// Posts and reaps a ring full of requests, in bursts of range(0).
 void dma_driver(benchmark::State& state) {
   const std::vector<pmd::DmaRequest> requests(kRound, {.rio_addr = 0,
                                                        .iova = 4096,
@@ -25,7 +25,7 @@ void dma_driver(benchmark::State& state) {
       [&](auto& queue, uint32_t i, uint16_t n) { return queue.reap(&done[i], n); });
 }
 
-/// A burst of requests of range(0) bytes and their answers, all of it.
+/// A burst of requests of range(0) bytes and their answers; everything is timed.
 void dma_emulated(benchmark::State& state, regs::DmaOp op) {
   constexpr uint32_t kBytes = 65536;
   EmulatedPair cards;

@@ -5,7 +5,7 @@
 namespace rio::bench {
 namespace {
 
-/// Receive a ring full of doorbells, in bursts of range(0).
+/// Receives a ring full of doorbells, in bursts of range(0).
 void doorbell_driver(benchmark::State& state) {
   std::vector<pmd::DoorbellEvent> events(kRound);
   driver_rounds<pmd::DoorbellQueue, regs::DoorbellCpl>(
@@ -14,7 +14,7 @@ void doorbell_driver(benchmark::State& state) {
       [&](auto& queue, uint32_t i, uint16_t n) { return queue.burst(&events[i], n); });
 }
 
-/// A burst of doorbells from card to card and back their answers, all of it.
+/// A burst of doorbells from card to card, and their answers; everything is timed.
 void doorbell_emulated(benchmark::State& state) {
   EmulatedPair cards;
   Port& from = cards.port(0);

@@ -15,10 +15,10 @@ namespace rio::bench {
 inline constexpr uint32_t kRoundLog2 = 9;
 inline constexpr uint32_t kRound = 1u << kRoundLog2;  ///< entries of the ring, all used in a round
 
-/// Rounds of a ring full, in bursts of state.range(0); what the card would write is not timed.
+/// Rounds of a ring full of entries, in bursts of state.range(0); the card's writes are not timed.
 /// @tparam Cpl completion of the ring.
 /// @param post (queue, first, burst) gives entries to the card; nullptr: the ring has none.
-/// @param rest as of PlainCard::complete.
+/// @param rest as for PlainCard::complete().
 /// @param take (queue, first, burst) fetches completions. @return how many.
 template <class Queue, class Cpl, class Post, class Rest, class Take>
 void driver_rounds(benchmark::State& state, regs::Ring ring, Post post, Rest rest, Take take) {
@@ -51,7 +51,7 @@ void driver_rounds(benchmark::State& state, regs::Ring ring, Post post, Rest res
     }
     timer.stop();
     if (n != kRound) {
-      state.SkipWithError("not all came back");
+      state.SkipWithError("not all entries completed");
       break;
     }
     timer.done(kRound);

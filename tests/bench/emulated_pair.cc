@@ -29,7 +29,7 @@ void open(const std::shared_ptr<pmd::EmuMemory>& memory, uint32_t dest_id, Port*
   std::memset(port->pool->memory().va, 0x5A, port->pool->memory().len_bytes);
 }
 
-constexpr uint32_t kStepsMax = 100000;  // a card looks some 400 times in them
+constexpr uint32_t kStepsMax = 100000;  // a card checks its link some 400 times in these steps
 
 bool link_up(const Port& port) {
   return port.card->link().up;
@@ -63,7 +63,7 @@ EmulatedPair::EmulatedPair() : memory_(pmd::own_memory()) {
     ports_[i].peer_id = ports_[1 - i].dest_id;
     fill(&ports_[i]);
   }
-  // A card looks at its link now and then; the first one was there before the other.
+  // A card checks its link now and then, and the first one existed before the other.
   for (uint32_t i = 0; i < kStepsMax && !(link_up(ports_[0]) && link_up(ports_[1])); ++i) {
     step();
   }

@@ -14,9 +14,9 @@
 namespace rio::bench {
 
 inline constexpr uint16_t kBurst = 32;
-inline constexpr uint32_t kMailboxes = 64;  // four letters fly to each, so 256 messages may
+inline constexpr uint32_t kMailboxes = 64;  // with four letters each: 256 messages
 
-/// One card and its queue pair. Members are in the order of their making.
+/// One card and its queue pair. Members are in the order of their creation.
 struct Port {
   std::unique_ptr<pmd::EmuBus> bus;
   std::unique_ptr<pmd::Card> card;
@@ -28,7 +28,7 @@ struct Port {
 
   [[nodiscard]] pmd::TxQueue& tx() const { return pair->tx(); }
   [[nodiscard]] pmd::SharedRxQueue& shared() const { return pair->shared(); }
-  /// Let the card work once, as a burst does.
+  /// Lets the card work once, as a burst does.
   void step() const { bus->poll_hook(0)(); }
   /// A message by address to the peer; the mailbox is the next one.
   [[nodiscard]] pmd::TxMessage message(uint64_t iova, uint64_t cookie, uint32_t length_bytes) {
@@ -47,10 +47,10 @@ struct Port {
 class EmulatedPair {
  public:
   static constexpr uint32_t kPosted = 256;   // as rio-testpmd
-  static constexpr uint32_t kBuffers = 512;  // of each pool
+  static constexpr uint32_t kBuffers = 512;  // buffers in each pool
   static constexpr uint32_t kRingLog2 = 9;
 
-  /// Ends the program where it cannot be made: the benchmark has nothing else to do.
+  /// Ends the program on failure, since the benchmark cannot do anything else.
   EmulatedPair();
   EmulatedPair(const EmulatedPair&) = delete;
   EmulatedPair& operator=(const EmulatedPair&) = delete;
@@ -61,7 +61,7 @@ class EmulatedPair {
     ports_[1].step();
   }
 
-  /// Receive what is there at port `i` and give the buffers back. @return messages.
+  /// Receives the messages at port `i` and gives the buffers back. @return their number.
   uint32_t sink(size_t i);
 
  private:
@@ -69,7 +69,7 @@ class EmulatedPair {
   std::array<Port, 2> ports_;
 };
 
-/// Says what is wrong and ends the program.
+/// Prints an error and ends the program.
 [[noreturn]] void give_up(const char* what, int error);
 
 }  // namespace rio::bench

@@ -22,7 +22,7 @@ void maint_local(benchmark::State& state) {
   }
 }
 
-/// One word over the wire: of a card that is wired to itself, so that one thread steps both ends.
+/// One word over the wire, of a card that is wired to itself, so that one thread steps both ends.
 void maint_remote(benchmark::State& state) {
   std::unique_ptr<pmd::EmuBus> bus;
   std::unique_ptr<pmd::Card> card;

@@ -1,5 +1,5 @@
 // Two processes on a wire between processes, each pinned to a core of its own: bytes a second of
-// large data, some transfers always under way.
+// large data, with some transfers always under way.
 //
 //   msg_bandwidth [BYTES [COUNT [AHEAD [OPTIONS]]]]
 //
@@ -83,7 +83,7 @@ class Side {
     for (uint32_t begun = 0, done = 0; done < count;) {
       port_->progress();
       while (begun < count && begun - done < ahead && !context_->inbox().empty()) {
-        // Those of one sender may end in another order: take any that is not under way.
+        // Transfers of one sender may end in another order: take any that is not under way.
         size_t i = 0;
         while (transfers[i].context != nullptr) {
           ++i;

@@ -36,11 +36,11 @@ const netaddr_t kTo = SkifCh_Addr(2, 0);
   std::exit(1);
 }
 
-/// Both sides of a case: those of one interface are there.
+/// Both sides of a case; only those of one interface exist.
 struct Sides {
   bool tagged = false;
   uint32_t bytes = 0;
-  // Plain arrays and pointers, since the accesses of others would count as the library's.
+  // Plain arrays and pointers, since accessors of other types would count as the library's.
   uint8_t from[kBytesMax] = {};
   uint8_t to[kBytesMax] = {};
 
@@ -51,7 +51,7 @@ struct Sides {
   rio::tag::TaggedContext* endpoints[2] = {};
   rio::tag::SendRequest send;
   std::array<rio::tag::RecvRequest, kBurst> receives;
-  rio::tag::RecvRequest* take = nullptr;  // no constant, so that nothing is made to measure for it
+  rio::tag::RecvRequest* take = nullptr;  // not constant: no code is specialized for it
 };
 
 }  // namespace
@@ -77,7 +77,8 @@ struct Sides {
 
 // The code that callgrind counts. Not inlined, and with names that are easy to type.
 extern "C" {
-/// @param again whether this is a tagged message that had to wait. @return whether it was sent.
+/// @param again whether this is a tagged message that could not be sent at once. @return whether it
+/// was sent.
 [[gnu::noinline]] bool rio_bench_msg_send(Sides* sides, bool again) {
   if (!sides->tagged) {
     return skifch_send(sides);
@@ -85,7 +86,7 @@ extern "C" {
   return again ? tag_send_later(sides)
                : sides->endpoints[0]->send(kTo, kBits, sides->from, sides->bytes, sides->send) == 1;
 }
-/// @param post a receive, or null: take a message. @return whether it was posted, or taken.
+/// @param post a receive to post, or null: take a message. @return whether it was posted, or taken.
 [[gnu::noinline]] bool rio_bench_msg_recv(Sides* sides, rio::tag::RecvRequest* post) {
   if (!sides->tagged) {
     return skifch_recv(sides);
@@ -103,7 +104,7 @@ extern "C" {
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    // Now and then the sender has to look at what it may send.
+    // Now and then the sender is out of credit, and has to read new credit first.
     bool sent = false;
     for (uint32_t turn = 0; !sent && turn < kTurnsMax; ++turn) {
       sent = rio_bench_msg_send(sides, turn != 0);
@@ -135,7 +136,7 @@ void open_tagged(const std::string& fabric, Sides* sides) {
   }
 }
 
-/// The first message needs both sides until it is there.
+/// Until the first message has arrived, both sides must make progress.
 void connect_tagged(Sides* sides) {
   rio::tag::RecvRequest& receive = sides->receives[0];
   int sent = sides->endpoints[0]->send(kTo, 0, nullptr, 0, sides->send);
@@ -146,7 +147,7 @@ void connect_tagged(Sides* sides) {
     sent = sent == 0 ? static_cast<int>(sides->endpoints[0]->test(sides->send)) : sent;
     got = got == 0 ? static_cast<int>(sides->endpoints[1]->test(receive)) : got;
   }
-  // The second one finds the way, which is remembered.
+  // The second message uses the route, which is now cached.
   if (sent < 0 || got < 0 || sides->endpoints[0]->send(kTo, 0, nullptr, 0, sides->send) != 1 ||
       sides->endpoints[1]->receive({0, 0, SkifCh_Addr(1, 0)}, nullptr, 0, receive) < 0) {
     give_up("connect", EPROTO);

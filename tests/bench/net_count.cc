@@ -4,9 +4,9 @@
 //   --collect-atstart=no
 //     --toggle-collect=rio_bench_tx|rio_bench_rx|rio_bench_free|rio_bench_round
 //     net_count BYTES BURST ROUNDS [STEPS]
-// BYTES are a frame's, without checksum. STEPS of both cards follow each burst that is sent, so
-// that the frames are there when one looks for them; 0: the bursts alone let the cards work, as
-// those of a program that forwards. Prints one JSON object.
+// BYTES are the length of a frame, without checksum. STEPS of both cards follow each burst that is
+// sent, so that the frames have arrived when the receiver polls. 0: only the bursts step the cards,
+// as in a program that forwards. Prints one JSON object.
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -27,8 +27,8 @@ constexpr uint16_t kBurstMax = 32;
 constexpr uint16_t kEntries = 512;
 constexpr uint32_t kMbufs = 4095;
 constexpr uint32_t kWarmUp = 400;  // rounds: the ports know each other, the rings have wrapped
-constexpr uint32_t kSteps = 64;    // of both cards, to carry a burst: twice what the longest needs
-constexpr uint32_t kTurnsMax = 10'000;  // to send or receive a burst
+constexpr uint32_t kSteps = 64;    // of both cards for a burst: twice what the longest burst needs
+constexpr uint32_t kTurnsMax = 10'000;  // bursts to send or receive a burst of frames
 
 }  // namespace
 
@@ -56,7 +56,7 @@ uint16_t uncounted_rx(uint16_t port, rte_mbuf** frames, uint16_t n) {
 
 class Port {
  public:
-  /// @param beside a DMA device on the same card.
+  /// @param beside name of a DMA device on the same card.
   Port(const char* name, const char* beside, rte_mempool* pool)
       : beside_(rio::bench::start_dma(beside, RTE_DMA_DIR_MEM_TO_DEV, 0)) {
     expect(rte_eth_dev_get_port_by_name(name, &id_) == 0, "no port: is librte_net_rio.so loaded?");
@@ -77,7 +77,7 @@ class Port {
     rte_mbuf* none[1];
     expect(rte_eth_rx_burst(id_, 0, none, 1) == 0, "no frame is sent to the sender");
   }
-  /// Sends what it owes besides frames.
+  /// Sends doorbells that the port owes.
   void answer() const { (void)rte_eth_tx_burst(id_, 0, nullptr, 0); }
 
  private:
@@ -103,7 +103,7 @@ class Traffic {
       ++tx_bursts_;
     }
     expect(sent == burst_, "sending a burst");
-    step_cards();  // so that the frames are there when one looks: looks in vain are not counted
+    step_cards();  // so that the frames have arrived: polls without a frame are not counted
     uint16_t got = 0;
     for (uint32_t turn = 0; got < burst_ && turn < kTurnsMax; ++turn) {
       const auto rest = static_cast<uint16_t>(burst_ - got);
@@ -119,7 +119,7 @@ class Traffic {
     to_.answer();
     frames_ += burst_;
   }
-  /// From here on all is counted.
+  /// Counts everything from here on.
   void begin() {
     counted_ = true;
     frames_ = tx_bursts_ = rx_bursts_ = 0;
@@ -180,7 +180,7 @@ class Traffic {
 
 }  // namespace
 
-/// All of a round, and nothing that is not in one.
+/// A whole round, and nothing outside of one.
 extern "C" [[gnu::noinline]] void rio_bench_round(Traffic* traffic) {
   traffic->round();
 }

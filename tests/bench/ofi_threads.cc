@@ -1,5 +1,5 @@
-// Counts the runs that end. In a run, several threads of each of two processes repeatedly make
-// endpoints with counters, do atomic operations through them and destroy them.
+// Counts the runs that end in time. In a run, several threads of each of two processes repeatedly
+// make endpoints with counters, do atomic operations through them and destroy them.
 //   ofi_threads RUNS [THREADS [ROUNDS [BUSY]]]
 // In a round a thread works on the memory of the peer's lasting endpoint, then on that of the
 // endpoint that the peer's thread of the same index has made in this round. BUSY processes load the
@@ -50,8 +50,8 @@ using Name = std::array<uint8_t, 64>;
 /// State that a thread publishes to the peer's thread of the same index.
 struct Place {
   Name name;
-  std::atomic<uint32_t> made;  ///< rounds whose endpoint is there
-  std::atomic<uint32_t> done;  ///< rounds whose operations are done
+  std::atomic<uint32_t> made;  ///< number of rounds whose endpoint exists
+  std::atomic<uint32_t> done;  ///< number of rounds whose operations are done
 };
 
 struct Process {
@@ -131,7 +131,7 @@ fi_addr_t insert(const Side& side, const Name& name) {
   return out;
 }
 
-/// The peer may depend on this domain's progress.
+/// Waits, and makes progress meanwhile, since the peer may depend on it.
 void await(const std::atomic<uint32_t>& value, uint32_t least, fid_cntr* progress) {
   while (value.load(std::memory_order_acquire) < least) {
     static_cast<void>(fi_cntr_read(progress));
@@ -235,7 +235,7 @@ template <class Body>
   return pid;
 }
 
-/// @return whether it ended in time and with the right sums.
+/// @return whether the process ended in time and with the right sums.
 [[nodiscard]] bool await_end(pid_t pid, std::chrono::steady_clock::time_point end) {
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {

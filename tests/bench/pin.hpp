@@ -6,8 +6,8 @@
 
 namespace rio::bench {
 
-/// The calling thread, to the nth CPU that it may use, from the last one on. Nothing if there are
-/// fewer.
+/// Pins the calling thread to the nth CPU that it may use, counted from the last one. Does nothing
+/// if there are fewer.
 inline void pin(unsigned nth) {
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof allowed, &allowed);

@@ -1,6 +1,7 @@
 /// @file
-/// The least that a driver's queue runs on: memory for a BAR, and completions written by the
-/// benchmark between its measurements. So that the driver's own cost is seen, and no model's.
+/// The minimum that a driver's queue runs on: memory in place of a BAR, and completions that the
+/// benchmark writes between its measurements. So the benchmark measures the driver's own cost,
+/// without a model's.
 #pragma once
 
 #include <cerrno>
@@ -28,7 +29,8 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
 
   [[nodiscard]] pmd::Mmio bar() override { return {bar_.data(), kBarBytes}; }
   [[nodiscard]] pmd::Emulation* emulation() override { return this; }
-  /// Answers starts and stops until ready() is called; costs a call and a branch from then on.
+  /// Answers starts and stops until ready() is called; afterwards it costs only a call and a
+  /// branch.
   [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {[](void* self) noexcept {
               auto* const card = static_cast<PlainCard*>(self);
@@ -63,8 +65,8 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
   void ready() { answers_ = false; }
   void stopping() { answers_ = true; }
 
-  /// Complete `count` entries of a ring, from index `from` on, in order and with kOk.
-  /// @param rest writes what lies before the last word of a completion: (completion, index).
+  /// Completes `count` entries of a ring, from index `from` on, in order and with kOk.
+  /// @param rest writes the part before the last word of a completion: (completion, index).
   template <class Cpl, class Rest>
   void complete(regs::Ring ring, uint32_t from, uint32_t count, Rest&& rest) {
     const auto number = static_cast<uint32_t>(ring);

@@ -1,10 +1,10 @@
-// Writes or reads the memory of a peer through libfabric, one after the other, and says what each
-// took; so that callgrind can count it, too:
+// Writes or reads the memory of a peer through libfabric, one operation after the other, and prints
+// the time of one; callgrind can count it, too:
 //   valgrind --tool=callgrind --collect-atstart=no --toggle-collect=rio_bench_measured
 //     rma write|read BYTES COUNT
-// FI_RIO_RMA_BORDER chooses between the cards' DMA queues and messages. Both sides are one
-// thread's, on a fabric of shared memory if FI_RIO_CARD names no other: the figure is the work of
-// both, and of both emulated cards. Prints one JSON object.
+// FI_RIO_RMA_BORDER chooses between the cards' DMA queues and messages. One thread runs both sides,
+// on a fabric of shared memory unless FI_RIO_CARD names another one: the figure includes the work
+// of both sides and of both emulated cards. Prints one JSON object.
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>

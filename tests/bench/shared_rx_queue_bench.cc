@@ -5,7 +5,7 @@
 namespace rio::bench {
 namespace {
 
-/// Give a ring full of buffers and receive into them, in bursts of range(0).
+/// Posts a ring full of buffers and receives into them, in bursts of range(0).
 void shared_driver(benchmark::State& state) {
   std::vector<pmd::RxBuffer> buffers(kRound, {.iova = 4096, .cookie = 4096});
   std::vector<pmd::RxMessage> messages(kRound);
@@ -21,7 +21,7 @@ void shared_driver(benchmark::State& state) {
       [&](auto& queue, uint32_t i, uint16_t n) { return queue.burst(&messages[i], n); });
 }
 
-/// Receive and give the buffers back what another card has sent, of range(0) bytes.
+/// Receives messages of range(0) bytes that another card has sent, and gives the buffers back.
 void shared_emulated(benchmark::State& state) {
   EmulatedPair cards;
   Port& from = cards.port(0);

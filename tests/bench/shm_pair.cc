@@ -80,7 +80,7 @@ void reap(Endpoint& endpoint, uint64_t* done) {
   *done += n;
 }
 
-/// Until the other one is there and takes a message.
+/// Sends until the other process exists and takes a message.
 void meet(Endpoint& endpoint, const pmd::TxMessage& message) {
   pmd::TxDone done{};
   do {
@@ -91,7 +91,8 @@ void meet(Endpoint& endpoint, const pmd::TxMessage& message) {
   } while (done.status != pmd::Status::kOk);
 }
 
-/// @return messages that came; gives the buffers back. `last`: the stop was among them.
+/// Receives messages and gives their buffers back. @param last set if the stop was among them.
+/// @return their number.
 uint32_t receive(Endpoint& endpoint, bool* last) {
   pmd::RxMessage got[kBurst];
   pmd::RxBuffer back[kBurst];
@@ -159,7 +160,7 @@ void pingpong(Endpoint& endpoint, const pmd::TxMessage& message, double seconds)
 }
 
 void stream(Endpoint& endpoint, const pmd::TxMessage& message, double seconds) {
-  // Over all mailboxes: there are four letters for each.
+  // All mailboxes in turn, since there are four letters for each.
   const uint32_t mailboxes =
       message.length_bytes > regs::kSegmentBytesMax ? regs::kMultiMailboxes : regs::kMailboxes;
   std::vector<pmd::TxMessage> all(mailboxes, message);

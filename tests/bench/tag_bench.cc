@@ -1,4 +1,5 @@
-// Matching by how many entries wait: tag/CASE/WAITING is the time of one entry's coming and going.
+// Matching time by the number of waiting entries: tag/CASE/WAITING is the time to add and match one
+// entry.
 #include <benchmark/benchmark.h>
 
 #include <string>

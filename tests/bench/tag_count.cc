@@ -1,8 +1,8 @@
 // Repeats one kind of matching, so that callgrind can count it:
 //   valgrind --tool=callgrind --collect-atstart=no --toggle-collect=rio_bench_tag_CALL
 //     tag_count CASE WAITING STEPS
-// CALL is post, arrive, keep or cancel; cases are in tag_traffic.hpp. Filling up counts, too, so
-// take the difference of two numbers of steps. Prints one JSON object.
+// CALL is post, arrive, keep or cancel; cases are in tag_traffic.hpp. The initial filling counts,
+// too, so take the difference of two numbers of steps. Prints one JSON object.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 /// @file
-/// What tag_count and tag_bench repeat: so many entries wait all the time; the oldest goes, a new
-/// one comes.
+/// The steps that tag_count and tag_bench repeat: a fixed number of entries waits; in each step the
+/// oldest one goes and a new one comes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace rio::bench {
 struct TagCase {
   const char* name;
   bool one_key = false;     // all receives and messages have the same key
-  bool any_source = false;  // receives are of any source
-  uint64_t ignore = 0;      // of the receives
+  bool any_source = false;  // receives match any source
+  uint64_t ignore = 0;      // bits that the receives ignore
   bool unexpected = false;  // messages wait, and receives come
   bool cancel = false;      // receives are cancelled instead of matched
 };
@@ -32,9 +32,9 @@ inline constexpr TagCase kTagCases[] = {
 
 class TagTraffic {
  public:
-  /// Entries of different keys, but where the case says otherwise. @param count at least 1.
+  /// Entries with different keys, unless the case says otherwise. @param count at least 1.
   TagTraffic(const TagCase& kind, uint64_t count);
-  /// One entry goes, one comes. It ends the program if anything is not as expected.
+  /// Removes one entry and adds one. It ends the program if a result is not as expected.
   void step();
 
  private:
@@ -48,8 +48,8 @@ class TagTraffic {
   tag::Matcher matcher_;
   std::vector<tag::Receive> receives_;
   std::vector<tag::Message> messages_;
-  uint64_t oldest_ = 0;  // number of the entry
-  uint64_t slot_ = 0;    // where it is
+  uint64_t oldest_ = 0;  // number of the oldest entry
+  uint64_t slot_ = 0;    // index of the oldest entry
 };
 
 }  // namespace rio::bench

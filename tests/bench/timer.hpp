@@ -1,5 +1,5 @@
 /// @file
-/// Time of the pieces of an iteration that count.
+/// Measures the timed pieces of an iteration.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -9,8 +9,8 @@
 
 namespace rio::bench {
 
-/// For benchmarks with UseManualTime(): sums up what lies between start() and stop(). Reading the
-/// clock twice costs some 50 ns, so let hundreds of messages lie between.
+/// For benchmarks with UseManualTime(): sums up the time between start() and stop(). Reading the
+/// clock twice costs some 50 ns, so put hundreds of messages in between.
 class Timer {
  public:
   explicit Timer(benchmark::State& state) : state_(state) {}

@@ -23,7 +23,7 @@ std::vector<pmd::TxMessage> make_messages(uint64_t iova, const void* data, bool 
   return messages;
 }
 
-/// Post and reap a ring full of messages, in bursts of range(0).
+/// Posts and reaps a ring full of messages, in bursts of range(0).
 void driver(benchmark::State& state, bool in_line) {
   const uint64_t data = 1;
   const std::vector<pmd::TxMessage> messages = make_messages(4096, &data, in_line);
@@ -42,7 +42,7 @@ void tx_inline_driver(benchmark::State& state) {
   driver(state, true);
 }
 
-/// Post, let the card carry, reap; receiving is not timed. range(0): bytes; range(1): burst.
+/// Posts, lets the card work, and reaps; receiving is not timed. range(0): bytes; range(1): burst.
 void tx_emulated(benchmark::State& state) {
   EmulatedPair cards;
   Port& from = cards.port(0);

@@ -44,7 +44,7 @@ constexpr uint32_t kWaitMs = 1000;
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-/// A members file for two, with ports that are free now.
+/// A members file for two members, at ports that are free now.
 class Fabric {
  public:
   Fabric() {
@@ -97,7 +97,7 @@ struct Side {
   api::Context context;
 };
 
-/// Answer with the process ID.
+/// Answers with the process ID.
 [[noreturn]] void serve(const std::string& card) {
   Side side(card);
   const pid_t self = getpid();
@@ -119,7 +119,7 @@ struct Word {
   int64_t when_ns;
 };
 
-/// Ask again only after an answer, or after the end of the session.
+/// Sends a request, and the next one only after an answer or after the end of the session.
 [[noreturn]] void ask(const std::string& card, int tell) {
   Side side(card);
   const rio_msg_address server = rio_msg_address_of(kServer, 0);
@@ -164,7 +164,7 @@ void end(pid_t child) {
   waitpid(child, nullptr, 0);
 }
 
-/// @return false: not within a minute.
+/// @return false: no report within a minute.
 [[nodiscard]] bool hear(int from, pid_t server, Word* out) {
   do {
     pollfd one{from, POLLIN, 0};
@@ -189,8 +189,7 @@ int main(size_t runs) {
   Word word{};
   bool good = hear(fds[0], serves, &word);
   while (good && seconds.size() < runs) {
-    usleep(
-        static_cast<useconds_t>(random() % 20'000));  // anywhere between a question and its answer
+    usleep(static_cast<useconds_t>(random() % 20'000));  // between request and answer
     const int64_t killed_ns = now_ns();
     end(serves);
     serves = start(server);

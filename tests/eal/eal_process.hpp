@@ -23,11 +23,10 @@ inline constexpr int kSkipped = 77;
 /// Checks for enough hugepages for `mode`. @return "", or what is missing.
 [[nodiscard]] std::string why_not(EalMode mode, unsigned megabytes);
 
-/// Start EAL, without PCI devices unless they are those of a fake tree (SYSFS_PCI_DEVICES), on any
-/// CPU that this process may use, not pinned. @param prefix unique among tests that run at once.
-/// @param lcore the only one; processes that use each other's mbufs need different ones. @return
-/// result of rte_eal_init.
-/// one: processes that use mbufs of each other need different ones. @return what rte_eal_init does.
+/// Starts EAL on any CPU that this process may use, not pinned, and without PCI devices unless they
+/// are those of a fake tree (SYSFS_PCI_DEVICES). @param prefix unique among tests that run at once.
+/// @param lcore the only lcore; processes that use each other's mbufs need different ones. @return
+/// the result of rte_eal_init().
 int start_eal(EalMode mode, const std::string& prefix, const std::vector<std::string>& more,
               unsigned lcore = 0);
 

@@ -107,7 +107,7 @@ class Mail {
   bool under_way_ = false;
 };
 
-/// Gives up when nothing moves for kPatienceMs.
+/// Gives up when there is no progress for kPatienceMs.
 std::string exchange(Mail& mail, uint32_t peer) {
   using Clock = std::chrono::steady_clock;
   auto moved = Clock::now();

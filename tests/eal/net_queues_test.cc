@@ -327,7 +327,7 @@ TEST(NetMany, FramesForAnUnknownAddressGoToTheOnlyMember) {
   ports[2]->stop();
   ASSERT_TRUE(until("rx_leaves", 2));
   ASSERT_TRUE(send());
-  EXPECT_EQ(ports[0]->xstat("tx_no_peer"), 2u) << "nobody";
+  EXPECT_EQ(ports[0]->xstat("tx_no_peer"), 2u) << "no other port is left";
   ports[1]->start();
   ASSERT_TRUE(until("rx_joins", 3));
   ASSERT_TRUE(send());

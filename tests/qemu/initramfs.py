@@ -76,7 +76,7 @@ def libraries(program):
 
 
 def copy_program(program, root, strip):
-    """A program into /bin, its libraries into /lib; the loader to where the program wants it."""
+    """Copies a program into /bin, its libraries into /lib, and the loader to the path that the program names."""
     shutil.copy2(program, os.path.join(root, "bin"))
     targets = [os.path.join(root, "bin", os.path.basename(program))]
     for name, file in libraries(program).items():

@@ -16,7 +16,7 @@ STAMP = 8         # characters before a line of a log: seconds since its program
 
 
 def bar_bytes(queue_pairs):
-    """Of a card's BAR: 64 KiB for each pair and 64 KiB more, a power of two (docs/card.md)."""
+    """The size of a card's BAR: 64 KiB for each pair and 64 KiB more, as a power of two (docs/card.md)."""
     return 1 << (0x10000 * (int(queue_pairs) + 1) - 1).bit_length()
 
 
@@ -52,7 +52,7 @@ FRESH = "rio_fresh=1"  # guest/init then loads no modules
 
 
 def usual_options(iommu, fresh=False):
-    """For the kernel's command line: an IOMMU that is used, and hugepages unless the machine is fresh."""
+    """Options for the kernel's command line: an IOMMU that is used, and hugepages unless the machine is fresh."""
     return (FRESH if fresh else "hugepages=64") + (" intel_iommu=on" if iommu else "")
 
 

@@ -1,8 +1,8 @@
 """A page of the docs as steps: commands, and the output that the page shows for each.
 
-Above each block of the page stands on which machine it runs, <!-- where: NAME -->. A block is of
-the kind `console`: `$ COMMAND`, longer ones with a \\ at the end of a line, then the output. There,
-… within a line stands for any text, and alone on a line for any lines.
+Each block of the page has a line above it that says on which machine it runs: <!-- where: NAME -->. A block
+is of the kind `console`: `$ COMMAND`, where a long command continues after a \\ at the end of a line, then
+the output. In the output, … within a line stands for any text, and … alone on a line for any lines.
 """
 import difflib
 import re

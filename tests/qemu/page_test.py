@@ -1,5 +1,4 @@
-"""page.py on pages, and on output that differs; and docs/bring-up.md leaves nothing
-unchecked. Without a guest."""
+"""page.py with example pages and differing output; and docs/bring-up.md has no unchecked block. Needs no guest."""
 import os
 import unittest
 

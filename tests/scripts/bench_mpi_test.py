@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""scripts/lib/bench/mpi_*: what is read of programs and of callgrind, and what becomes of it."""
+"""scripts/lib/bench/mpi_*: parsing of programs' and callgrind's output, and the resulting tables."""
 import os
 import sys
 import tempfile
@@ -12,8 +12,8 @@ from bench import callgrind, mpi_count, mpi_table, mpi_ways  # noqa: E402
 from bench.rows import Rows  # noqa: E402
 
 LINE = '{"test": "latency", "size": %d, "messages": %d, "seconds": %g}\n'
-# One rank: MPI's own 100, the driver's 30, the card's 7, with 5 below it that are
-# no card's by name and 4 that are.
+# One rank: MPI's own 100, the driver's 30, and the card's 7. The card calls functions with 5 and 4,
+# of which only the latter is the card's by its name.
 PROFILE = """fn=(1) PMPI_Send
 1 %d
 cfn=(2) rio::msg::Port::progress()

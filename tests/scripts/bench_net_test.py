@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""scripts/lib/bench: what scripts/bench net reads of testpmd, callgrind and meson."""
+"""scripts/lib/bench: how scripts/bench net parses the output of testpmd, callgrind and meson."""
 import json
 import os
 import subprocess
@@ -19,8 +19,8 @@ PORT = """  RX-packets: 1000       RX-missed: {missed}          RX-bytes:  64000
   Rx-pps: {rate:12d}          Rx-bps:            0
 """
 STOPPED = "  TX-packets: 1000       TX-dropped: {dropped}             TX-total: 1000\n"
-# The program's own 3, the driver's 50, of which 5 are of what it calls and 2 of what the card calls,
-# too; the card's 39, 6 of them there.
+# The program's own 3, the driver's 50, and the card's 39. Of the driver's, 5 are in a function that
+# it calls, and 2 in one that the card calls, too; 6 of the card's are in that one.
 PROFILE = """fn=(1) rio_bench_tx
 1 3
 cfn=(2) rio::pmd::(anonymous namespace)::tx_burst(void*, rte_mbuf**, unsigned short)

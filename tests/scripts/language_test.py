@@ -61,7 +61,7 @@ class Language(unittest.TestCase):
 
     def test_names(self):
         self.refused("a.cc", "TEST(Port, NobodyWaits) {\n", 1, "name")
-        self.refused("a.cc", "\nTEST_F(DeliveryTest, All) {\n", 2, "name")
+        self.refused("a.cc", "\nTEST_F(WhoGetsWhat, All) {\n", 2, "name")
         self.refused("meson.build", "test('for-him', exe)\n", 1, "name")
         self.refused("a.cc", "TEST(Port, WhatIsLost) {\n", 1, "name")
         self.passes("a.cc", "TEST(Port, TheHeaderIsWhole) {\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/pci-branches finds what it is there to find, and nothing in the driver."""
+"""scripts/pci-branches finds what it looks for in examples, and nothing in the driver."""
 import importlib.machinery
 import importlib.util
 import os

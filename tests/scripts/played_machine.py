@@ -81,7 +81,8 @@ done
 
 
 class Machine(unittest.TestCase):
-    """Its tree is in `tree`, its build in `build`. It has all packages, and a mirror without DPDK's source."""
+    """A machine whose tree is in `tree`, and its build in `build`. It has all packages, and a mirror without
+    DPDK's source."""
 
     longMessage = True
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""scripts/plot: pictures of what rio-testpmd and scripts/bench write, and what it says of other files."""
+"""scripts/plot: pictures of the files of rio-testpmd and scripts/bench, and errors for other files."""
 import json
 import os
 import subprocess
@@ -140,5 +140,5 @@ if __name__ == "__main__":
     if not program.result.wasSuccessful():
         sys.exit(1)
     if not DRAWS:
-        print("what draws was left out: no python3-matplotlib (scripts/deps plot)")
+        print("drawing was not tested: no python3-matplotlib (scripts/deps plot)")
         sys.exit(77)

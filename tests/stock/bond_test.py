@@ -27,8 +27,8 @@ class Bond(unittest.TestCase):
                                        for port in ports), f"ports {ports} receive")
 
     def goes_again(self, pmd, *ports):
-        """Checks it with frames that testpmd resends until they arrive: a forwarded frame that finds a
-        full ring is lost to testpmd, and a bond does not poll a port that waits in reserve."""
+        """Checks it with frames that testpmd resends until they arrive. A forwarded frame that finds a full ring
+        is lost to testpmd, and a bond does not poll a port that waits in reserve."""
         before = pmd.stats()
 
         def have_come():

@@ -46,7 +46,7 @@ def tcp(src, dst, src_port, dst_port, payload):
 
 
 def echo(kind, identifier, number, payload):
-    """ICMP echo: kind 8 asks, 0 answers."""
+    """An ICMP echo message: kind 8 is a request, 0 a reply."""
     head = struct.pack("!BBHHH", kind, 0, 0, identifier, number)
     return head[:2] + struct.pack("!H", checksum(head + payload)) + head[4:] + payload
 

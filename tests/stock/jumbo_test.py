@@ -14,7 +14,7 @@ PCAP_KEEPS = 16128  # bytes of a frame in several mbufs, which net_pcap writes d
 
 
 def frame(length):
-    """A frame of that many bytes, all of which matter."""
+    """A frame of that many bytes, all of which are compared."""
     seed = hashlib.sha256(str(length).encode()).digest()
     return fr.ethernet(THERE, HERE, 0x88B5, (seed * (length // len(seed) + 1))[:length - 14])
 
@@ -29,7 +29,7 @@ class Jumbo(unittest.TestCase):
                      f"--vdev=net_pcap1,tx_pcap={sink}"]
             with Testpmd(vdevs, ["--no-flush-rx", f"--mbuf-size={mbuf}", "--disable-device-start"]) as pmd:
                 port = pmd.ports()
-                for name in ("net_rio0", "net_rio1"):  # net_pcap does the same without being told
+                for name in ("net_rio0", "net_rio1"):  # net_pcap does so by default
                     pmd.commands(f"port config {port[name]} rx_offload scatter on",
                                  f"port config {port[name]} tx_offload multi_segs on")
                 for number in port.values():
@@ -54,7 +54,7 @@ class Jumbo(unittest.TestCase):
                              hashlib.sha256(sent[:len(kept)]).hexdigest(), len(sent))
 
     def test_message(self):
-        """As long as a message, in mbufs of half of that."""
+        """As long as a message, in mbufs of half that size."""
         self.same([frame(length) for length in (1514, 2000, 4000, 4096)], 4096, 2176)
 
     def test_9k(self):

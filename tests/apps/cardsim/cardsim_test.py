@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rio-cardsim as its users see it: command line, signals, files, ivshmem's greeting, report."""
+"""rio-cardsim from outside: command line, signals, files, ivshmem's greeting, report."""
 import json
 import mmap
 import os
@@ -12,7 +12,7 @@ import time
 import unittest
 
 CARDSIM = os.environ["RIO_CARDSIM"]
-LIMIT = 30  # seconds; nothing here takes one
+LIMIT = 30  # seconds; no step here takes one
 MAGIC, GEN_ACK, GEN_REQ = 0x0, 0x40, 0x1000  # docs/registers.md
 
 
@@ -26,7 +26,7 @@ def wait_for(look, what):
 
 
 class Cardsim:
-    """A running rio-cardsim that has said that it is ready."""
+    """A running rio-cardsim that has printed that it is ready."""
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen([CARDSIM, *arguments], stdout=subprocess.PIPE,
@@ -46,7 +46,7 @@ class Cardsim:
         self.process.send_signal(number)
 
     def end(self):
-        """Its exit code, output and complaints."""
+        """Returns its exit code, output and error messages."""
         out, err = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, out, err
 
@@ -84,7 +84,7 @@ class CommandLine(Case):
         self.refused(2, ["--fast"], "--card", self.plain(), "--fast")
         self.assertEqual(os.listdir(self.folder), [])
 
-    def test_what_is_in_the_way(self):
+    def test_files_in_the_way(self):
         os.mkdir(self.at("bar"))
         self.refused(1, ["bar=" + self.at("bar"), "give a file"], "--card", self.plain())
         self.refused(1, ["socket=" + self.at("none/s"), "No such file"], "--card",
@@ -182,12 +182,12 @@ class Life(Case):
             bar = mmap.mmap(fds[0], 0)
             self.assertEqual(self.word(bar, MAGIC), 0x52494F43)
             for fd in fds[1:]:
-                os.set_blocking(fd, True)  # as QEMU does, for both sides; it is long before it undoes that
+                os.set_blocking(fd, True)  # as QEMU does for both sides; later it undoes that
             os.write(fds[2], struct.pack("<Q", 1))  # the guest rings the card's vector 1
             struct.pack_into("<I", bar, GEN_REQ, 3)
             wait_for(lambda: self.word(bar, GEN_ACK) == 3, "the card, which must not wait for a doorbell")
             client.close()
-            code, out, _ = cardsim.end()  # by itself
+            code, out, _ = cardsim.end()  # it ends by itself
             self.assertEqual(code, 0)
             self.assertEqual(json.loads(out)["ended"], {"why": "peers left"})
             card = json.loads(out)["cards"][0]
@@ -220,7 +220,7 @@ class Life(Case):
             os.close(fd)
 
     def test_sleeps_when_idle(self):
-        """A loop that never slept would give up its CPU only when its time was up."""
+        """A loop that never slept would give up its CPU only at the end of its time slice."""
         with Cardsim("--card", self.plain()) as cardsim:
             wait_for(lambda: self.sleeps(cardsim.process.pid) > 20, "the loop to sleep")
 

@@ -1,5 +1,4 @@
-"""rio-msgrate: what it measures again and again, and what it says where one of its two processes is
-killed.
+"""rio-msgrate: repeated measurements, and its error when one of its two processes is killed.
 
 usage: msgrate_test.py RIO_MSGRATE
 """
@@ -15,9 +14,11 @@ import unittest
 MSGRATE = sys.argv[1]
 FOR_EVER = ("--size", "8", "--count", str(1 << 30))
 TIMEOUT_S = 60
-UNDER_WAY_S = 1  # so long they run before; if they have not met by then, that is said, too
-# A side that only waits, and owes nothing, not even credit, does not hear that its peer is dead: its
-# patience ends.
+# Both processes run for this long before one is killed. If they have not met by then, an error is
+# reported all the same.
+UNDER_WAY_S = 1
+# A side that only waits, and owes the peer nothing, not even credit, is not told that its peer is
+# dead: it gives up after a time.
 GONE = r"destID [12]: (the peer has gone, or was started anew|the peer does not answer|no answer in time)"
 
 
@@ -40,7 +41,7 @@ class Killed(unittest.TestCase):
                 yield way
 
     def check_end(self, survivor):
-        """`survivor` has the stderr of the process that lives."""
+        """Checks the stderr of the process that lives, `survivor`."""
         _, said = survivor.communicate(timeout=TIMEOUT_S)
         self.assertRegex(said, GONE)
 
@@ -52,16 +53,16 @@ class Killed(unittest.TestCase):
             if found:
                 return int(found[0])
             time.sleep(0.01)
-        return self.fail("it has no child")
+        return self.fail("rio-msgrate has no child")
 
-    def test_the_parent_of_both(self):
+    def test_the_parent_is_killed(self):
         for way in self.ways():
             parent = self.start(*way)
             time.sleep(UNDER_WAY_S)
             parent.kill()
-            self.check_end(parent)  # its pipes end when the child has, too
+            self.check_end(parent)  # its pipes close only when the child has ended, too
 
-    def test_the_child_of_both(self):
+    def test_the_child_is_killed(self):
         for way in self.ways():
             parent = self.start(*way)
             time.sleep(UNDER_WAY_S)
@@ -69,7 +70,7 @@ class Killed(unittest.TestCase):
             self.check_end(parent)
             self.assertEqual(parent.returncode, 1)
 
-    def test_a_side_of_its_own(self):
+    def test_one_of_two_programs_is_killed(self):
         for way in self.ways():
             for victim in ("send", "recv"):
                 sides = {"send": self.start(*way, *"--card shm:job,id=1 --peer 2 --role send".split()),
@@ -88,7 +89,7 @@ class Repeats(unittest.TestCase):
             return subprocess.run([MSGRATE, *options], env=env, text=True, capture_output=True,
                                   timeout=TIMEOUT_S, check=False)
 
-    def test_the_figures_are_of_the_one_in_the_middle(self):
+    def test_the_figures_are_the_median(self):
         for test, figure in (("rate", "messages_per_s"), ("latency", "half_round_trip_ns")):
             done = self.run_msgrate("--test", test, "--count", "200", "--repeats", "5", "--json", "-")
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -32,7 +32,7 @@ class Programs(unittest.TestCase):
                 self.assertTrue(line.isprintable(), (program, line))
                 self.assertLessEqual(len(line), COLUMNS, (program, line))
 
-    def test_an_option_that_there_is_not(self):
+    def test_an_unknown_option(self):
         for program in PROGRAMS:
             done = subprocess.run([program, "--", "--nonsense"] if "testpmd" in program else [program, "--nonsense"],
                                   capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

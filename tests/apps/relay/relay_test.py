@@ -1,5 +1,5 @@
-"""rio-relay as its users see it: messages through it, deaths on either side, processes that break
-its rules, wrong command lines, and nothing left behind. Arguments: rio-relay, docs/examples/messages.
+"""rio-relay from outside: messages through it, deaths on either side, processes that break its rules, wrong
+command lines, and nothing left behind. Arguments: rio-relay, docs/examples/messages.
 """
 import json
 import os
@@ -88,7 +88,7 @@ class RelayTest(unittest.TestCase):
         server.wait()
         self.serve("relay:lab,board=1,id=2")
         self.assertEqual(self.ask("relay:lab", 2, "still here").returncode, 0)
-        gone = self.ask("relay:lab,id=9", 1, "anybody?")
+        gone = self.ask("relay:lab,id=9", 1, "hello?")
         self.assertNotEqual(gone.returncode, 0)
         self.serve("relay:lab,board=0,id=1")
         self.assertEqual(self.ask("relay:lab", 1, "again").stdout, "again\n")
@@ -106,20 +106,20 @@ class RelayTest(unittest.TestCase):
         self.assertEqual((waiting.returncode, out), (0, ("x" * 3000 + "\n") * 40), err)
         self.end(relay)
 
-    def test_death_of_the_relay_is_told(self):
+    def test_death_of_the_relay_is_reported(self):
         relay = self.relay()
         server = self.serve("relay:lab,id=1")
         relay.kill()
         relay.wait()
         self.assertIn("the relay has gone", server.stderr.readline())
-        nobody = self.ask("relay:lab", 1, "x")
+        refused = self.ask("relay:lab", 1, "x")
         self.assertNotEqual(nobody.returncode, 0)
-        self.assertIn("start it: rio-relay lab", nobody.stderr)
+        self.assertIn("start it: rio-relay lab", refused.stderr)
         server.kill()
-        self.end(self.relay())  # takes the name over
+        self.end(self.relay())  # takes over the dead relay's name
 
     def hostile(self, *messages):
-        """Says something to the relay. Whether it hangs up."""
+        """Sends the relay these messages, and waits until it hangs up."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
             peer.settimeout(BOUND_S)
             peer.connect(f"{self.folder.name}/riopmd-{os.geteuid()}/.relay-lab")
@@ -131,7 +131,7 @@ class RelayTest(unittest.TestCase):
             except ConnectionResetError:
                 pass
 
-    def test_who_talks_nonsense_is_cut_off(self):
+    def test_a_process_that_sends_nonsense_is_cut_off(self):
         relay = self.relay("--json")
         self.serve("relay:lab,id=1")
         control = struct.Struct("=IHHIIIIi100s")
@@ -140,14 +140,14 @@ class RelayTest(unittest.TestCase):
         self.hostile(b"x")
         self.hostile(b"\xff" * 128)
         self.hostile(b"\xff" * 4096)
-        self.hostile(want)  # not joined
+        self.hostile(want)  # has not joined
         self.hostile(join)  # without memory
         self.assertEqual(self.ask("relay:lab", 1, "hello").stdout, "hello\n")
         out, err = self.end(relay)
         self.assertEqual(json.loads(out)["cut_off"], 4)
         self.assertEqual(len(re.findall("cut off|refused", err)), 5, err)
 
-    def test_seats_that_are_not_there(self):
+    def test_seats_that_do_not_exist(self):
         relay = self.relay("--boards", "2", "--processes", "1")
         self.serve("relay:lab,board=0,id=1")
         for card, part in [("relay:lab,board=2", "boards 0 to 1"),

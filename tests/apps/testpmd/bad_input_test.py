@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each mistake is named, with a remedy, on stderr; the exit code is 1."""
+"""Each mistake is named on stderr, with a remedy; the exit code is 1."""
 import os
 import subprocess
 import tempfile
@@ -9,7 +9,7 @@ import harness
 
 class BadInput(harness.Case):
     def test_options(self):
-        """Before EAL starts: these are quick."""
+        """Mistakes that are found before EAL starts, so these tests are quick."""
         for options, names in (
             (["--sizes", "64"], ["--sizes", "--help"]),
             (["io"], ["io"]),
@@ -106,7 +106,7 @@ class BadInput(harness.Case):
         self.assertIn("memory", done.stderr)
 
     def test_json_that_cannot_be_written(self):
-        """Told before the run, whose figures would be lost."""
+        """The error comes before the run, whose figures would be lost."""
         result = self.refused("--count", "1", "--json", "/nonexistent/x.json",
                               names=["--json", "/nonexistent/x.json", "folder"])
         self.assertNotIn("received", result.out)

@@ -49,7 +49,8 @@ class Console(harness.Case):
         self.assertEqual(result.err.count("error:"), 0, result)
 
     def test_count_is_exact(self):
-        """Exactly so many are sent and received by each port, run by run, as shown and as the driver counted."""
+        """Each port sends and receives exactly that many messages, run by run, as shown and as the driver
+        counted."""
         for mode in ("io", "txonly", "flowgen", "dedicated", "doorbell", "rdma"):
             for verify in ("off", "on"):
                 with self.subTest(mode=mode, verify=verify):
@@ -62,7 +63,7 @@ class Console(harness.Case):
                     self.assertEqual(shown, [(f"{count:,}",) * 2 for count in counts for _ in (0, 1)], result)
                     self.assertEqual(result.err.count("error:"), 0, result)
 
-    def test_config_tells_when_a_run_ends(self):
+    def test_config_shows_when_a_run_ends(self):
         result = self.talk("show config", "set count 777", "show config", "set seconds 2.5", "show config", "quit")
         self.assertEqual(re.findall(r"^mode io, .* burst 32, (.*), verify off, ", result.out, re.M),
                          ["until stop", "777 messages a port", "2.5 s"], result)
@@ -145,7 +146,8 @@ class Console(harness.Case):
         self.assertIn(" 0 errors", result.out)
 
     def test_cards_that_stop_working(self):
-        """Reset behind the driver's back: nothing moves any more, which is told, by exit code 3."""
+        """The cards are reset behind the driver's back: nothing moves any more, which is reported, by exit code
+        3."""
         result = self.talk("set mode txonly", "start", "reg write all id.gen_req 99", "wait", "quit", code=3)
         self.assertIn("nothing moved", result.out)
 

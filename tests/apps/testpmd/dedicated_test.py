@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dedicated queues: all eight at once, and what the alignment plan makes of sizes and offsets."""
+"""Dedicated queues: all eight at once, and the alignment plan's results for sizes and offsets."""
 import harness
 
 
@@ -22,7 +22,7 @@ class Dedicated(harness.Case):
         self.assertGreater(run["bytes_copied"], 0)
 
     def test_edges(self):
-        """A long transfer off the grid: its middle lands in place, its edges are copied."""
+        """A long transfer at an odd offset: its middle lands in place, and its edges are copied."""
         run = self.good("--mode", "dedicated", "--size", "64K", "--offset", "24", "--count", "40").json["runs"][0]
         self.assertGreater(run["bytes_placed"], 10 * run["bytes_copied"])
         self.assertGreater(run["bytes_copied"], 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every mode under faults: nothing lost without a word, nothing twice, nothing corrupted."""
+"""Every mode under faults: each lost message is reported, none arrives twice, and none is corrupted."""
 import harness
 
 TIMES = ",response_timeout_us=2000,receive_timeout_us=4000"

@@ -1,4 +1,4 @@
-"""Runs rio-testpmd for its tests: on hugepages if there are enough, else without."""
+"""Runs rio-testpmd for its tests: on hugepages if there are enough, otherwise in ordinary memory."""
 import json
 import os
 import subprocess
@@ -43,7 +43,7 @@ class Result:
 
 
 def run(*options, stdin=None, **how):
-    """Run to the end. Keyword arguments as eal()."""
+    """Runs to the end. Keyword arguments as for eal()."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "result.json")
         json_options = [] if "-i" in options or "--json" in options else ["--json", path]
@@ -58,12 +58,12 @@ def run(*options, stdin=None, **how):
 
 
 class Case(unittest.TestCase):
-    """With the checks that most tests share."""
+    """A test case with the checks that most tests share."""
 
     longMessage = True
 
     def good(self, *options, **how):
-        """A run that verifies: every message came, and every byte was right."""
+        """Runs with verification: every message must arrive, and every byte be right."""
         result = run("--verify", *options, **how)
         self.assertEqual(result.code, 0, result)
         for one in result.json["runs"]:
@@ -75,7 +75,7 @@ class Case(unittest.TestCase):
         return result
 
     def refused(self, *options, names, code=1, **how):
-        """A run that ends at once, with an error on stderr that names all of `names`."""
+        """Runs and expects an immediate end, with an error on stderr that names all of `names`."""
         result = run(*options, **how)
         self.assertEqual(result.code, code, result)
         self.assertIn("error:", result.err, result)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where rio-testpmd reads from and prints to: closed, full, gone, a terminal."""
+"""The input and output of rio-testpmd: closed, full, gone, a terminal."""
 import os
 import pty
 import select
@@ -23,7 +23,7 @@ class Streams(harness.Case):
         self.assertIn("print to a file", err)
 
     def test_reader_that_goes_away(self):
-        """As under `| head -1`: the run ends, the cards are stopped, and it is told."""
+        """As under `| head -1`: the run ends, the cards are stopped, and an error is reported."""
         with subprocess.Popen(command("--mode", "io", "--stats-period", "0.1"), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             self.assertIn("received", child.stdout.readline())
@@ -39,7 +39,7 @@ class Streams(harness.Case):
                 self.check_lost(done.returncode, done.stderr)
 
     def closed(self, number, *options):
-        """Started without the stream of this number."""
+        """Starts rio-testpmd without the stream of this number."""
         return subprocess.run(["sh", "-c", f'exec "$@" {number}>&-', "sh", *command(*options)], capture_output=True,
                               text=True, timeout=TIMEOUT_S, check=False)
 
@@ -66,7 +66,7 @@ class Streams(harness.Case):
         self.assertIn(" 0 errors", out)
 
     def terminal(self, *steps):
-        """Type each step once the prompt has come. @return all that was printed, and the exit code."""
+        """Types each step once the prompt has come. @return all output, and the exit code."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.environ["TERM"] = "xterm"
@@ -95,7 +95,7 @@ class Streams(harness.Case):
         return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     def test_completion_by_tab(self):
-        """Names of registers in any case."""
+        """Names of registers in any letter case."""
         shown, code = self.terminal(b"reg read 0 ID.MA\t\n", b"quit\n")
         self.assertEqual(code, 0, shown)
         self.assertIn("0x52494f43", shown)

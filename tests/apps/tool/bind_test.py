@@ -1,4 +1,4 @@
-"""rio-tool bind, unbind, reset and hugepages: what is written, and what is refused."""
+"""rio-tool bind, unbind, reset and hugepages: the files that they write, and refused calls."""
 import os
 import unittest
 
@@ -10,7 +10,7 @@ UIO = "uio_pci_generic"
 
 class Change(harness.Case):
     def writes(self, *options):
-        """(path below the root, text) of each write of a dry run, which must change nothing."""
+        """Returns (path below the root, text) of each write of a dry run, which must change nothing."""
         before = self.snapshot()
         result = self.good("-n", "--json", *options)
         self.system.settle()
@@ -36,7 +36,7 @@ class Bind(Change):
         self.assertEqual(self.driver(), UIO)
         self.assertEqual(result.out, f"{CARD}: vfio-pci -> {UIO}\n")
         self.assertEqual(self.system.read(f"{self.system.folder(CARD)}/driver_override"), UIO)
-        self.good("bind", CARD)  # back: it has a group
+        self.good("bind", CARD)  # back again: vfio-pci, since the card has an IOMMU group
         self.assertEqual(self.driver(), "vfio-pci")
 
     def test_chooses_uio_without_a_group(self):
@@ -54,7 +54,7 @@ class Bind(Change):
         text = self.good("-n", "bind", "--driver", UIO, CARD).out
         self.assertEqual(text.splitlines()[0], f"echo {UIO} > {self.system.root}{device}/driver_override")
 
-    def test_dry_run_is_what_a_shell_can_do(self):
+    def test_dry_run_works_in_a_shell(self):
         text = self.good("-n", "bind", "--driver", UIO, CARD).out
         for line in text.splitlines():
             self.assertEqual(harness.carry_out(self.system, line).code, 0)
@@ -74,7 +74,7 @@ class Bind(Change):
         result = self.refused("bind", "--driver", UIO, CARD, "0000:09:00.0", "0000:05:00.0", names=["0000:09:00.0"])
         self.assertEqual((self.driver(), self.system.driver("0000:05:00.0")), (UIO, UIO), result)
 
-    def test_refuses_what_is_no_card(self):
+    def test_refuses_devices_that_are_no_cards(self):
         for command in (["bind"], ["unbind"], ["reset", "--flr"]):
             self.refused(*command, NIC, names=[NIC, "network device", "8086:1533", "igb", "--force"])
             self.assertEqual(self.system.driver(NIC), "igb")
@@ -88,7 +88,7 @@ class Bind(Change):
         result = harness.run("--json", "bind", CARD, system=self.system)
         self.assertEqual((result.code, result.json["done"], result.json["cards"]), (1, False, []), result)
         self.assertEqual(self.driver(), "vfio-pci")
-        # A BAR that is mapped through sysfs is a use as well.
+        # A program that maps the BAR through sysfs uses the card, too.
         self.system.remove("proc/7000812")
         self.system.add_program(7000813, "peek", maps=[f"/sys/devices/pci0000:00/0000:00:01.0/{CARD}/resource0"])
         self.refused("unbind", CARD, names=["peek"])
@@ -100,7 +100,7 @@ class Bind(Change):
             self.refused("bind", "--driver", name, CARD, names=[f'"{name}"'])
         self.assertEqual(self.driver(), "vfio-pci")
 
-    def test_a_driver_that_does_not_take_it(self):
+    def test_a_driver_that_does_not_take_the_card(self):
         self.system.refuse_probe = True
         result = self.refused("bind", "--driver", UIO, CARD, names=[CARD, UIO, "dmesg"])
         self.assertEqual(self.driver(), "", result)
@@ -109,7 +109,7 @@ class Bind(Change):
         for address in ("03:00", "0000:03:00.8", "", "0000:03:00.0/..", "x"):
             self.assertNotEqual(harness.run("bind", address, system=self.system).code, 0)
 
-    def test_write_errors_are_told_with_their_cause(self):
+    def test_write_errors_are_reported_with_their_cause(self):
         override = self.system.path(f"{self.system.folder(CARD)}/driver_override")
         os.remove(override)
         self.refused("bind", "--driver", UIO, CARD, names=["driver_override", "No such file", "kernel has no such file"])
@@ -118,13 +118,13 @@ class Bind(Change):
 
 
 class Unbind(Change):
-    def test_leaves_it_without_a_driver(self):
+    def test_leaves_the_card_without_a_driver(self):
         device = f"/sys/bus/pci/devices/{CARD}"
         self.assertEqual(self.writes("unbind", CARD), [(f"{device}/driver_override", ""),
                                                        (f"{device}/driver/unbind", CARD)])
         self.good("unbind", CARD)
         self.assertEqual(self.driver(), "")
-        self.good("unbind", CARD)  # twice is no error
+        self.good("unbind", CARD)  # a second time is no error
 
 
 class Reset(Change):
@@ -138,7 +138,7 @@ class Reset(Change):
                          [(f"{device}/reset_method", "bus"), (f"{device}/reset", "1"),
                           (f"{device}/reset_method", "flr bus")])
 
-    def test_a_method_that_there_is_not(self):
+    def test_a_method_that_does_not_exist(self):
         self.system.write(f"{self.system.folder(CARD)}/reset_method", "bus\n")
         self.refused("reset", "--flr", CARD, names=["flr", "bus", f"rio-tool reset --bus {CARD}"])
         self.system.write(f"{self.system.folder(CARD)}/reset_method", "\n")
@@ -147,7 +147,7 @@ class Reset(Change):
         self.refused("reset", "--flr", CARD, names=["reset_method"])
         self.assertEqual(self.system.resets, [])
 
-    def test_a_card_without_a_bridge_can_be_found_anew(self):
+    def test_a_card_without_a_bridge_can_be_rescanned(self):
         at_root = "0000:00:05.0"
         self.system.add_device(at_root, 0x10EE, 0x7210, "vfio-pci", 9)
         self.system.write(f"{self.system.folder(at_root)}/reset_method", "\n")
@@ -206,7 +206,7 @@ class Hugepages(Change):
                          [("/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "8")])
 
     def test_the_kernel_finds_less_room(self):
-        # A file that takes all and keeps nothing.
+        # A file that accepts every write and keeps nothing.
         self.system.remove("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
         self.system.link("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "/dev/null")
         self.refused("hugepages", "64", names=["64", "0", "hugepages=64"])

@@ -1,4 +1,4 @@
-"""scripts/bring-up on a fake system: it does what doctor says, and only what it may."""
+"""scripts/bring-up on a fake system: it follows doctor's remedies, and does only what it may."""
 import os
 import subprocess
 import unittest
@@ -40,7 +40,7 @@ class BringUp(harness.Case):
         result = self.run_script()
         self.assertEqual((result.code, result.out), (0, "nothing found\n"), result)
 
-    def test_a_step_that_fails_ends_it(self):
+    def test_a_failed_step_ends_the_script(self):
         self.system.unbind(CARD)
         self.system.refuse_probe = True
         result = self.run_script()

@@ -1,4 +1,4 @@
-"""Runs rio-tool's card commands for their tests. Cards are emulated ones, or files in a fake tree of sysfs."""
+"""Runs rio-tool's card commands for their tests, on emulated cards, or on files in a fake tree of sysfs."""
 import contextlib
 import json
 import os
@@ -25,7 +25,7 @@ class Result:
         return json.loads(self.out)
 
     def lines(self):
-        """Output as JSON lines."""
+        """The output, parsed as JSON lines."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     def __str__(self):
@@ -40,13 +40,13 @@ def tool(*args, timeout=TIMEOUT_S, env=None):
 
 
 class SimCard(tuple):
-    """The options that name a card of rio-cardsim, and its process."""
+    """Yields the options that name a card of rio-cardsim, and its process."""
     pid = 0
 
 
 @contextlib.contextmanager
 def cardsim(path, *more, at=""):
-    """A SimCard that listens at `path`. @param at with --fabric: the endpoint where it is."""
+    """A SimCard that listens at `path`. @param at the card's endpoint, with --fabric."""
     spec = b"listen:socket=" + os.fsencode(path) + (f",at={at}".encode() if at else b"")
     with subprocess.Popen([CARDSIM, "--card", spec, "--stay", *more], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -59,7 +59,7 @@ def cardsim(path, *more, at=""):
 
 
 class Case(unittest.TestCase):
-    """With the checks that most tests share."""
+    """A test case with the checks that most tests share."""
 
     longMessage = True
 
@@ -76,7 +76,7 @@ class Case(unittest.TestCase):
         return result
 
     def refused(self, *args, names, code=1):
-        """A run that ends with an error on stderr, which names all of `names`, and with a remedy."""
+        """Runs and expects an error on stderr that names all of `names`, and a remedy."""
         result = tool(*args)
         self.assertEqual(result.code, code, result)
         self.assertEqual(result.out, "", result)
@@ -92,7 +92,7 @@ class Case(unittest.TestCase):
 
 
 class FileCard:
-    """A card below a fake root whose BAR is a file: what another program would be using."""
+    """A card below a fake root whose BAR is a file, as if another program were using it."""
 
     BAR_BYTES = 0x200000
 
@@ -119,7 +119,7 @@ class FileCard:
             f.write(text)
 
     def load(self, dump):
-        """Take over the words of a dump of an emulated card."""
+        """Copies the words from a dump of an emulated card."""
         for register in dump["registers"]:
             self.poke(int(register["offset"], 16), int(register["value"], 16))
 
@@ -135,7 +135,7 @@ class FileCard:
 
 
 def file_card(root, address=ADDRESS):
-    """A FileCard that looks like an emulated card which was just switched on."""
+    """A FileCard that looks like an emulated card that was just switched on."""
     card = FileCard(root, address)
     card.load(tool("--json", "regs", "dump", "--card", "emu:loop,qps=2").json())
     return card

@@ -1,4 +1,4 @@
-"""Each kind of finding, how it is provoked, and what comes after its remedy."""
+"""Each kind of finding: a way to provoke it, and the state after its remedy."""
 import os
 import struct
 
@@ -9,9 +9,9 @@ FIRST, SECOND = 7000812, 7000900  # beyond any pid that a real program has
 
 
 class Case:
-    """One kind: `provoke` breaks a healthy system. After the remedy was carried out, `after` plays
-    what it asks for besides (a reboot, a new login). advice: there is no command, only advice.
-    also: ids that cannot but come along."""
+    """One kind of finding. `provoke` breaks a healthy system. After the remedy was carried out, `after`
+    simulates the rest that it asks for (a reboot, a new login). advice: the remedy is no command, only
+    advice. also: ids of findings that cannot be avoided beside this one."""
 
     def __init__(self, provoke, *, after=None, advice=False, also=(), options=(), name="", severity="error"):
         self.provoke, self.after, self.advice = provoke, after, advice
@@ -57,7 +57,7 @@ def bus_master_off(system):
 
 
 def retrained(system):
-    """The bridge was told to train its link anew: it comes up whole."""
+    """The bridge was told to retrain its link, which comes up at full width."""
     bridge, card = (f"{system.folder(address)}/config" for address in (BRIDGE, CARD))
     assert pci_space.word(system.read_bytes(bridge), pci_space.EXPRESS + 16) & 0x20
     system.write(card, pci_space.set_link(system.read_bytes(card), 3, 8))
@@ -69,7 +69,7 @@ def errors(system):
 
 
 def one_written_clears(system):
-    """Config space of a file keeps what was written; a card clears the bits that were written as 1."""
+    """The config space is a file that keeps what was written; a card clears the bits that were written as 1."""
     assert os.path.getmtime(system.path(f"{system.folder(CARD)}/config")) > 0, "nothing was written"
     with open(system.path(f"{system.folder(CARD)}/config"), "r+b") as f:
         f.seek(pci_space.AER + 4)
@@ -135,7 +135,7 @@ def memlock(system):
 
 
 def logged_in(system):
-    """Limits of a new session are those of limits.d."""
+    """A new session gets the limits of limits.d."""
     folder = system.path("etc/security/limits.d")
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), encoding="ascii") as f:

@@ -1,4 +1,4 @@
-"""rio-tool doctor: each kind of finding is provoked, found, and mended by its own remedy.
+"""rio-tool doctor: each kind of finding is provoked, found, and repaired by its own remedy.
 
   doctor_test.py            the tests
   doctor_test.py --count    the same, and then as JSON: kinds found (with a remedy that worked where
@@ -14,7 +14,7 @@ import harness
 from doctor_cases import CASES, FIRST, SECOND, under_uio
 from fake_system import BRIDGE, CARD, FakeSystem
 
-found = set()  # ids whose cases all passed
+found = set()  # ids of findings whose cases have all passed
 false_findings = []
 
 
@@ -52,7 +52,8 @@ class Doctor(harness.Case):
                 self.assertEqual(finding["remedy"], "", result)
                 self.assertTrue(finding["advice"], result)
                 return
-            # Where finding and remedy come in a row (a module, then the binding), each is done.
+            # If findings are to be repaired one after the other (a module, then the binding), each
+            # remedy is carried out.
             for step in result.json["findings"]:
                 done = harness.carry_out(system, step["remedy"])
                 self.assertEqual(done.code, 0, f"{step['remedy']}\n{done}")
@@ -80,7 +81,7 @@ class Doctor(harness.Case):
         severities = {kind["id"]: kind["severity"] for kind in result.json}
         self.assertEqual(severities, {kind: cases[0].severity for kind, cases in CASES.items()})
 
-    # Healthy machines: nothing at all.
+    # Healthy machines have no findings.
 
     def test_healthy(self):
         self.healthy()
@@ -97,7 +98,7 @@ class Doctor(harness.Case):
             self.system.add_program(SECOND, "reader", files=["/dev/uio0"], cmdline=arguments)
             self.healthy()
 
-    def test_healthy_while_rio_tool_looks_at_the_card(self):
+    def test_healthy_while_rio_tool_inspects_the_card(self):
         self.system.add_program(FIRST, "rio-testpmd", files=["/dev/vfio/7"])
         self.system.add_program(SECOND, "rio-tool", maps=[f"/sys/devices/pci0000:00/{BRIDGE}/{CARD}/resource0"])
         self.healthy()
@@ -128,8 +129,8 @@ class Doctor(harness.Case):
         self.system.remove("sys/kernel/iommu_groups/7/type")
         self.healthy()
 
-    def test_healthy_after_a_program_that_ended_as_it_should(self):
-        # DPDK takes its socket away and leaves the rest.
+    def test_healthy_after_a_program_that_ended_well(self):
+        # DPDK removes its socket, and leaves its other files.
         for name in ("config", "fbarray_memzone", "hugepage_info"):
             self.system.write(f"var/run/dpdk/rte/{name}", "")
         self.healthy()
@@ -139,7 +140,7 @@ class Doctor(harness.Case):
         self.healthy()
 
     def test_limits(self):
-        # (what is just good enough, what is not any more, the finding)
+        # (the last good value, the first bad value, the finding)
         page = 2 << 20
         idle = "sys/devices/system/cpu/cpu6/cpuidle/state3"
         for name, text in (("name", "C2"), ("disable", "0"), ("latency", "10")):
@@ -167,15 +168,15 @@ class Doctor(harness.Case):
         self.assertEqual(ids_of(result), ["dpdk.leftover"], result)
         self.assertEqual(result.json["findings"][0]["remedy"], f"rm -r /{folder}")
 
-    def test_asleep_is_no_finding_but_told(self):
-        # Powered down under vfio-pci the BAR reads all ones, and that is as it should be.
+    def test_asleep_is_no_finding_but_reported(self):
+        # While powered down under vfio-pci the BAR reads all ones, which is no fault.
         self.system.write(f"{self.system.folder(CARD)}/power_state", "D3hot\n")
         self.system.set_id(CARD, 0xFFFFFFFF)
         result = self.doctor()
         self.assertEqual(ids_of(result), [], result)
         self.assertIn("powered down", result.json["not_seen"][0])
 
-    def test_header_only_config_is_told(self):
+    def test_header_only_config_is_reported(self):
         # Users other than root see only the header.
         with open(self.system.path(f"{self.system.folder(CARD)}/config"), "r+b") as f:
             f.truncate(64)
@@ -185,7 +186,7 @@ class Doctor(harness.Case):
 
     # The command itself.
 
-    def test_text_has_all_that_json_has(self):
+    def test_text_has_everything_that_json_has(self):
         self.system.unbind(CARD)
         result = harness.run("doctor", system=self.system)
         self.assertEqual(result.code, 3, result)
@@ -209,7 +210,7 @@ class Doctor(harness.Case):
         self.assertIn("sysfs", result.err)
 
     def test_this_machine(self):
-        # On any machine there is an answer, and an exit code that fits it.
+        # On any machine there is an answer, and an exit code that agrees with it.
         result = harness.run("--json", "doctor")
         self.assertIn(result.code, (0, 3), result)
         for finding in result.json["findings"]:
@@ -220,7 +221,7 @@ def main():
     count = "--count" in sys.argv
     if count:
         sys.argv.remove("--count")
-    # The report goes to stderr; with --count stdout has the JSON alone.
+    # The report goes to stderr; with --count stdout has only the JSON.
     program = unittest.main(exit=False, verbosity=1)
     if count:
         print(json.dumps({"kinds": len(found), "false": len(false_findings)}))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rio-tool fabric as its users see it. With --count: how many of 72 devices it finds, as JSON."""
+"""rio-tool fabric from outside. With --count: the number of 72 devices that it finds, as JSON."""
 import json
 import os
 import select
@@ -15,7 +15,8 @@ import card_harness as harness
 
 CARDSIM = os.environ["RIO_CARDSIM"]
 LIMIT_S = 60
-# Cards in the tool's own process answer in its own steps; those of another process when it runs.
+# Cards in the tool's own process are stepped by the tool; those of another process run when that
+# process does.
 FAST = ("--timeout-ms", "5", "--tries", "2")
 PATIENT = ("--timeout-ms", "2000")
 
@@ -97,7 +98,7 @@ class Enumerate(FabricCase):
         self.assertEqual(ids, list(range(65)))
         loops = [port for node in found["nodes"] for port in node.get("ports", [])
                  if port["state"] == "loop"]
-        self.assertEqual(len(loops), 2)  # both ends of one
+        self.assertEqual(len(loops), 2)  # both ends of one loop
         self.assertEqual(found, self.fabric(ring(8, 8)))
 
     def test_text(self):
@@ -119,7 +120,7 @@ class Enumerate(FabricCase):
         topology = ring(3, 2)
         device(topology, "s1")["locked_by"] = 77
         found = self.fabric(topology, code=3)
-        # Seen through both of its neighbours, since it cannot be marked.
+        # The locked switch is reported through both of its neighbours, since it cannot be marked.
         self.assertEqual(self.problems(found, "locked"),
                          [("switch 1 port 15", "it is locked by host 77"),
                           ("switch 2 port 14", "it is locked by host 77")])
@@ -143,7 +144,7 @@ class Enumerate(FabricCase):
 
     def test_wide_ids(self):
         found = self.fabric(ring(2, 2), "--id-bits", "16", "--host-id", "300", code=3)
-        # The tables of these switches end at 255, so nothing finds the way back to 300.
+        # The tables of these switches end at 255, so no answer finds its way back to 300.
         self.assertEqual([one["kind"] for one in found["problems"]][:1], ["lying"])
         topology = ring(2, 2)
         for one in topology["switches"]:
@@ -174,14 +175,14 @@ class Enumerate(FabricCase):
 
 
 class WithState(FabricCase):
-    """Runs that follow each other on one fabric, which rio-cardsim keeps."""
+    """Several runs on one fabric, which rio-cardsim keeps."""
 
     def test_one_after_another(self):
         with Cardsim(self.folder, self.write(ring(3, 2))) as sim:
             def fabric(*args, code=0):
                 return self.good("--json", "fabric", *args, *sim.card, *PATIENT, code=code).json()
             nothing = fabric("--look", code=0)
-            self.assertEqual(nothing["found"], 1)  # one switch, and no route leads on
+            self.assertEqual(nothing["found"], 1)  # one switch; no route leads beyond it
             self.assertEqual(fabric("ping", "3", "--count", "1", code=1)["answered"], 0)
             first = fabric()
             self.assertEqual((first["found"], first["problems"]), (9, []))
@@ -266,7 +267,7 @@ class WithState(FabricCase):
                                    "--timeout-ms", "1000"], stdout=subprocess.PIPE, text=True) as run:
                 # Silent devices take half a minute.
                 self.wait_for_handler(run.pid)
-                time.sleep(0.5)  # true at any moment; by now the switch is locked
+                time.sleep(0.5)  # safe at any moment; by now the switch is usually locked
                 run.send_signal(signal.SIGINT)
                 found = json.loads(run.communicate(timeout=LIMIT_S)[0])
             self.assertEqual(run.returncode, 3)
@@ -275,14 +276,14 @@ class WithState(FabricCase):
             self.assertEqual(self.locks(f"sim:{self.path('b')}"), [])
 
     def locks(self, card_name):
-        """Hosts that hold a lock, as another one of the fabric sees them."""
+        """Hosts that hold a lock, as another host of the fabric sees them."""
         seen = harness.tool("--json", "fabric", "--look", "--host-id", "9", "--timeout-ms", "200", "--card",
                             card_name).json()
         self.assertIn("switch 1", [node["name"] for node in seen["nodes"]])
         return [node["locked_by"] for node in seen["nodes"] if "locked_by" in node]
 
     def wait_for_handler(self, pid):
-        """Until SIGINT is caught, which is so while devices are looked for."""
+        """Waits until SIGINT is caught, as it is while devices are looked for."""
         end = time.monotonic() + LIMIT_S
         caught = 0
         while not caught & 1 << signal.SIGINT - 1:
@@ -291,7 +292,7 @@ class WithState(FabricCase):
                 caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
 
     def test_several_cards(self):
-        """Two programs' cards in one fabric: the other one is found as any endpoint is."""
+        """Two programs' cards in one fabric: the other program's card is found like any endpoint."""
         topology = self.write(ring(2, 2))
         two = ["--card", f"listen:socket={self.path('a')},at=host",
                "--card", f"listen:socket={self.path('b')},at=e1.1"]
@@ -371,7 +372,7 @@ class BadInput(FabricCase):
 
 
 def count():
-    """For benchmarks: what is found of 64 endpoints behind 8 switches in a ring, twice."""
+    """For benchmarks: the devices found, of 64 endpoints behind 8 switches in a ring, in two runs."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "fabric.json")
         with open(path, "w", encoding="utf-8") as file:

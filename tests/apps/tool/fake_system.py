@@ -1,9 +1,8 @@
 """A machine with a card, as a tree of files below a folder: sysfs, proc, dev.
 
-FakeSystem(folder) is healthy: one card under vfio-pci, two NUMA nodes, all as it should be. A test
-breaks one thing of it. While it is used as a context manager a thread plays the kernel: it acts on
-what is written to bind, unbind, drivers_probe, driver_override, reset, remove, rescan and
-nr_hugepages.
+FakeSystem(folder) is healthy: one card under vfio-pci, two NUMA nodes, everything set up. A test breaks one
+part of it. While it is used as a context manager, a thread plays the kernel: it reacts to writes to bind,
+unbind, drivers_probe, driver_override, reset, remove, rescan and nr_hugepages.
 """
 import os
 import shutil
@@ -141,7 +140,7 @@ class FakeSystem:
         return f"sys/bus/pci/devices/{address}"
 
     def up(self, address):
-        """The way from a device's folder to sys."""
+        """The path from a device's folder to sys."""
         return "../../../.." if self.devices[address]["under"] else "../../.."
 
     def add_driver(self, driver):
@@ -222,7 +221,7 @@ class FakeSystem:
             return ""
 
     def no_groups(self):
-        """As without an IOMMU."""
+        """Makes the machine one without an IOMMU."""
         self.remove("sys/kernel/iommu_groups")
         os.makedirs(self.path("sys/kernel/iommu_groups"))
         for address, what in self.devices.items():
@@ -274,7 +273,7 @@ class FakeSystem:
             time.sleep(0.001)
 
     def settle(self):
-        """Return when each write so far has taken effect."""
+        """Returns once each write so far has taken effect."""
         with self.lock:
             self._turn()
 
@@ -341,7 +340,7 @@ class FakeSystem:
             self._show_pages(size)
 
     def reboot(self):
-        """Restart with the kernel's command line of /etc/default/grub."""
+        """Restarts with the kernel's command line of /etc/default/grub."""
         line = self.read("etc/default/grub")
         on, off = (any(option + word in line for option in ("intel_iommu=", "amd_iommu="))
                    for word in ("on", "off"))

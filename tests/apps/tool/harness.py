@@ -13,7 +13,7 @@ __all__ = ["BRIDGE", "CARD", "NIC", "PAGE_1G", "PROGRAM", "Case", "FakeSystem", 
 PROGRAM = os.environ["RIO_TOOL"]
 TIMEOUT_S = 60
 
-# Commands of remedies that no file of the tree can stand for.
+# Commands of remedies that only change files of the tree here.
 PLAYED = r"""
 modprobe() { mkdir -p "$R/sys/bus/pci/drivers/$1"; : > "$R/sys/bus/pci/drivers/$1/unbind"; }
 mount() { echo "$3 ${4#"$R"} $2 rw 0 0" >> "$R/proc/mounts"; }
@@ -43,7 +43,7 @@ def run(*options, system=None):
 
 
 def carry_out(system, command):
-    """Run a remedy as a user would type it, with the paths of the system below its folder."""
+    """Runs a remedy as a user would type it, with the system's paths below its folder."""
     there = re.sub(r"(?<![\w/.])/(?=(sys|proc|dev|etc|usr|var|run)/)", system.root + "/", command)
     there = re.sub(r"\brio-tool ", f"{PROGRAM} --root {system.root} ", there)
     there = re.sub(r"\bsetpci ", f"setpci -A linux-sysfs -O sysfs.path={system.root}/sys/bus/pci ", there)
@@ -55,7 +55,7 @@ def carry_out(system, command):
 
 
 class Case(unittest.TestCase):
-    """With a healthy system for each test."""
+    """A test case with a healthy system for each test."""
 
     longMessage = True
 
@@ -73,7 +73,7 @@ class Case(unittest.TestCase):
         return result
 
     def refused(self, *options, names, code=1):
-        """Ends with an error and a remedy on stderr that name all of `names`."""
+        """Runs and expects an error and a remedy on stderr that name all of `names`."""
         result = run(*options, system=self.system)
         self.assertEqual(result.code, code, result)
         self.assertIn("error:", result.err, result)

@@ -40,14 +40,14 @@ def commands_of(*path):
 
 
 def all_commands(path=()):
-    """Each command as a tuple of words, those within commands behind theirs."""
+    """Each command as a tuple of words, each followed by its subcommands."""
     for name in commands_of(*path):
         yield (*path, name)
         yield from all_commands((*path, name))
 
 
 def man_parts():
-    """Text of the man page without its marks: that before the commands, and that of each command."""
+    """Text of the man page without markup: the part before the commands, and the part of each command."""
     with open(MAN, encoding="utf-8") as f:
         text = f.read().replace("\\-", "-")
     text = re.sub(r"\\f[BRIP]", "", text)
@@ -58,7 +58,7 @@ def man_parts():
 
 
 def man_options(part):
-    """Options that a part of the page defines: the line behind each .TP."""
+    """Options that a part of the page defines: the lines after each .TP."""
     names = set()
     for line in re.findall(r"^\.TP\n(.*)", part, re.MULTILINE):
         names.update(OPTION.findall(line.replace('"', "")))
@@ -89,7 +89,7 @@ class ManPage(unittest.TestCase):
         for path in [(), *all_commands()]:
             self.assertLessEqual(max(map(len, help_of(*path).splitlines())), 100, path)
 
-    def test_what_doctor_explains_fits_too(self):
+    def test_explanations_of_doctor_fit_too(self):
         kinds = json.loads(harness.run("--json", "doctor", "--list").out)
         for kind in kinds:
             text = harness.run("doctor", "--explain", kind["id"]).out
@@ -135,7 +135,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         self.assertEqual(self.complete("completion", "b"), {"bash"})
         self.assertEqual(self.complete("hugepages", "sh"), {"show"})
 
-    def test_a_shell_takes_it(self):
+    def test_a_shell_accepts_the_script(self):
         with tempfile.NamedTemporaryFile("w", suffix=".bash") as script:
             script.write(harness.run("completion", "bash").out)
             script.flush()

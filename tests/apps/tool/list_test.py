@@ -1,4 +1,4 @@
-"""rio-tool list, and what every command shares: unknown commands, --json, exit codes."""
+"""rio-tool list, and the behaviour that all commands share: unknown commands, --json, exit codes."""
 import os
 import time
 import unittest
@@ -13,7 +13,7 @@ class List(harness.Case):
         self.assertEqual(len(result.json), 1, result)
         return result.json[0]
 
-    def test_all_that_is_known(self):
+    def test_everything_known_is_shown(self):
         card = self.card()
         self.assertEqual(card["address"], CARD)
         self.assertEqual((card["vendor"], card["device"]), (0x10EE, 0x7210))
@@ -28,14 +28,14 @@ class List(harness.Case):
             self.assertIn(word, out)
         self.assertNotIn(NIC, out)
 
-    def test_link_against_what_the_card_can(self):
+    def test_link_compared_to_the_maximum(self):
         self.system.set_config(CARD, speed=(1, 3), width=(4, 8))
         self.assertIn("2.5 GT/s x4 of 8 GT/s x8", self.good("list").out)
 
     def test_verbose(self):
         card = self.card("-v")
         self.assertEqual(card["bridge"], BRIDGE)
-        self.assertEqual(card["cpus"], "4-7")  # by hwloc
+        self.assertEqual(card["cpus"], "4-7")  # chosen by hwloc
         self.assertEqual(card["built"], "2026-01-01T00:00:00Z")
         caps = card["capabilities"]
         self.assertEqual(caps["largest payload"], "256 bytes (card can 512, bridge 256)")
@@ -99,8 +99,8 @@ class List(harness.Case):
                 self.system.write(name, text)
                 self.assertIn(harness.run("doctor", "--user", "nobody", system=self.system).code, (0, 1, 3))
 
-    def test_files_that_are_none(self):
-        # A copy of a system may hold anything in a file's place: a pipe, or what has no end.
+    def test_files_of_other_kinds(self):
+        # A copy of a system may hold anything in a file's place: a pipe, or a file without an end.
         folder = self.system.folder(CARD)
         for name in (f"{folder}/power_state", f"{folder}/driver_override", "proc/self/status", "proc/self/limits",
                      "sys/kernel/security/lockdown", "sys/kernel/iommu_groups/7/type", "proc/7000812/maps"):
@@ -123,7 +123,7 @@ class List(harness.Case):
                 data[0x100:0x104] = (0x0001 | 1 << 16 | (extended >> 4 & 0xFFC) << 20).to_bytes(4, "little")
                 self.system.write(f"{self.system.folder(CARD)}/config", bytes(data))
                 self.assertEqual(harness.run("list", "-v", system=self.system).code, 0)
-        # At the very end there is no room for the structure: it is left alone.
+        # There is no room for the structure at the very end, so it is ignored.
         end = bytearray(4096)
         end[0:4] = data[0:4]
         end[6], end[0x34], end[0xFC], end[0xFD] = 0x10, 0xFC, 0x10, 0
@@ -131,14 +131,14 @@ class List(harness.Case):
         self.assertIn("no PCI Express", self.good("list", "-v").out)
 
     def test_quick(self):
-        # Far beyond what it takes (the benchmark has the figure): only a hang fails.
+        # The limit is far above the usual time (the benchmark measures that): only a hang fails.
         start = time.monotonic()
         self.good("list")
         self.assertLess(time.monotonic() - start, 30)
 
 
 class Shared(harness.Case):
-    def test_unknown_command_is_named_with_what_was_meant(self):
+    def test_unknown_command_is_named_with_the_nearest_one(self):
         for wrong, meant in (("lsit", "list"), ("docter", "doctor"), ("hugepage", "hugepages"), ("unbindd", "unbind")):
             self.refused(wrong, names=[f'"{wrong}"', f'"{meant}"'], code=2)
         result = self.refused("nonsense", names=['"nonsense"', "rio-tool --help"], code=2)

@@ -1,7 +1,7 @@
 """A device's configuration space as bytes, made and changed register by register."""
 import struct
 
-EXPRESS = 0x40  # where the PCI Express capability is
+EXPRESS = 0x40  # offset of the PCI Express capability
 AER = 0x100
 
 
@@ -11,7 +11,7 @@ def mps_code(payload):
 
 def space(vendor, device, *, command=0x406, port=False, speed=(3, 3), width=(8, 8), payload=256, payload_max=512,
           request=512, aspm=0, aer=True, errors=0, relaxed=True):
-    """speed and width: (is, can). payload: largest, as set; payload_max: as the device can."""
+    """speed and width: (actual, maximum). payload: largest, as configured; payload_max: as the device supports."""
     data = bytearray(4096)
     struct.pack_into("<HHHHI", data, 0, vendor, device, command, 0x0010, 0x06040001 if port else 0x02800001)
     data[0x0E] = 1 if port else 0

@@ -60,7 +60,7 @@ class Counters(h.Case):
         with subprocess.Popen([h.PROGRAM, "--root", self.folder, "--json", "counters", "--watch", "--interval",
                                "0.05"], stdout=subprocess.PIPE, text=True) as process:
             first = json.loads(process.stdout.readline())
-            card.poke(TAIL, 5)  # before the other one, which ends the loop
+            card.poke(TAIL, 5)  # before the other word, which ends the loop
             card.poke(TX_PACKETS, 0x10)
             rate = 0
             while rate == 0:
@@ -69,7 +69,7 @@ class Counters(h.Case):
             process.terminate()
         self.assertNotIn("per_second", first)
         self.assertEqual(line["counters"]["tx_packets"], 0x10)
-        # 32 packets over the wrap, in no less than the interval.
+        # 32 packets across the wrap, in at least one interval.
         self.assertGreater(rate, 0)
         self.assertLessEqual(rate, 32 / 0.05)
         self.assertEqual(line["counters"]["qp0.tx.posted"], 5)
@@ -117,7 +117,7 @@ class Errors(h.Case):
             result = self.good("--json", "errors", *card).json()
             self.assertEqual((result["registers_missing"], result["errors"]), ("", []))
 
-    def test_reader_that_went_away(self):
+    def test_reader_that_has_gone(self):
         # For a healthy card nothing is printed, so no write reports that the reader has gone.
         reader, writer = os.pipe()
         with subprocess.Popen([h.PROGRAM, "errors", "--watch", "--interval", "0.01", *LOOP], stdout=writer,
@@ -149,7 +149,7 @@ class Errors(h.Case):
                          ["queue pair 0, ring dedicated3", "counter tx_timeouts"])
         self.assertIn("mismatch at entry 17", result["errors"][0]["what"])
 
-    def test_watch_tells_what_is_new_once(self):
+    def test_watch_reports_each_new_error_once(self):
         card = h.file_card(self.folder)
         card.poke(RING_STATUS, 1 << 16)
         with subprocess.Popen([h.PROGRAM, "--root", self.folder, "--json", "errors", "--watch", "--interval",
@@ -165,7 +165,7 @@ class Errors(h.Case):
                          [("error", "3"), ("error", "4")])
 
     def test_watch_shows_events(self):
-        """Of a fabric: the switch tells of a neighbour that goes, and goes itself."""
+        """Events of a fabric: the switch reports that a neighbour goes, and then goes itself."""
         topology = {"switches": [{"name": "s", "ports": 4}], "endpoints": [{"name": "host"}, {"name": "other"}],
                     "links": [["host", "s:0"], ["other", "s:1"]]}
         path = self.path("fabric.json")
@@ -181,13 +181,13 @@ class Errors(h.Case):
             return next(line for line in lines if line["kind"] == "event")
 
         def come_and_go(card, seen):
-            # Again and again: what came before the program had its queue is lost.
+            # Repeated, since events from before the program opened its queue are lost.
             while not seen.wait(0.1):
                 topology["endpoints"][1]["present"] = not topology["endpoints"][1].get("present", True)
                 tell(card)
         tell(None)
         with h.cardsim(self.path("s"), "--fabric", path, at="host") as card:
-            self.good("fabric", *card)  # where the switch sends port-writes is set there
+            self.good("fabric", *card)  # this sets the destination of the switch's port-writes
             with subprocess.Popen([h.PROGRAM, "--json", "errors", "--watch", "--interval", "0.01", *card],
                                   stdout=subprocess.PIPE, text=True) as process:
                 seen = threading.Event()

@@ -66,7 +66,7 @@ class Card(h.Case):
             json.dump(dump, f)
         self.assertNotIn("\x1b", self.refused("regs", "diff", path, path, names=["no register 'id.?[2J'"]).err)
 
-    def test_looking_writes_nothing(self):
+    def test_reading_writes_nothing(self):
         card = h.file_card(self.folder)
         with open(card.bar, "rb") as f:
             before = f.read()
@@ -188,7 +188,7 @@ class Diff(h.Case):
             self.dump = json.load(f)
 
     def other(self, **changes):
-        """A copy of the dump with other values."""
+        """Writes a copy of the dump with other values."""
         copy = json.loads(json.dumps(self.dump))
         for one in copy["registers"]:
             one["value"] = changes.get(one["name"].replace(".", "_"), one["value"])
@@ -214,7 +214,7 @@ class Diff(h.Case):
         text = self.good("--root", self.folder, "regs", "diff", self.a, code=3).out
         self.assertIn("id.retry_limit", text)
 
-    def test_a_register_that_one_lacks(self):
+    def test_a_register_missing_in_one_dump(self):
         self.dump["registers"] = self.dump["registers"][1:]
         result = self.good("--json", "regs", "diff", self.a, self.other(), code=3).json()
         self.assertEqual([(one["name"], one["b"]) for one in result], [("id.magic", None)])

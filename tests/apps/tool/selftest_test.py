@@ -15,7 +15,7 @@ class Selftest(h.Case):
     def test_help(self):
         self.help_has_examples("selftest")
 
-    def test_a_sound_card_passes_all_of_it(self):
+    def test_a_sound_card_passes_every_step(self):
         report = self.good("--json", "selftest", "--card", "emu:loop,qps=2,stepping=thread", "--seed", "77",
                            "--loop").json()
         self.assertEqual((report["failed"], report["seed"], report["emulated"]), (0, 77, True))
@@ -29,7 +29,7 @@ class Selftest(h.Case):
         self.assertEqual(by_name["rings"]["done"], (14 + 13) * 2)
         self.assertEqual(by_name["interrupts"]["done"], 64 * 2)
 
-    def test_report_to_keep(self):
+    def test_report_file(self):
         result = self.good("selftest", "--quick", "--report", self.path("card7"), *LOOP)
         with open(self.path("card7.txt"), encoding="utf-8") as f:
             self.assertEqual(f.read(), result.out)
@@ -65,7 +65,7 @@ class Selftest(h.Case):
         forced = steps(h.tool("--json", "selftest", "--quick", "--loop", "--card", "emu:alone").json())
         self.assertEqual(forced["loop-back"]["outcome"], "fail")
 
-    def test_peer_that_is_not_there(self):
+    def test_a_missing_peer(self):
         result = h.tool("--json", "selftest", "--quick", "--peer", "0x333", *LOOP)
         self.assertEqual(result.code, 3, result)
         self.assertEqual(steps(result.json())["peer"]["outcome"], "fail")

@@ -1,5 +1,5 @@
-"""A card that is looked at, and whose registers the kernel then takes away: on a fake system whose
-BAR is a file with the registers of an emulated card, which becomes shorter."""
+"""A card is inspected, and the kernel takes its registers away. The system is a fake one whose BAR is a file
+with the registers of an emulated card; the file becomes shorter."""
 import json
 import os
 import struct
@@ -12,7 +12,7 @@ from harness import CARD
 
 class Taken(harness.Case):
     def fill_bar(self):
-        """@return the BAR's file."""
+        """Makes the BAR's file. @return its path."""
         dump = os.path.join(self.system.root, "dump.json")
         done = harness.run("regs", "dump", "--file", dump, "--card", "emu:loop")
         self.assertEqual(done.code, 0, done)
@@ -25,7 +25,7 @@ class Taken(harness.Case):
                 f.write(struct.pack("<I", int(register["value"], 16)))
         return path
 
-    def test_says_so_and_ends(self):
+    def test_reports_it_and_ends(self):
         bar = self.fill_bar()
         command = [harness.PROGRAM, "--root", self.system.root, "counters", "--card", CARD, "--watch",
                    "--interval", "0.05"]

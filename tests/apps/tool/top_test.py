@@ -1,4 +1,4 @@
-"""rio-tool top: beside a program, and beside programs that lie."""
+"""rio-tool top: with a correct program, and with programs that lie."""
 import contextlib
 import fcntl
 import json
@@ -32,7 +32,7 @@ def queue(number, **changes):
 
 
 def sound_program():
-    """Answers of a program with one port of two queue pairs."""
+    """The answers of a program with one port of two queue pairs."""
     return {
         "/raw_rio/list": [3],
         "/raw_rio/info,3": {"name": "raw_rio0", "bus": "emu:w/0", "queue_pairs": 2, "emulated": 1, "gone": 0,
@@ -44,7 +44,7 @@ def sound_program():
 
 
 class FakeProgram:
-    """A telemetry server. Answers are objects, bytes that are sent as they are, or None for silence."""
+    """A telemetry server. Its answers are objects, bytes that are sent as they are, or None for no answer."""
 
     def __init__(self, folder, answers, greeting=None, prefix="fake"):
         os.makedirs(os.path.join(folder, prefix), exist_ok=True)
@@ -81,7 +81,7 @@ class FakeProgram:
 
     def close(self):
         with contextlib.suppress(OSError):  # closed before
-            self.server.shutdown(socket.SHUT_RDWR)  # else accept() holds it, for one client more
+            self.server.shutdown(socket.SHUT_RDWR)  # otherwise accept() keeps the socket open for one more client
         self.server.close()
 
 
@@ -140,7 +140,7 @@ class Top(h.Case):
                          max(rates[1], port["per_second"]["tx_retries"]))
                 if ring["messages_per_second"] != 0:
                     self.assertAlmostEqual(ring["bytes_per_second"] / ring["messages_per_second"], 64)
-            # Started anew: smaller counts are no rate.
+            # The program was restarted: counts that fell give no rate.
             answers["/raw_rio/queue,3,0"] = queue(0)
             while ring["messages"] != 0:
                 ring = json.loads(process.stdout.readline())["programs"][0]["ports"][0]["queues"][0]["rings"][0]
@@ -221,7 +221,8 @@ class Top(h.Case):
         self.assertTrue(programs["a_silent"]["problems"])
 
     def test_slow_programs(self):
-        # Each answer comes in time, and all of them would take minutes: a round has two seconds.
+        # Each answer arrives in time, but all of them would take minutes: a round may take two
+        # seconds.
         ids = list(range(8))
         answers = {"/raw_rio/list": ids}
         for port in ids:
@@ -237,7 +238,8 @@ class Top(h.Case):
                               stdout=subprocess.PIPE, text=True) as process:
             rounds = [json.loads(process.stdout.readline())["programs"] for _ in range(2)]
             process.terminate()
-        # Asked last, or not at all, in the first round; first in the second one.
+        # A sound program is asked last, or not at all, in the first round, and first in the second
+        # one.
         sound = [one for one in rounds[1] if one["file_prefix"] == "z_sound"]
         self.assertEqual([(one["problems"], len(one["ports"])) for one in sound], [([], 1)])
         self.assertTrue(all(one["problems"] for one in rounds[1] if one["file_prefix"] != "z_sound"))
@@ -281,7 +283,7 @@ class Beside(h.Case):
                 process.kill()
 
     def messages(self, prefix, process):
-        """Messages a second, once there are some."""
+        """Waits until messages flow. Returns the rings' messages a second."""
         end = time.monotonic() + h.TIMEOUT_S
         while time.monotonic() < end and process.poll() is None:
             programs = self.good("--json", "top", "--once", "--interval", "0.3").json()["programs"]

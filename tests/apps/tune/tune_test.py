@@ -1,4 +1,4 @@
-"""rio-tune and rio-msgrate --test copied as their users see them.
+"""rio-tune, and rio-msgrate --test copied, from outside.
 
 usage: tune_test.py RIO_TUNE RIO_MSGRATE
 """
@@ -46,7 +46,7 @@ class Tune(unittest.TestCase):
         self.run_it(MSGRATE, "--api", "tag", "--count", "100", RIO_PROFILE="none")
 
     def test_noise_is_not_written(self):
-        """How quiet the machine is is chance; both answers have to fit what is there afterwards."""
+        """It is random how quiet the machine is; the profile must agree with either answer."""
         path = os.path.join(self.folder, "profile")
         done = subprocess.run([TUNE, "--quick", "--json", "-", "--output", path], env=self.env,
                               capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

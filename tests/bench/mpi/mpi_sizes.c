@@ -110,7 +110,7 @@ static double timed(const struct test* test, struct run* run, int rounds) {
   return MPI_Wtime() - start;
 }
 
-/* The best of a few trials: one in which the core was taken away tells nothing. */
+/* The best of a few trials, since a trial in which another process took the core is worthless. */
 static double tried(const struct test* test, struct run* run, int rounds) {
   double best = timed(test, run, rounds);
   for (int i = 1; i < kTrials; ++i) {

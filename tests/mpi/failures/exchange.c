@@ -1,5 +1,6 @@
-/* Ranks exchange messages in a ring, short and long ones in turn, for so many turns: something for
- * tests/mpi/failures/run to disturb. Rank 0 prints "begun" after the first turn, and "ended".
+/* Ranks exchange short and long messages in a ring, for a number of turns: a job for
+ * tests/mpi/failures/run to disturb. Rank 0 prints "begun" after the first turn, and "ended" at the
+ * end.
  *
  *   mpirun -np N … exchange TURNS */
 #include <mpi.h>

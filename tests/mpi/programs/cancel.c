@@ -1,4 +1,4 @@
-/* Receives that are cancelled, and those that came before. ranks: 2 4 */
+/* Receives that are cancelled, and receives whose message came before. ranks: 2 4 */
 #include "tests/mpi/programs/check.h"
 
 int main(int argc, char** argv) {

@@ -11,7 +11,7 @@
 static int check_rank, check_size;
 static uint64_t check_digest = 1469598103934665603u;
 
-/* FNV-1a, over what has come in an order that MPI promises. */
+/* FNV-1a, over data that was received in an order that MPI guarantees. */
 static inline void digest(const void* bytes, size_t count) {
   const unsigned char* at = (const unsigned char*)bytes;
   for (size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Sleeping until a message comes, as in programs that must not burn a core: arm, check once more,
+// Sleeping until a message arrives, as in programs that must not burn a core: arm, check once more,
 // sleep in epoll, poll again.
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  /// Asks for a doorbell if the number is odd, else for a message; it comes a little later.
+  /// Asks for a doorbell if the number is odd, otherwise for a message; it arrives a little later.
   void ask(uint32_t number) { asked_.store(number); }
   [[nodiscard]] bool failed() const { return failed_; }
 

@@ -1,4 +1,4 @@
-// Every kind of card and every key: what is taken, what is refused, and what is said then.
+// Every kind of card and every key: accepted values, refused values, and their error texts.
 #include "fpga/name/parse.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Place kPlaces[] = {Place::kProgram, Place::kDevice, Place::kPciDevice, Place::kCardsim};
 
-/// @return what is wrong; empty: nothing.
+/// @return the error; empty: none.
 std::string error_of(Place place, const std::string& text, CardName* out) {
   std::string error;
   const int rc = parse(place, text, {}, out, &error);

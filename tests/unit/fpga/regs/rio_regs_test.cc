@@ -106,7 +106,7 @@ TEST(RioRegs, RingsAndStatusCodes) {
   EXPECT_EQ(static_cast<int>(Status::kFormat), 10);
 }
 
-// Descriptors as they lie in memory: a dump, and what the struct reads from it.
+// Descriptors as bytes in memory, and the fields that the struct reads from them.
 template <class T>
 T from_bytes(const unsigned char (&bytes)[sizeof(T)]) {
   static_assert(std::is_trivially_copyable_v<T> && std::is_standard_layout_v<T>);

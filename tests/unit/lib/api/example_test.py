@@ -38,7 +38,7 @@ def main():
                 running.append(subprocess.Popen([program, *command], env=env, text=True,
                                                 stdout=subprocess.PIPE))
                 if len(running) == 1:
-                    first = running[0].stdout.readline()  # it is there
+                    first = running[0].stdout.readline()  # the server is ready
             outputs = [process.communicate(timeout=TIMEOUT_S)[0] for process in running]
         finally:
             for process in running:

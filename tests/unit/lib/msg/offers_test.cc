@@ -157,7 +157,7 @@ TEST_F(Offers, IsRevoked) {
   EXPECT_EQ(sent_.grant.state(), SendGrant::State::kRequested);
   receive(to_.at());
   arrives();
-  ASSERT_EQ(offer(), 0) << "its place is free";
+  ASSERT_EQ(offer(), 0) << "the place of the ended offer is free";
 }
 
 /// REVOKE and ACCEPT cross.
@@ -235,7 +235,7 @@ TEST_F(Offers, IsAcceptedAndThenRefused) {
   EXPECT_EQ(sent_.status, -ECONNREFUSED);
   EXPECT_TRUE(to_.guarded(0));
   settle();
-  ASSERT_EQ(offer(), 0) << "the revoked offer's place is free";
+  ASSERT_EQ(offer(), 0) << "the place of the ended offer is free";
 }
 
 }  // namespace

@@ -72,8 +72,7 @@ TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   const Member b = member(port(2), 0);
   EXPECT_EQ(send(a, there, "x"), 0);
   EXPECT_EQ(receive(b), "x");
-  EXPECT_EQ(send(silent, unused, "y"),
-            0);  // it never sent to the peer, so it has no end to be told of
+  EXPECT_EQ(send(silent, unused, "y"), 0);  // no end to be told of
 }
 
 // The hello of a peer is read after the news that the peer has died. It begins no session: that
@@ -168,7 +167,7 @@ TEST_F(Session, AReopenedContextThatSendsGivesNoCreditUnasked) {
   uint32_t sent = 0;
   int rc = 0;
   ASSERT_TRUE(work_until([&] {
-    rc = try_send(a, there, "unread");
+    rc = try_send(a, there, "not taken");
     sent += rc == 0 ? 1 : 0;
     return rc != 0 && rc != -EAGAIN;
   }));
