@@ -1,6 +1,6 @@
 /// @file
 /// The offer protocol between one peer and context. At most one offer is open, bound to one message
-/// number. See docs/decisions/0015-large-data.md, "Offers"; proved in proof/offer.pml.
+/// number. See docs/decisions/0015-large-data.md, "Offers"; modelled in proof/offer.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once

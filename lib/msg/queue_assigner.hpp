@@ -1,6 +1,6 @@
 /// @file
 /// Assigns dedicated queues and mailboxes to transfers. See docs/decisions/0015-large-data.md,
-/// "Which queue"; proved in proof/grant.pml.
+/// "Which queue"; modelled in proof/grant.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates: waiting transfers are
 /// linked through the caller's objects.
