@@ -38,8 +38,8 @@ int Buffers::start(uint32_t count) {
 }
 
 void Buffers::refill() {
-  // Those that were given back last are still in the cache. The ring may be fuller than posted_
-  // says: messages that became whole before an older one keep their entries.
+  // Post the buffers returned last, which are still in the cache. The ring may be fuller than
+  // posted_ says: messages that were complete before an older one keep their entries.
   while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst && ring_.free_count() >= kBurst) {
     const uint32_t taken =
         ring_.post_each(kBurst, [&, first = spare_.get() + spare_count_ - kBurst](size_t i) {
@@ -48,7 +48,7 @@ void Buffers::refill() {
         });
     posted_ += taken;
     spare_count_ -= taken;
-    if (taken != kBurst) [[unlikely]] {  // all or none, so the card is gone
+    if (taken != kBurst) [[unlikely]] {  // the ring takes all or none, so the card is gone
       return;
     }
   }

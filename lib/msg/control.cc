@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kPage = 4096;
 
-/// The bytes as a body, if they are as many.
+/// Copy the bytes into a body, if their number is right.
 template <typename Body>
 bool copy(std::span<const uint8_t> bytes, Body* out) {
   if (bytes.size() != sizeof(Body)) {
@@ -21,7 +21,7 @@ bool copy(std::span<const uint8_t> bytes, Body* out) {
   return true;
 }
 
-/// Sets what is asked for once all was checked.
+/// Set the output once everything was checked.
 template <typename Body>
 int give(bool ok, const Body& body, Body* out) {
   if (!ok) {

@@ -1,6 +1,6 @@
 /// @file
 /// Credits: how much each peer may still send into its share of the buffers. See
-/// docs/decisions/0015-large-data.md, "Credits"; proved in proof/credit.pml and proof/share.pml.
+/// docs/decisions/0015-large-data.md, "Credits"; modelled in proof/credit.pml and proof/share.pml.
 ///
 /// A limit is the total number of messages allowed since the session began, sent modulo 2^16. Two
 /// totals of one account never differ by more than kWindowMax, so they can be compared.

@@ -46,7 +46,8 @@ void Deadlines::look_at(Link& link, uint64_t now) {
     return;
   }
   if (clock.deadline_ns == 0) {
-    // A process that was born again owes no credit, and does not know that we wait for it.
+    // Ask for a sign. A restarted process would never send the awaited credit, because it does not
+    // know the session, but it answers with a reset.
     clock.stuck = false;
     speaker_.ask_for_sign(link, now);
     return;
@@ -59,9 +60,9 @@ void Deadlines::look_at(Link& link, uint64_t now) {
   speaker_.ask_again(link, now);
 }
 
-/// A message that its sender's card took for delivered may be lost: by a card that does not keep
-/// the contract (docs/card.md, receiving), or by a peer that lies. It is not sent again.
-/// @return whether the session is over.
+/// End the session if a message is missing for too long. A message that its sender believes
+/// delivered is never resent. It can be lost by a faulty card (docs/card.md, "Receiving") or a
+/// lying peer. @return whether the session is over.
 bool Deadlines::end_if_hole(Link& link, uint64_t now) {
   LinkClock& clock = link.clock;
   if (!link.has_early()) {
@@ -73,7 +74,7 @@ bool Deadlines::end_if_hole(Link& link, uint64_t now) {
     clock.missing_ns = now;
     return false;
   }
-  // The sender gives up sooner, if it knows of it.
+  // If the sender knows that the message is missing, it gives up before this limit.
   if (now - clock.missing_ns <= 2 * deliver_ns_) {
     return false;
   }

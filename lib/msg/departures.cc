@@ -2,10 +2,10 @@
 
 namespace rio::msg {
 
-/// @return the link whose peer has gone; null: the event tells of none that is known.
+/// Record an event. @return the link whose peer has gone; null: no known peer has gone.
 Link* Departures::note(const pmd::CardEvent& event) {
   if (event.type == regs::EventType::kOverflow) {
-    gone_.clear();  // some may have come back
+    gone_.clear();  // some peers may have come back
   }
   if (event.type != regs::EventType::kPartner) {
     return nullptr;

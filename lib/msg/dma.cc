@@ -18,12 +18,13 @@ bool Dma::start(DmaTransfer& transfer) {
   transfer.moved_bytes = 0;
   transfer.wanted_bytes = transfer.left_bytes;
   under_way_.push_back(transfer);
-  transfer.waits = waiting_ != 0 || !post(transfer);  // none overtakes those that wait
+  transfer.waits =
+      waiting_ != 0 || !post(transfer);  // transfers keep their order: queue behind waiting ones
   waiting_ += transfer.waits ? 1 : 0;
   return true;
 }
 
-/// Its next bytes, in one piece for the card.
+/// The next request of a transfer: bytes that are contiguous for the card.
 pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
   const pmd::IovaRun& run = *transfer.run;
   const auto offset = static_cast<uint64_t>(transfer.va - static_cast<uint8_t*>(run.va));
@@ -43,7 +44,7 @@ pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
   return piece;
 }
 
-/// @return whether the card has all of it.
+/// Post requests while there is room. @return whether the whole transfer is posted.
 bool Dma::post(DmaTransfer& transfer) {
   pmd::DmaRequest pieces[kBurst];
   while (transfer.left_bytes != 0) {
@@ -62,7 +63,7 @@ bool Dma::post(DmaTransfer& transfer) {
 
 void Dma::progress() {
   if (gone_) {
-    return;  // what the rings say is of a time when there was a card
+    return;  // the card is gone, so the rings are out of date
   }
   reap();
   if (waiting_ != 0) {
@@ -88,7 +89,7 @@ void Dma::went_on(const pmd::EntryDone& done) {
   transfer.moved_bytes += done.bytes;
   --transfer.flying;
   if (transfer.status != pmd::Status::kOk && transfer.waits) {
-    transfer.left_bytes = 0;  // the rest is of no use
+    transfer.left_bytes = 0;  // after an error the rest is not transferred
   }
   if (transfer.flying == 0 && transfer.left_bytes == 0) {
     end(transfer);
@@ -114,7 +115,7 @@ void Dma::end(DmaTransfer& transfer) {
   transfer.waits = false;
   under_way_.erase(transfer);
   if (transfer.status == pmd::Status::kOk && transfer.moved_bytes != transfer.wanted_bytes) {
-    transfer.status = pmd::Status::kFormat;  // the card's word that it is done is not enough
+    transfer.status = pmd::Status::kFormat;  // the card reported success, but moved too few bytes
   }
   if (transfer.on_done != nullptr) {
     transfer.on_done(transfer);
@@ -128,7 +129,7 @@ bool Dma::stop() {
   }
   gone_ = true;
   reap();
-  end_all(pmd::Status::kFlushed);  // what waited for room
+  end_all(pmd::Status::kFlushed);  // transfers that waited for room
   return true;
 }
 

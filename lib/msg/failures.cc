@@ -9,13 +9,13 @@
 namespace rio::msg {
 
 void Failures::on_failed(const pmd::TxDone& done) {
-  // A sent message stays in its slot until the next one is posted there.
+  // A message stays in its slot until the entry is used again.
   const pmd::TxQueue& ring = works_.outbox.ring();
   const auto entry = static_cast<uint32_t>(done.cookie);
   const HeaderWords header = load_header(ring.slot_va(entry));
   Link* const link = works_.peers.find(ring.slot_dest_id(entry));
   const uint64_t first_ns = works_.retries.take_since(entry);
-  // A message that was lost once arrives when it is sent again.
+  // A message lost once usually arrives when it is resent.
   const bool in_doubt = done.status == pmd::Status::kResponseTimeout;
   if (link != nullptr && in_doubt &&
       (works_.outbox.stopped() ||
@@ -24,12 +24,13 @@ void Failures::on_failed(const pmd::TxDone& done) {
   }
   if (header.kind() >= Kind::kHello) {
     on_session_failed(header, entry, done.status);
-  } else if (link != nullptr && link->keys.remote == header.key()) {  // else its session is over
+  } else if (link != nullptr &&
+             link->keys.remote == header.key()) {  // otherwise its session is over
     on_message_failed(*link, entry, done.status, first_ns);
   }
 }
 
-/// @param first_ns when it failed for the first time; 0: now.
+/// Resend a failed message, or end its session. @param first_ns first failure; 0: now.
 void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
                                  uint64_t first_ns) {
   const uint8_t* const slot = works_.outbox.ring().slot_va(entry);
@@ -45,21 +46,23 @@ void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
     return;
   }
   works_.retries.hold(link);
-  // A peer that refuses is alive.
+  // A peer that refuses messages is alive.
   const bool refused = status == pmd::Status::kRetryExpired;
   if (!refused && now_ns() - since_ns > deliver_ns_) {
     works_.sessions.reset(link, -ETIMEDOUT);
     return;
   }
-  // Not read, refused, or in doubt: the number says whether it is there already.
+  // The message was not read, refused, or is in doubt. Resending is safe: by its number, the peer
+  // recognizes a duplicate.
   again.since_ns = refused ? now_ns() : since_ns;
   again.never_left = status == pmd::Status::kLinkDown && first_ns == 0;
   works_.retries.keep(link, std::move(again));
 }
 
-/// A hello is said again by the clock, and so is what asks for a welcome.
+/// A session message has failed. Only resets are repeated here: Deadlines repeats a hello, and the
+/// peer's repeated hello causes a new welcome.
 void Failures::on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status) {
-  // A silent peer has nothing to be told. It is told when it speaks.
+  // Do not repeat a reset to a silent peer: its next message causes another reset.
   const bool stopped = works_.outbox.stopped();
   if (header.kind() != Kind::kReset || (stopped && status == pmd::Status::kResponseTimeout)) {
     return;

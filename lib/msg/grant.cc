@@ -18,10 +18,10 @@ int SendGrant::on_grant(uint8_t attempt, uint8_t mailbox, uint32_t messages, uin
     return -EPROTO;
   }
   if (attempt < attempt_ || state_ == State::kEnded) {
-    return 0;  // closed in the meantime
+    return 0;  // we have closed that attempt
   }
   if (state_ != State::kRequested) {
-    return -EPROTO;  // twice
+    return -EPROTO;  // a second GRANT
   }
   heard_ = true;
   begin(mailbox, messages, total);
@@ -41,7 +41,7 @@ int SendGrant::on_extend(uint8_t attempt, uint32_t total) {
   if (attempt < attempt_ || state_ == State::kDraining || state_ == State::kEnded) {
     return 0;
   }
-  // The first one after accept() may tell nothing new: it says that the offer's promise is kept.
+  // The first EXTEND after accept() may repeat the total: it confirms the offer.
   const bool grows = heard_ ? total > total_ : total >= total_;
   if (state_ != State::kSending || !grows || total > messages_) {
     return -EPROTO;
@@ -56,7 +56,7 @@ int SendGrant::on_done(uint8_t attempt) {
   if (state_ == State::kEnded) {
     return 0;
   }
-  // It answers CLOSED with again, and names the attempt after that one.
+  // DONE answers CLOSED with `again`, and names the attempt after that one.
   if (state_ != State::kRequested || attempt_ == 0 || attempt != attempt_) {
     return -EPROTO;
   }
@@ -66,10 +66,10 @@ int SendGrant::on_done(uint8_t attempt) {
 
 int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
   if (attempt > attempt_ || (attempt == attempt_ && cause.again && heard_)) {
-    return -EPROTO;  // only an accepted offer is parked, before anything else is said
+    return -EPROTO;  // only an accepted offer can be parked, and only as the receiver's first word
   }
   if (attempt < attempt_) {
-    // That attempt was closed by us. A failure ends what we asked for again.
+    // We have closed that attempt. If the receiver has given up, this ends our new request.
     if (attempt + 1 == attempt_ && state_ == State::kRequested && !cause.again) {
       cause_ = cause;
       state_ = State::kEnded;
@@ -94,7 +94,7 @@ int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
       owes_closed_ = true;
       return 0;
     case State::kEnded:
-      return 0;  // CLOSED for it is on the way
+      return 0;  // CLOSED was sent already
   }
   return 0;
 }
@@ -186,7 +186,7 @@ bool RecvGrant::stop(StopCause cause) {
 
 int RecvGrant::on_closed(uint8_t attempt, uint32_t arrived, StopCause cause) {
   if (state_ == State::kDone || state_ == State::kEnded) {
-    // The sender may have asked again, and then given up, before it heard that.
+    // The sender may have asked again and then given up, before it received DONE.
     return attempt <= attempt_ + 1 ? 0 : -EPROTO;
   }
   if (attempt > attempt_) {
@@ -196,14 +196,14 @@ int RecvGrant::on_closed(uint8_t attempt, uint32_t arrived, StopCause cause) {
     return 0;
   }
   if (arrived > told_ || (state_ == State::kWaiting && cause.again)) {
-    return -EPROTO;  // more than was granted
+    return -EPROTO;  // the sender claims more than was granted
   }
   const bool ends = state_ == State::kStopping || !cause.again;
   if (state_ != State::kStopping) {
     cause_ = cause;
   }
   if (!ends && attempt_ + 1 >= kAttemptsMax) {
-    return -EPROTO;  // an honest sender gives up
+    return -EPROTO;  // an honest sender would have given up
   }
   if (ends) {
     state_ = State::kEnded;

@@ -1,6 +1,6 @@
 /// @file
 /// Flow control of one large transfer, for the sender and the receiver, and how an attempt ends.
-/// See docs/decisions/0015-large-data.md, "Large data"; proved in proof/grant.pml.
+/// See docs/decisions/0015-large-data.md, "Large data"; modelled in proof/grant.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates. Counts are of messages.
 #pragma once

@@ -18,8 +18,8 @@ void Inflows::open(Link& link, uint32_t context) {
     return;
   }
   if (!flow.open) {
-    // The more is taken, the less a newcomer gets. A peer that gets nothing can still ask for each
-    // message.
+    // The fewer buffers are left, the less a new peer gets. A peer without a share can still send
+    // each message as a request.
     const uint32_t most = std::min(share_, std::max(kShareMin, shares_.free() / kSharesFree));
     const bool there = shares_.take_all(most);
     if (!there && !contexts_[context]->all_may_ask) {
@@ -62,11 +62,11 @@ void Inflows::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
   Link& link = *origin.link;
   Inflow& flow = link.in[to];
   if (origin.session != link.session || !flow.open) {
-    shares_.put(count);  // their share went with the session, or the context
+    shares_.put(count);  // the session is over or the context closed: there is no share any more
     return;
   }
-  flow.free_known(count);  // nothing of a share is ever lent
-  // The peer hears of it with the next message that goes there, or in one for that alone.
+  flow.free_known(count);  // credits for buffers are never lent
+  // The peer learns its new limit from the next message to it, or from a kCredit if due().
   if (flow.due()) {
     link.say.credit |= 1ull << to;
     peers_.want(link);
@@ -76,7 +76,7 @@ void Inflows::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
 void Inflows::return_record(const Origin& origin, uint32_t to) {
   Link& link = *origin.link;
   if (origin.session != link.session || !link.in[to].open) {
-    return;  // its place went with the session, or the context
+    return;  // the session is over or the context closed: there is no record any more
   }
   RecvAccount& records = link.large.records_in[to];
   if (records.free()) {

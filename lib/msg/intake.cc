@@ -4,7 +4,7 @@
 
 namespace rio::msg {
 
-/// The link of a message that may begin a run; null: it is not plain.
+/// Check the first message of a run. @return its link; null: the message is for Sorter.
 inline Link* Intake::begin_run(const Arrival& arrival, const HeaderWords& header) const {
   const uint32_t index = header.key() & 0xFFFFu;
   const uint32_t bytes = arrival.length_bytes - kHeaderBytes - header.padding();
@@ -18,8 +18,8 @@ inline Link* Intake::begin_run(const Arrival& arrival, const HeaderWords& header
              : nullptr;
 }
 
-/// A message that is there without others: as fetch_plain() and take_run(), which would begin and
-/// end a run for it. @return false: it is for them.
+/// Fast path for a single arrival, without the cost of beginning and ending a run. @return false:
+/// not taken; call fetch_plain().
 inline bool Intake::take_alone() {
   pmd::SharedRxQueue::Plain plain{};
   if (!ring_.alone(&plain)) {
@@ -33,7 +33,7 @@ inline bool Intake::take_alone() {
     return false;
   }
   ring_.pass(plain);
-  Inbox& inbox = contexts_[header.to()]->inbox;  // is there: its flow is open
+  Inbox& inbox = contexts_[header.to()]->inbox;  // not null, since its flow is open
   *inbox.tail() = {arrival.buffer + kHeaderBytes,
                    arrival.length_bytes - kHeaderBytes - header.padding()};
   inbox.push(1, {link, link->session, header.from()});
@@ -69,8 +69,7 @@ void Intake::take_all() {
   }
 }
 
-/// Plain messages, in runs: what those of one sender for one context have in common is looked at
-/// once.
+/// Take messages in runs, so that what a run has in common is checked once.
 uint32_t Intake::fetch_plain() {
   uint32_t other_count = 0;
   uint32_t done = 0;
@@ -78,7 +77,7 @@ uint32_t Intake::fetch_plain() {
     Arrival first{};
     ring_.for_each_plain(1, [&](uint64_t cookie, uint32_t source, uint32_t length_bytes) {
       first = {reinterpret_cast<uint8_t*>(cookie), source, length_bytes};
-      return false;  // only a look
+      return false;  // look at the message without taking it
     });
     if (first.buffer == nullptr) {
       break;
@@ -100,12 +99,12 @@ uint32_t Intake::fetch_plain() {
 
 uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n) {
   Inflow& flow = link.in[first.to()];
-  Inbox& inbox = contexts_[first.to()]->inbox;  // is there: its flow is open
+  Inbox& inbox = contexts_[first.to()]->inbox;  // not null, since its flow is open
   iovec* const begin = inbox.tail();
   iovec* out = begin;
   uint64_t expected = link.expected;
-  // Half a share at most: credits come back when all of a run are dropped, and a context that keeps
-  // one message must not stop its sender.
+  // A run has at most half a share. Credits are returned when a whole run is dropped, so a context
+  // that keeps one message must not block its sender.
   n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, inbox.in_a_row()});
   const uint32_t taken =
       ring_.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
@@ -128,20 +127,21 @@ uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32
   link.expected = expected;
   flow.arrive_known(taken);
   received_ += taken;
-  // Each tells how far we may go there; the last one is the newest.
+  // Each header carries our limit at that peer; the last one is the newest.
   const auto* const last = static_cast<const uint8_t*>(begin[taken - 1].iov_base) - kHeaderBytes;
   link.out[first.from()].believe_limit(load_header(last).credit());
   return taken;
 }
 
-/// Messages that the card did not deliver in order, or not well.
+/// Take messages one by one: those out of order or with errors.
 uint32_t Intake::fetch_each() {
   pmd::RxMessage messages[kBurst];
   const uint32_t n = ring_.burst(messages, kBurst);
   buffers_.filled(n);
   for (uint32_t i = 0; i < n; ++i) {
     auto* const buffer = reinterpret_cast<uint8_t*>(messages[i].cookie);
-    const bool late = messages[i].mbox - 1u < QueueSource::kMailboxes;  // for a closed queue
+    const bool late =
+        messages[i].mbox - 1u < QueueSource::kMailboxes;  // sent for a queue that is closed now
     if (messages[i].status == pmd::Status::kOk && !late) {
       sorter_.take({buffer, messages[i].source, messages[i].length_bytes});
     } else {

@@ -80,14 +80,14 @@ bool Large::on_request(Link& link, const Header& header, std::span<const uint8_t
   if (header.to >= kContexts || header.from >= kContexts || start() != 0) {
     return false;
   }
-  // Counts also where the message does not: the peer will not say it again.
+  // Handle the limit even if the message is refused: the peer will not repeat it.
   const bool open = link.in[header.to].open;
   const uint16_t number = link.number_in(header.to);
   RecvAccount& records = link.large.records_in[header.to];
   if (link.out[header.from].on_limit(header.credit) != 0 || (open && records.arrive() != 0)) {
     return false;
   }
-  if (open && records.due()) {  // what came free before is more than the sender has left now
+  if (open && records.due()) {  // records freed before now exceed those that the sender has left
     link.say.records |= 1ull << header.to;
     works_.peers.want(link);
   }
@@ -99,16 +99,16 @@ bool Large::on_request(Link& link, const Header& header, std::span<const uint8_t
   if ((request->body.flags & RequestBody::kSmall) != 0 && open) {
     works_.inflows.grow(link, header.to);
   }
-  if (!open) {  // sent before it heard that the context is closed
+  if (!open) {  // sent before the peer knew that the context is closed
     requests.refuse(request, false);
     return true;
   }
-  ContextSlot& context = *contexts_[header.to];  // is there: its flow is open
+  ContextSlot& context = *contexts_[header.to];  // not null, since its flow is open
   if (!context.accepts_large) {
     requests.refuse(request);
     return true;
   }
-  // There has to be room for all buffers, still.
+  // The inbox must keep room for all buffers.
   if (!context.inbox.reserve(buffers_ + 1)) {
     return false;
   }
@@ -118,7 +118,7 @@ bool Large::on_request(Link& link, const Header& header, std::span<const uint8_t
 }
 
 bool Large::on_control(Link& link, const HeaderWords& header, std::span<const uint8_t> body) {
-  // A port that has never used large data may hear of an offer: it is not known when it is made.
+  // An offer may arrive at a port that has never used large data, so create the objects now.
   if (header.to() >= kContexts || header.from() >= kContexts || start() != 0) {
     return false;
   }

@@ -3,7 +3,7 @@
 namespace rio::msg {
 
 bool LargeControl::may_say(const Link& link) {
-  // A completion that is reaped to make room may end the session.
+  // Reaping completions to make room may end the session: check it afterwards.
   return outbox_.take_room() && link.state == LinkState::kUp && !link.rest.on &&
          link.large.control_out.available() != 0;
 }
@@ -28,7 +28,7 @@ void LargeControl::say_answers() {
   });
 }
 
-/// @return false: no room now.
+/// Send one queued answer. @return false: no room now.
 bool LargeControl::say(const Answer& answer) {
   if (answer.session != answer.link->session) {
     return true;
@@ -39,7 +39,7 @@ bool LargeControl::say(const Answer& answer) {
   }
   if (answer.kind == Kind::kRevoked) {
     if (answer.link->number_out(answer.context) != answer.number) {
-      return true;  // a message went meanwhile: it was the answer
+      return true;  // a message was sent meanwhile, which answered the offer
     }
     const RevokeBody body = {answer.transfer};
     return say(*answer.link, answer.kind, &body, sizeof(body), answer.context);

@@ -9,14 +9,13 @@
 namespace rio::msg {
 namespace {
 
-/// The bit of a sleeper in a futex word's wake-up set: the kernel wakes only sleepers with that
-/// bit.
+/// The wake-up bit of a sleeper: FUTEX_WAKE_BITSET wakes only sleepers with the same bit.
 [[nodiscard]] uint32_t bit_of(uint32_t ticket) {
   constexpr uint32_t kBits = 32;
   return 1u << ticket % kBits;
 }
 
-/// The kernel's view of an atomic, which is aligned and holds nothing but the number.
+/// The futex word of an atomic, which has the layout of a plain uint32_t.
 [[nodiscard]] uint32_t* word_of(std::atomic<uint32_t>& of) {
   static_assert(sizeof(of) == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
   return reinterpret_cast<uint32_t*>(&of);
@@ -33,12 +32,12 @@ void PortLock::wait_for(uint32_t mine) {
   }
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {
-    // seq_cst: after the addition; pairs with unlock(). It is also an acquire.
+    // seq_cst: this load follows the addition to sleepers_; pairs with unlock(). Also an acquire.
     const uint32_t serving = serving_.load(std::memory_order_seq_cst);
     if (serving == mine) {
       break;
     }
-    // It returns at once if another turn has begun meanwhile; then look again.
+    // The call returns at once if another turn has begun meanwhile; then check again.
     static_cast<void>(syscall(SYS_futex, word_of(serving_), FUTEX_WAIT_BITSET_PRIVATE, serving,
                               nullptr, nullptr, bit_of(mine)));
   }

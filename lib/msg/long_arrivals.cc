@@ -12,7 +12,8 @@ int LongArrivals::accept(uint64_t length_bytes_max) {
   return length_bytes_max != 0 ? context_.accept_large(false) : 0;
 }
 
-/// Parts are put together; nothing behind a long message is looked at before that was received.
+/// Process the inbox until there is a message to show. Nothing behind a shown long message is
+/// processed before the caller has taken that.
 bool LongArrivals::look_further() {
   const Inbox& inbox = context_.inbox();
   while (shown_ == nullptr && !inbox.empty()) {
@@ -29,8 +30,8 @@ bool LongArrivals::look_further() {
   return shown_ != nullptr;
 }
 
-/// The message that this sender has begun in this session. One from an earlier session never goes
-/// on.
+/// The incomplete message of a sender in this session; null: none. One of an earlier session is
+/// never continued.
 LongArrival* LongArrivals::incoming(const Origin& origin) {
   const auto it = std::find_if(assembling_.begin(), assembling_.end(), [&](const LongArrival* a) {
     return a->origin.link == origin.link && a->origin.from == origin.from;
@@ -45,13 +46,13 @@ LongArrival* LongArrivals::incoming(const Origin& origin) {
   return *it;
 }
 
-/// The oldest of the inbox. @return null, or what is wrong with it: then it is there still.
+/// Process the oldest item of the inbox. @return null; else the error, and the item is still there.
 const char* LongArrivals::arrive(LongArrival* begun, Kind kind, const Origin& origin) {
   if (begun != nullptr && (kind == Kind::kMore || kind == Kind::kLast)) {
     return arrive_part(*begun, kind);
   }
   if (begun != nullptr) {
-    return "something else in the middle of a message";
+    return "another message between the parts of a message";
   }
   switch (kind) {
     case Kind::kFirst:
@@ -59,7 +60,7 @@ const char* LongArrivals::arrive(LongArrival* begun, Kind kind, const Origin& or
     case Kind::kRequest:
       return arrive_request(origin);
     default:
-      return "a part of no message";
+      return "a part without a first part";
   }
 }
 
@@ -72,7 +73,7 @@ const char* LongArrivals::arrive_first(const Origin& origin) {
   std::memcpy(&header, bytes.iov_base, sizeof(header));
   Assembly assembly;
   if (!assembly.begin(header.total_bytes, bytes.iov_len - sizeof(header), kLongMax)) {
-    return "a first part that makes no sense";
+    return "an invalid first part";
   }
   LongArrival* const arrival = arrivals_.get();
   if (arrival == nullptr) {
@@ -89,7 +90,7 @@ const char* LongArrivals::arrive_first(const Origin& origin) {
 
 const char* LongArrivals::arrive_part(LongArrival& incoming, Kind kind) {
   if (!incoming.assembly.add(kind, context_.inbox().at(0).iov_len)) {
-    return "a part that does not fit";
+    return "a part of the wrong length";
   }
   keep_part(incoming);
   if (!incoming.assembly.whole()) {
@@ -123,7 +124,7 @@ const char* LongArrivals::arrive_request(const Origin& origin) {
   return nullptr;
 }
 
-/// The oldest of the inbox is a part of it.
+/// Add the oldest item of the inbox to an arrival.
 void LongArrivals::keep_part(LongArrival& arrival) {
   if (arrival.unwanted) {
     context_.drop_oldest();
@@ -132,7 +133,7 @@ void LongArrivals::keep_part(LongArrival& arrival) {
   }
 }
 
-/// A request has no buffer to be given back.
+/// Drop the oldest item of the inbox. A request has no buffer to return.
 void LongArrivals::drop_oldest() {
   if (kind_of(context_.inbox().at(0)) == Kind::kRequest) {
     context_.refuse_large(context_.take_request());
@@ -168,13 +169,13 @@ void LongArrivals::forget_all() {
   }
 }
 
-/// The oldest of the inbox breaks a rule.
+/// The oldest item of the inbox is invalid: drop it and end the session.
 void LongArrivals::bad(const Origin& origin, const char* what) {
   drop_oldest();
   if (LongArrival* const begun = incoming(origin); begun != nullptr) {
     forget(*begun);
   }
-  if (origin.session == origin.link->session) {  // else it was cut off before it came to this
+  if (origin.session == origin.link->session) {  // otherwise the session has ended already
     base::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
                       origin.link->dest_id(), origin.from);
     context_.port().cut_off(*origin.link);

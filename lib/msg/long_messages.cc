@@ -36,7 +36,7 @@ bool LongMessages::close() {
   return ended;
 }
 
-/// Made if need be. @return null: there is no such address, or no memory.
+/// The peer of an address, created on first use. @return null: no such address, or no memory.
 LongMessages::Peer* LongMessages::peer(uint32_t dest_id, uint32_t context) {
   const uint64_t key = uint64_t{dest_id} << 32 | context;
   if (const auto known = peers_.find(key); known != peers_.end()) {
@@ -79,7 +79,7 @@ int LongMessages::send(uint32_t dest_id, uint32_t context, const void* data, uin
   mine->context = context;
   mine->user = user;
   if (!to->queue.empty()) {
-    attend();  // it may be that nothing waits any more
+    attend();  // this may send everything that is queued
   }
   int rc = -EAGAIN;
   if (to->queue.empty()) {
@@ -103,7 +103,8 @@ int LongMessages::send(uint32_t dest_id, uint32_t context, const void* data, uin
   return 0;
 }
 
-/// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.
+/// Send as much of a message as possible. @return 0: all of it or its request is sent; -EAGAIN; or
+/// -errno.
 int LongMessages::push(Peer& peer, LongSend& send) {
   int rc = 0;
   while (rc == 0 && !send.asked && (!send.begun || send.sent_bytes != send.length_bytes)) {
@@ -117,7 +118,7 @@ int LongMessages::push(Peer& peer, LongSend& send) {
   return rc;
 }
 
-/// All of it, its first part, or the question for it.
+/// Send a whole message, its first part, or its request.
 int LongMessages::begin(Peer& peer, LongSend& send) {
   const uint64_t length = send.length_bytes;
   if (length <= kPartBytesMax) {
@@ -146,7 +147,7 @@ void LongMessages::enqueue(Peer& peer, LongSend& send) {
   }
 }
 
-/// @return 0: nothing waits any more; -EAGAIN; or why nothing can be sent there.
+/// Send the queued messages of a peer. @return 0: the queue is empty; -EAGAIN; or -errno.
 int LongMessages::pump(Peer& peer) {
   while (LongRequest* const first = peer.queue.front()) {
     auto& send = static_cast<LongSend&>(*first);
@@ -167,7 +168,7 @@ void LongMessages::fail_sends(Peer& peer, int error) {
     peer.queue.erase(*request);
     finish(*request, error);
   }
-  // So this context has heard of it.
+  // The failed sends tell this context of the error.
   peer.route.link->routes.untold &= ~(uint64_t{1} << context_.id());
 }
 
@@ -179,7 +180,7 @@ void LongMessages::finish(LongRequest& request, int status) {
 }
 
 void LongMessages::attend() {
-  // Messages that came before the end of a session are handled first.
+  // Messages that arrived before the end of a session are handled first.
   if (port_.sessions_ended() != sessions_ended_ && arrivals_.forget_stale()) {
     sessions_ended_ = port_.sessions_ended();
   }

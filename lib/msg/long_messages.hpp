@@ -36,7 +36,7 @@ struct LongRequest {
 struct LongSend : LongRequest {
   const uint8_t* data = nullptr;
   uint64_t sent_bytes = 0;
-  bool begun = false;  ///< its first part is sent, or it was asked for
+  bool begun = false;  ///< its first part or its request was sent
   bool asked = false;
   SendTransfer transfer;
 };
@@ -46,72 +46,75 @@ struct LongReceive : LongRequest {
   RecvTransfer transfer;
 };
 
-/// The port's thread. The context outlives it.
+/// Used only on the port's thread. The context outlives it.
 class LongMessages {
  public:
   explicit LongMessages(MessageContext& context);
   ~LongMessages() { static_cast<void>(close()); }
-  /// Nothing is called afterwards. Messages under way are cancelled and waited for, for up to a
-  /// second. Arrivals that were shown are taken or refused before. @return false: some do not end;
-  /// the context is to be closed, and kept as long as the port.
+  /// Cancel all messages under way and wait up to one second for them to end. No other function may
+  /// be called afterwards. Take or refuse all shown arrivals before. @return false: some have not
+  /// ended; close the context, and keep it as long as the port.
   [[nodiscard]] bool close();
   LongMessages(const LongMessages&) = delete;
   LongMessages& operator=(const LongMessages&) = delete;
 
-  /// From now on long messages are shown, up to that length; others are refused. 0: all are, as at
-  /// first. @return 0, -ENOMEM.
+  /// Accept long messages up to this length, and refuse longer ones. 0, the initial setting,
+  /// refuses all. @return 0, -ENOMEM.
   [[nodiscard]] int accept(uint64_t length_bytes_max) { return arrivals_.accept(length_bytes_max); }
 
-  /// The way to a peer's context. Not while has_to_send(). @return null: there is no such address,
-  /// or no memory.
+  /// The route to a peer's context. Do not use it while has_to_send(). @return null: no such
+  /// address, or no memory.
   [[nodiscard]] const Route* route(uint32_t dest_id, uint32_t context);
-  /// Whether something waits that is to go there before anything else. Tries to send it.
+  /// Try to send what is queued for a context. @return whether something is still queued, which
+  /// must go first.
   [[nodiscard]] bool has_to_send(uint32_t dest_id, uint32_t context);
-  /// Send. To one context nothing overtakes. @param data stays as it is while the send is under
-  /// way. @return 1: it has gone, the bytes were copied; 0: it is under way as *out; or as
-  /// MessagePort::send(), -EINVAL (address, length), -ENOMEM: nothing has happened.
+  /// Send a message. Messages to one context keep their order. @param data must not change while
+  /// the send is under way. @return 1: sent, the bytes were copied; 0: under way as *out; -EINVAL
+  /// (address, length), -ENOMEM, or an error of MessagePort::send(): nothing has happened.
   [[nodiscard]] int send(uint32_t dest_id, uint32_t context, const void* data,
                          uint64_t length_bytes, void* user, LongSend** out);
 
-  /// Hot. Whether there is something to receive: a long message as shown(), or a short one as the
-  /// oldest of the inbox.
+  /// Hot. Whether there is a message to receive: a long one in shown(), or else a short one at the
+  /// head of the inbox.
   [[nodiscard]] bool look() { return arrivals_.look(); }
-  /// After look(). The long message that is next, now the caller's, to be taken or refused; null:
-  /// the inbox has a short one.
+  /// After look(). The next long message, which the caller has to receive() or refuse(); null: the
+  /// inbox has a short one.
   [[nodiscard]] LongArrival* shown() { return arrivals_.shown(); }
-  /// Have it. It is gone afterwards. @param buffer the library's while this is under way; what is
-  /// beyond capacity is left out. @return 1: *status is set, as LongRequest's; 0: it is under way
-  /// as *out; -ENOMEM: nothing has happened.
+  /// Receive a long message; this frees the arrival. @param buffer belongs to the library while the
+  /// receive is under way. @param capacity bytes beyond it are discarded. @return 1: done, *status
+  /// is as LongRequest::status; 0: under way as *out; -ENOMEM: nothing has happened.
   [[nodiscard]] int receive(LongArrival& arrival, void* buffer, uint64_t capacity, void* user,
                             int* status, LongReceive** out);
-  /// Not wanted. It is gone afterwards; a sender that waits for its end hears -ECONNREFUSED.
+  /// Refuse a long message; this frees the arrival. A sender that waits for the end of its send
+  /// gets -ECONNREFUSED.
   void refuse(LongArrival& arrival) { arrivals_.refuse(arrival); }
 
-  /// @return 0: it will be done, with -ECANCELED or whatever was sooner, when nothing can land or
-  /// be read any more; -EALREADY: too late, it ends by itself; -ENOENT: it is done.
+  /// Cancel a send or a receive. @return 0: it will be done, with -ECANCELED or an earlier result,
+  /// once nothing accesses its memory any more; -EALREADY: too late, it ends by itself; -ENOENT: it
+  /// is done already.
   [[nodiscard]] int cancel(LongRequest& request);
 
-  /// Whether attend() has anything to do.
+  /// Whether attend() may have something to do.
   [[nodiscard]] bool busy() const { return under_way_ != 0 || arrivals_.busy(); }
-  /// Send what waits, and see what has ended; after MessagePort::progress().
+  /// Send queued messages and collect finished ones. Called after MessagePort::progress().
   void attend();
   [[nodiscard]] bool has_done() const { return !done_.empty(); }
-  /// Something that is done, the earliest first. @return null: nothing is.
+  /// The oldest finished request, which then belongs to the caller. @return null: none is finished.
   [[nodiscard]] LongRequest* next_done();
-  /// Whether this one is done; if so it is the caller's.
+  /// Whether a request is done. If so, it belongs to the caller.
   [[nodiscard]] bool test(LongRequest& request);
   void free(LongRequest& request);
 
  private:
-  /// A context of a peer.
+  /// A context of a peer that messages were sent to.
   struct Peer {
     explicit Peer(MessagePort& port) : parts(port) {}
 
     Route route;
     uint32_t dest_id = 0;
     uint32_t context = 0;
-    uint32_t session = 0;  // of the link, that what waits belongs to
-    bool listed = false;   // among those that have something to send
+    uint32_t session = 0;  // Link::session that the queued messages belong to
+    bool listed = false;   // is in senders_
     LinkedList<LongRequest> queue;
     PartsOut parts;
   };
@@ -131,7 +134,7 @@ class LongMessages {
   uint32_t under_way_ = 0;  // sends and receives
   uint64_t sessions_ended_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
-  std::vector<Peer*> senders_;  // that have something to send
+  std::vector<Peer*> senders_;  // peers with queued messages
   LinkedList<LongRequest> done_;
   base::Slab<LongSend> sends_;
   base::Slab<LongReceive> receives_;

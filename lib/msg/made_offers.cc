@@ -7,7 +7,7 @@ namespace rio::msg {
 namespace {
 
 constexpr uint32_t kSkipMax = 256;
-constexpr uint32_t kUnitMin = 8;  // that an offer can say
+constexpr uint32_t kUnitMin = 8;  // smallest unit of an offer, in bytes
 
 }  // namespace
 
@@ -20,7 +20,7 @@ MadeOffers::Offer* MadeOffers::find(const Link& link, uint32_t context) {
 
 int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                       void* buffer, uint64_t capacity) {
-  // Where others are under way the peer is likely to have asked already.
+  // If other transfers are under way, the peer has probably sent its next request already.
   if (link.state != LinkState::kUp || !link.in[context].open || !link.large.receives.empty() ||
       !link.large.requests.empty() || queues_.rules().dedicated_size < kUnitMin ||
       buffer == nullptr || capacity == 0 || capacity > kTransferMax) {
@@ -88,7 +88,7 @@ bool MadeOffers::on_revoked(Link& link, uint32_t context, std::span<const uint8_
   return true;
 }
 
-/// It is over, and nothing was sent on it.
+/// End an offer on which nothing was sent.
 void MadeOffers::end(Offer& offer, bool refused) {
   --open_count_;
   if (refused) {
@@ -159,7 +159,7 @@ bool MadeOffers::take(Request& request, uint16_t number) {
   return fits && offered_cut(offer.body, body.len_bytes, &request.cut) == 0;
 }
 
-/// It did not help: the next ones are not made.
+/// Skip the next offers, because this one was useless.
 void MadeOffers::Offer::failed() {
   refused = std::min(2 * refused + 1, kSkipMax);
   skip = refused;

@@ -1,5 +1,5 @@
 /// @file
-/// Offers to peers: a queue that is open before the peer asks. See
+/// Offers to peers: a queue is opened before the peer sends its request. See
 /// docs/decisions/0015-large-data.md, "Offers".
 #pragma once
 
@@ -19,29 +19,29 @@ class MadeOffers {
  public:
   MadeOffers(ReceiveQueues& queues, LargeControl& control) : queues_(queues), control_(control) {}
 
-  /// As MessageContext::offer_large().
+  /// Implements MessageContext::offer_large().
   [[nodiscard]] int offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                           void* buffer, uint64_t capacity);
-  /// As MessageContext::revoke_offer().
+  /// Implements MessageContext::revoke_offer().
   void revoke(Link& link, uint16_t context);
-  /// REVOKED. @param context ours. @return false: the peer has lied.
+  /// REVOKED arrived. @param context ours. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_revoked(Link& link, uint32_t context, std::span<const uint8_t> bytes);
-  /// A request came: if it accepts an offer, its place is the offer's. @param number of its
-  /// message. @return false: the peer has lied.
+  /// A request arrived. If it accepts an offer, it gets the offer's place. @param number its
+  /// message number. @return false: the peer broke the protocol.
   [[nodiscard]] bool take(Request& request, uint16_t number);
 
-  /// An accepted offer was for the right buffer.
+  /// An accepted offer was for the buffer that the request was then received into.
   void helped(const Link& link, uint32_t context);
-  /// An offer was of no use: the next ones are not made.
+  /// An accepted offer was useless: skip the next ones.
   void did_not_help(const Link& link, uint32_t context);
 
   void progress();
   void end_session(const Link& link);
-  /// Whether any offer waits for its answer.
+  /// Whether any offer is open.
   [[nodiscard]] bool any_open() const { return open_count_ != 0; }
 
  private:
-  /// Of one peer, for one context.
+  /// Offers to one peer for one context.
   struct Offer {
     Link* link;
     uint16_t context;
@@ -51,7 +51,7 @@ class MadeOffers {
     const void* buffer;
     uint64_t age;
     bool say_revoke;
-    uint32_t skip;     // offers not to be made, since the last ones were refused
+    uint32_t skip;     // how many offers to skip, because the last ones were refused
     uint32_t refused;  // in a row
 
     void failed();
@@ -64,7 +64,8 @@ class MadeOffers {
   LargeControl& control_;
   uint32_t open_count_ = 0;
   uint64_t age_ = 0;
-  std::vector<std::unique_ptr<Offer>> offers_;  // one for each peer and context that had any
+  std::vector<std::unique_ptr<Offer>>
+      offers_;  // one for each peer and context that ever had an offer
 };
 
 }  // namespace rio::msg

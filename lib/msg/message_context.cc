@@ -9,9 +9,9 @@
 
 namespace rio::msg {
 
-/// Send the news that the last context of an id has closed, and wait until it has arrived if it
-/// can: a peer that learns the new context's name by other means then finds the news already there.
-/// @return false: a peer accepts nothing now.
+/// Tell peers that the last context of an id has closed, and wait until they have received it, so
+/// that a peer never takes the new context for the old one. @return false: a peer accepts nothing
+/// now.
 bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;
   const auto is_untold = [&] {
@@ -111,7 +111,7 @@ int MessageContext::send_large(const Route& route, uint64_t match_bits, const vo
 }
 
 Request* MessageContext::take_request() {
-  const Delivery oldest = take_oldest();  // of a run of its own, that gives nothing back
+  const Delivery oldest = take_oldest();  // a request is a run of its own, with no buffer to return
   return reinterpret_cast<Request*>(static_cast<uint8_t*>(oldest.bytes.iov_base) -
                                     offsetof(Request, body));
 }

@@ -1,5 +1,5 @@
 /// @file
-/// A user of a port: what is sent to its id comes here and to no other context.
+/// One user of a port, with an id and an inbox: messages to this id arrive only here.
 #pragma once
 
 #include <algorithm>
@@ -14,31 +14,33 @@
 
 namespace rio::msg {
 
-/// The port's thread. The port outlives it.
+/// Used only on the port's thread. The port outlives it.
 class MessageContext {
  public:
-  /// Peers that could send to a former context of this id learn of its end before the new one sends
-  /// anything, so they never confuse the two. The call waits for a peer that accepts nothing.
-  /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the port has such a context, or
-  /// cannot tell of a former one's end within a second), -ENOMEM.
+  /// Create a context. If an earlier context had the same id, this first tells its peers that it
+  /// has closed, so that they never confuse the two, and waits up to one second for peers that
+  /// accept nothing.
+  /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the id is in use, or a peer could
+  /// not be told of the earlier context's end), -ENOMEM.
   [[nodiscard]] static int create(MessagePort& port, uint16_t id,
                                   std::unique_ptr<MessageContext>* out);
-  /// Messages not taken yet are lost; peers are told that there is no such context. Its transfers
-  /// are done; if some are not, close() it and keep it as long as the port.
+  /// Messages in the inbox are lost, and peers are told that the context is gone. All its transfers
+  /// must be done; if some are not, call close() instead and keep the object as long as the port.
   ~MessageContext();
-  /// As the destructor, but transfers that are under way may still be told here.
+  /// Close the context like the destructor, but transfers under way may still report their end
+  /// here.
   void close();
   MessageContext(const MessageContext&) = delete;
   MessageContext& operator=(const MessageContext&) = delete;
 
-  /// For a caller of send_tiny(), which does not look: `hear` is called when a session ends with
-  /// a peer that this context has a route to, within any call on the port, and may not call it.
-  /// The next send there is to be a send(), which tells why.
+  /// For callers of send_tiny(), which does not check for ended sessions. `hear` is called, during
+  /// any call on the port, when a session ends with a peer that this context has a route to. It
+  /// must not call the port. The next send to that peer must be a send(), which returns the error.
   void on_session_end(std::function<void()> hear) { slot_.on_session_end = std::move(hear); }
 
-  /// Hot. Messages that have arrived; those of one sender are in their order.
+  /// Hot. Messages that have arrived; those of one sender are in order.
   [[nodiscard]] const Inbox& inbox() const { return slot_.inbox; }
-  /// Hot. The oldest message is done with. Its sender hears of it when all of a run are.
+  /// Hot. Drop the oldest message. Its sender gets credits back when the whole run is dropped.
   void drop_oldest() {
     Origin origin;
     port_.buffers_.give_back(static_cast<uint8_t*>(slot_.inbox.at(0).iov_base) - kHeaderBytes);
@@ -46,7 +48,7 @@ class MessageContext {
       port_.inflows_.return_credit(origin, id_, count);
     }
   }
-  /// Hot. So many of the oldest messages are done with. @param n 1 to Inbox::run().
+  /// Hot. Drop the `n` oldest messages. @param n 1 to Inbox::run().
   void drop_oldest(uint32_t n) {
     for (uint32_t done = 0; done < n;) {
       const uint32_t count = std::min(n - done, slot_.inbox.in_a_row(done));
@@ -58,57 +60,57 @@ class MessageContext {
       port_.inflows_.return_credit(origin, id_, count);
     }
   }
-  /// Take the oldest message out of the inbox; to be given back some time.
+  /// Take the oldest message out of the inbox. Return it with give_back() later.
   [[nodiscard]] Delivery take_oldest();
-  /// The buffer of a message that was taken is the port's again.
+  /// Return the buffer of a message that was taken.
   void give_back(const Delivery& delivery) {
     port_.buffers_.give_back(static_cast<uint8_t*>(delivery.bytes.iov_base) - kHeaderBytes);
     port_.inflows_.return_credit(delivery.origin, id_, 1);
   }
 
-  /// Large data. Until then requests of peers are refused. @param all_may_ask each peer that sends
-  /// here can ask for short messages too, so that peers for whom no share is left are let in.
+  /// Accept large data. Until this call, requests of peers are refused. @param all_may_ask also let
+  /// in peers for which no share of buffers is left; they send short messages as requests.
   /// @return 0, -ENOMEM.
   [[nodiscard]] int accept_large(bool all_may_ask = true);
-  /// Ask the peer for a place, in the order of all that is sent there. @param data the transfer's
-  /// until it is done. @param len_bytes 1 to kTransferMax; 0, too, where small. @param
-  /// transfer new, or one that is done. @param small for what would have gone as a message or a
-  /// few, if there were credit. @param immediate eight bytes that the receiver is told; null: none.
-  /// @return as MessagePort::send(): transfer has begun only with 0; -EINVAL (length), -ENOMEM.
+  /// Send large data: sends a request, in order with other messages on the route. @param data must
+  /// not change until the transfer is done. @param len_bytes 1 to kTransferMax; 0 is allowed if
+  /// `small`. @param transfer new, or done. @param small the data would fit into ordinary messages,
+  /// but credit is missing. @param immediate eight bytes for the receiver; null: none. @return as
+  /// MessagePort::send(), or -EINVAL (length), -ENOMEM; the transfer has begun only with 0.
   [[nodiscard]] int send_large(const Route& route, uint64_t match_bits, const void* data,
                                uint64_t len_bytes, SendTransfer& transfer, bool small = false,
                                const uint64_t* immediate = nullptr);
-  /// Take the oldest item out of the inbox, which is a request (kind_of() is Kind::kRequest). It
-  /// has to be answered by receive_large() or refuse_large() some time.
+  /// Take the oldest item, which must be a request (Kind::kRequest), out of the inbox. Answer it
+  /// with receive_large() or refuse_large() later.
   [[nodiscard]] Request* take_request();
-  /// Have the data that a request offers. The request is gone afterwards. Data beyond capacity is
-  /// never sent. @param buffer the transfer's until it is done. @param transfer new, or a done one.
+  /// Receive the data of a request; this frees the request. Bytes beyond `capacity` are never sent.
+  /// @param buffer belongs to the transfer until it is done. @param transfer new, or done.
   void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer);
-  /// The request will be answered, but not now. To be called before the next progress where it is
-  /// not answered at once: it may hold a queue that was offered.
+  /// Postpone the answer to a request. Call this before the next progress() if the request is not
+  /// answered at once, because it may hold a dedicated queue that was offered.
   void keep_large(Request* request);
-  /// Offer a place to the peer's next message, if it is large and matches: it is then on its way
-  /// without having to ask. Its request is received as any other; where that is with another
-  /// buffer than this one, or not at once, it asks after all. @param ignore_bits of match_bits
-  /// that may differ. @param buffer nothing lands there before receive_large(). @return 0; -EAGAIN:
-  /// no offer can be made now, or is worth it.
+  /// Offer a dedicated queue for the peer's next message, which then needs no grant if it is large
+  /// and matches. Its request arrives as usual; if it is not received at once into this buffer, the
+  /// ordinary grant follows. @param ignore_bits bits of match_bits to ignore. @param buffer nothing
+  /// is written there before receive_large(). @return 0; -EAGAIN: no offer is possible or
+  /// worthwhile now.
   [[nodiscard]] int offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
                                 void* buffer, uint64_t capacity);
-  /// Take back the offer that the peer has, if any. It may have accepted it already.
+  /// Revoke the open offer to a peer, if any. The peer may have accepted it already.
   void revoke_offer(const Route& route);
-  /// Whether the peer may send a further request here before one of its own is answered.
+  /// Whether the peer may send another request here before an earlier one is answered.
   [[nodiscard]] bool requests_left(const Origin& origin) const;
-  /// Let it send some more than it may, which it does if it has any. @return false: there are too
-  /// many unanswered ones of this port.
+  /// Let the peer send some requests beyond its window. @return false: the port has too many
+  /// unanswered requests.
   [[nodiscard]] bool lend_requests(const Origin& origin);
-  /// The sender is told -ECONNREFUSED. The request is gone afterwards.
+  /// Refuse a request; this frees it. The sender gets -ECONNREFUSED.
   void refuse_large(Request* request);
-  /// Give up. It is done, with -ECANCELED or whatever was sooner, only when nothing can land or be
-  /// read any more.
+  /// Cancel a transfer. It is done, with -ECANCELED or an earlier result, once nothing accesses its
+  /// memory any more.
   void cancel(SendTransfer& transfer);
   void cancel(RecvTransfer& transfer);
-  /// Those that became done in MessagePort::progress(), each once. A transfer may go away only
-  /// after it was told here. @return null: no more.
+  /// Transfers that became done in MessagePort::progress(), each returned once. Free a transfer
+  /// only after it was returned here. @return null: no more.
   [[nodiscard]] SendTransfer* next_sent();
   [[nodiscard]] RecvTransfer* next_received();
 

@@ -22,8 +22,8 @@ constexpr uint32_t kRetryLimit = 250;  // cards count up to 255
 constexpr uint32_t kRetryDelayUs = 16;
 constexpr uint32_t kLooksMax = 64;
 
-constexpr uint32_t kBusyMs = 2;     // something waits that no ring tells about
-constexpr uint32_t kSilentMs = 20;  // a peer has not answered
+constexpr uint32_t kBusyMs = 2;     // sleep bound while work is pending that no interrupt announces
+constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is pending
 
 [[nodiscard]] uint32_t irq_rings() {
   const uint32_t dedicated = ((1u << regs::kDedicatedQueues) - 1)
@@ -38,8 +38,8 @@ constexpr uint32_t kSilentMs = 20;  // a peer has not answered
   config.dest_id = port.dest_id;
   config.card.response_timeout_us = port.response_timeout_us;
   config.card.receive_timeout_us = 2 * port.response_timeout_us;
-  // A peer that has no buffer is tried for some milliseconds, then Retries do: for ever, a message
-  // would keep its place in the ring, and all places behind it.
+  // The card retries for some milliseconds if a peer has no buffer; then Retries takes over. With
+  // endless retries a message would block its ring entry and all entries behind it.
   config.card.retry_limit = kRetryLimit;
   config.card.retry_delay_us = kRetryDelayUs;
   config.irq_rings = port.sleeps ? irq_rings() : 0;
@@ -48,7 +48,7 @@ constexpr uint32_t kSilentMs = 20;  // a peer has not answered
   return config;
 }
 
-/// @return 0, -errno.
+/// Draw random numbers for the keys and the instance. @return 0, -errno.
 [[nodiscard]] int draw(const PortConfig& config, uint64_t* seed, uint32_t* instance) {
   while (*instance == 0) {
     if (getrandom(seed, sizeof(*seed), 0) != sizeof(*seed) ||
@@ -64,7 +64,7 @@ constexpr uint32_t kSilentMs = 20;  // a peer has not answered
   return 0;
 }
 
-/// @return null: the card has no DMA queue.
+/// Create the DMA object. @return null: the card has no DMA queue.
 [[nodiscard]] std::unique_ptr<Dma> make_dma(Endpoint& endpoint) {
   const bool there = (endpoint.queues().rings() & pmd::ring_bit(regs::Ring::kDma)) != 0;
   return there ? std::make_unique<Dma>(endpoint) : nullptr;
@@ -177,7 +177,8 @@ int MessagePort::send(const Route& route, const iovec* iov, int count, uint32_t 
   return 0;
 }
 
-/// Why it was not sent, and whatever has to happen before it can be.
+/// Find out why a message cannot be sent, and start what is needed before it can: a session, or
+/// kOpen. @return as send().
 int MessagePort::not_now(const Route& route) {
   Link& link = *route.link;
   const uint64_t bit = 1ull << HeaderWords{0, route.word}.to();
@@ -240,7 +241,7 @@ void MessagePort::look_at_time() {
 
 int MessagePort::flush(uint32_t timeout_ms) {
   if (!endpoint_->is_ours()) {
-    return 0;  // entries in flight are the parent's
+    return 0;  // after fork(): entries in flight belong to the parent
   }
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
   while (outbox_.ring().outstanding() != 0 || outbox_.stopped() || retries_.has_any() ||

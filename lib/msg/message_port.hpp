@@ -1,6 +1,6 @@
 /// @file
-/// A queue pair of a card, shared by contexts: it sends messages, takes arrivals, and sorts them.
-/// README.md tells what each of its objects does.
+/// A queue pair of a card, shared by contexts: sends their messages, and distributes arrivals among
+/// them. README.md describes the objects that a port consists of.
 #pragma once
 
 #include <sys/uio.h>
@@ -38,38 +38,39 @@
 
 namespace rio::msg {
 
-/// One thread: all functions of a port and of its contexts; or several, with the Guard of
-/// waiting.hpp. Nothing happens but in their calls.
+/// All functions of a port and of its contexts run on one thread, or on several threads under the
+/// Guard of waiting.hpp. A port does nothing outside of these calls.
 class MessagePort {
  public:
-  /// Open the card's queue pair. @return 0; -EINVAL (configuration; told in the log), or as
+  /// Open the card's queue pair. @return 0; -EINVAL (configuration; logged), or as
   /// rio::Endpoint::open().
   [[nodiscard]] static int open(const PortConfig& config, std::unique_ptr<MessagePort>* out);
-  /// Contexts are closed before.
+  /// All contexts must be closed before.
   ~MessagePort();
   MessagePort(const MessagePort&) = delete;
   MessagePort& operator=(const MessagePort&) = delete;
 
-  /// Take what has arrived, say what has to be said. Bounded. Any call that waits for something
-  /// does this, too. @return messages taken; 0 also when the card is gone: see error().
+  /// Take arrivals and send what the library has to tell peers. Bounded work. Every call that waits
+  /// also does this. @return messages taken; also 0 if the card is gone: see error().
   uint32_t progress();
-  /// Make progress until what was sent has arrived, or failed, for at most so long.
+  /// Make progress until all sent messages have arrived or failed, for at most `timeout_ms`.
   /// @return 0, -ETIMEDOUT, -ENODEV.
   int flush(uint32_t timeout_ms);
-  /// Memory that transfers of this port still use, whose owner is closed: freed with the port.
+  /// Keep memory that transfers may still use although its owner is closed. It is freed with the
+  /// port.
   void take_over(std::shared_ptr<void> memory) { taken_over_.push_back(std::move(memory)); }
 
-  /// The way from a context to one of a peer's, valid as long as the context. @param to, from below
-  /// kContexts. @param kind of what will be sent: one that takes a credit. @return 0, -EINVAL
-  /// (context), -ENOMEM.
+  /// Make the route from a context of ours to a context of a peer; valid as long as our context.
+  /// @param to, from below kContexts. @param kind of the messages to send; a kind that takes a
+  /// credit. @return 0, -EINVAL (context), -ENOMEM.
   [[nodiscard]] int route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out);
 
   /// Hot. Send one message; its bytes are copied. @param bytes 0 to kPartBytesMax. @return 0;
-  /// -EAGAIN: no room, or not connected yet: make progress and try again; -EMSGSIZE; or why it
-  /// cannot be, which each context with a route hears once, before anything else of it is sent:
-  /// -ECONNRESET (the session is over; the next call begins a new one), -ECONNREFUSED (no such
-  /// context there), -EHOSTUNREACH (does not answer), -ENODEV (the card is gone), or what this
-  /// process lacks to reach the peer: -EMFILE, -ENOMEM, -EPERM, and the like.
+  /// -EAGAIN: no room, or not connected yet: make progress and try again; -EMSGSIZE; or, once for
+  /// each context before it can send again: -ECONNRESET (the session is over; the next call begins
+  /// a new one), -ECONNREFUSED (no such context), -EHOSTUNREACH (the peer does not answer), -ENODEV
+  /// (the card is gone), or a local reason why the peer cannot be reached: -EMFILE, -ENOMEM,
+  /// -EPERM, etc.
   [[nodiscard]] int send(const Route& route, const void* data, uint32_t bytes) {
     if (bytes > kPartBytesMax) [[unlikely]] {
       return -EMSGSIZE;
@@ -84,10 +85,11 @@ class MessagePort {
     outbox_.post(*route.link, at, kHeaderBytes + bytes);
     return 0;
   }
-  /// Gathered. @param iov pieces, `bytes` in all, as those of the send() above.
+  /// Send one message gathered from `count` pieces. @param bytes their total. @return as the first
+  /// send().
   [[nodiscard]] int send(const Route& route, const iovec* iov, int count, uint32_t bytes);
-  /// Hot. With a header of the caller's before the data. @param head_bytes with `bytes` at most
-  /// kPartBytesMax.
+  /// Hot. Send one message that consists of a caller's header and data. @param head_bytes plus
+  /// `bytes`: at most kPartBytesMax. @return as the first send().
   [[nodiscard]] int send(const Route& route, const void* head, uint32_t head_bytes,
                          const void* data, uint32_t bytes) {
     if (!outbox_.may_send(route)) [[unlikely]] {
@@ -102,15 +104,15 @@ class MessagePort {
     return 0;
   }
 
-  /// Hot. Send kTinyBytesMax bytes at most, without any call but the card's hook; not before send()
-  /// after a session has ended: MessageContext::on_session_end(). @return false: not sent; ask
-  /// send() why.
+  /// Hot. Send at most kTinyBytesMax bytes, without any call except the card's hook. After a
+  /// session has ended (MessageContext::on_session_end()), call send() first. @return false: not
+  /// sent; send() returns the reason.
   [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
     return outbox_.send_one(route, bytes, [&](uint8_t* at) {
       copy_tiny(at, static_cast<const uint8_t*>(data), bytes);
     });
   }
-  /// Hot. With a word before the data. @param bytes 0 to kTinyBytesMax.
+  /// Hot. send_tiny() with a word before the data. @param bytes 0 to kTinyBytesMax.
   [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, const void* data,
                                uint32_t bytes) {
     return outbox_.send_one(route, sizeof(word) + bytes, [&](uint8_t* at) {
@@ -118,7 +120,8 @@ class MessagePort {
       copy_tiny(at + sizeof(word), static_cast<const uint8_t*>(data), bytes);
     });
   }
-  /// Hot. With two words before the data, as Kind::kDataImmediate. @param route of Kind::kData.
+  /// Hot. send_tiny() with two words before the data, as Kind::kDataImmediate. @param route made
+  /// for Kind::kData.
   [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, uint64_t immediate,
                                const void* data, uint32_t bytes) {
     const auto fill = [&](uint8_t* at) {
@@ -131,30 +134,31 @@ class MessagePort {
 
   // Peers.
 
-  /// End the session with a peer whose messages make no sense to the layer above; a warning is
-  /// logged. Both sides may begin a new one.
+  /// End the session with a peer whose messages are invalid for the layer above; logs a warning.
+  /// Both sides may begin a new session.
   void cut_off(Link& link) { sessions_.cut_off(link); }
-  /// How many sessions have ended: a layer that remembers something of one looks when this has
+  /// Count of ended sessions. A layer that keeps state of sessions checks it whenever this has
   /// changed.
   [[nodiscard]] uint64_t sessions_ended() const { return sessions_.ended(); }
-  /// Links are never taken away. @param index below link_count().
+  /// Links are never removed. @param index below link_count().
   [[nodiscard]] uint32_t link_count() const { return peers_.count(); }
   [[nodiscard]] Link& link_at(uint32_t index) { return peers_.at(index); }
-  /// The link to a peer, made if need be. @return null: no memory.
+  /// The link to a peer; created on first use. @return null: no memory.
   [[nodiscard]] Link* link(uint32_t dest_id) { return peers_.find_or_make(dest_id); }
   [[nodiscard]] Link* known_link(uint32_t dest_id) const {  ///< null: there is none yet
     return peers_.find(dest_id);
   }
-  /// Process the card's events, which tell of peers that have gone.
+  /// Process the card's events, which report peers that have gone.
   void look_for_gone() {
     departures_.look([this] { intake_.take_all(); });
   }
-  /// The process at this destID is known to be `instance`: end a session with any other instance.
+  /// The caller knows that the process at this destID is `instance`: end a session with any other
+  /// instance.
   void meet_instance(uint32_t dest_id, uint32_t instance) {
     look_for_gone();
     sessions_.meet_instance(dest_id, instance);
   }
-  /// As rio::Endpoint's.
+  /// As in rio::Endpoint.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
     return endpoint_->reach(address, dest_id);
   }
@@ -162,12 +166,12 @@ class MessagePort {
   // This port.
 
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
-  /// Not 0. Random, drawn for each port: tells apart processes that had the same destID.
+  /// Random number of this port, never 0: distinguishes processes that had the same destID.
   [[nodiscard]] uint32_t instance() const { return instance_; }
-  /// As rio::Endpoint's.
+  /// As in rio::Endpoint.
   [[nodiscard]] std::string address() const { return endpoint_->address(); }
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
-  /// 0, or -ENODEV: the card is gone, or was reset behind our back.
+  /// @return 0, or -ENODEV: the card is gone, or was reset by another program.
   [[nodiscard]] int error() const { return health_.error(); }
   [[nodiscard]] const PortConfig& config() const { return config_; }
   [[nodiscard]] const Profile& profile() const { return profile_; }
@@ -179,41 +183,43 @@ class MessagePort {
     all.overslept = sleepers_.overslept();
     return all;
   }
-  /// A layer above has copied so many bytes.
+  /// Add bytes that a layer above has copied to the statistics.
   void count_copied(uint64_t bytes) { stats_.copied += bytes; }
-  [[nodiscard]] uint32_t unshared() const { return inflows_.unshared(); }  ///< buffers of no share
-  /// For the memory of peers; null: the card has no DMA queue. A transfer that waits there is moved
-  /// on by progress().
+  [[nodiscard]] uint32_t unshared() const {
+    return inflows_.unshared();
+  }  ///< buffers that belong to no share
+  /// Access to the memory of peers; null: the card has no DMA queue. progress() advances its
+  /// transfers.
   [[nodiscard]] Dma* dma() { return dma_.get(); }
-  /// The user's memory, as the card reaches it. Null: no memory.
+  /// Registrations of the user's memory. Null: no memory.
   [[nodiscard]] Registrations* registrations() {
     return large_.start() == 0 ? &large_.memory() : nullptr;
   }
 
   // Threads and sleep, for waiting.hpp.
 
-  /// The longest sleep: a card that is gone is noticed by then.
+  /// The longest sleep. It bounds the time until a missing card is noticed.
   static constexpr uint32_t kSleepBoundMs = 1000;
 
-  /// A Guard's beginning and end.
+  /// Called by Guard at its beginning and end.
   void enter() { sleepers_.lock(); }
   void leave();
-  /// Grows with all that comes from the card: what was refused for want of room is worth another
-  /// try when this has changed.
+  /// A number that changes with everything that comes from the card. A send that found no room is
+  /// worth another try once it has changed.
   [[nodiscard]] uint64_t activity() const;
-  /// All that progress() otherwise looks at now and then.
+  /// Do now all checks that progress() makes only every now and then.
   void look_at_all();
   /// Ask the card for interrupts.
   void arm();
-  /// Until when something has to be done that no ring tells about.
+  /// How long a sleep may last before work is due that no interrupt announces.
   [[nodiscard]] uint32_t sleep_bound_ms() const;
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
-  /// The users of the port sleep, and do not look all the time.
+  /// Whether the port's users sleep instead of polling all the time.
   [[nodiscard]] bool sleeps() const { return sleepers_.has_slept(); }
 
  private:
   friend class MessageContext;
-  static constexpr uint32_t kCallsPerLook = 32;  // of progress()
+  static constexpr uint32_t kCallsPerLook = 32;  // calls of progress() per check
 
   MessagePort(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
               uint64_t seed, uint32_t instance);
@@ -223,9 +229,9 @@ class MessagePort {
 
   std::vector<std::shared_ptr<void>> taken_over_;  // destroyed last
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<Dma> dma_;  // null: the card has none
+  std::unique_ptr<Dma> dma_;  // null: the card has no DMA queue
 
-  // Each message.
+  // Used for each message.
   Outbox outbox_;
   Intake intake_;
   Buffers buffers_;
@@ -234,7 +240,7 @@ class MessagePort {
   Large large_;
   ContextSlots contexts_{};
 
-  // Now and then. References to objects may be to ones that are made later.
+  // Used less often. An object may hold references to objects constructed after it.
   Inflows inflows_;
   Retries retries_;
   CardHealth health_;

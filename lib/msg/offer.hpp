@@ -1,6 +1,6 @@
 /// @file
-/// Offers of one peer and context: at most one is open, bound to one message number. See
-/// docs/decisions/0015-large-data.md, "Offers"; proved in proof/offer.pml.
+/// The offer protocol between one peer and context. At most one offer is open, bound to one message
+/// number. See docs/decisions/0015-large-data.md, "Offers"; modelled in proof/offer.pml.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once
@@ -13,22 +13,22 @@
 
 namespace rio::msg {
 
-/// The receiver, who makes offers.
+/// The receiver's side, which makes offers.
 class OfferMaker {
  public:
   enum class State : uint8_t {
     kNone,
-    kOpen,      ///< OFFER is sent
-    kRevoking,  ///< and REVOKE
+    kOpen,      ///< OFFER was sent
+    kRevoking,  ///< OFFER and REVOKE were sent
   };
   enum class Answer : uint8_t {
-    kNone,      ///< there was no offer for this message
-    kAccepted,  ///< its place is a transfer's now
-    kRefused,   ///< or revoked: its place is free
+    kNone,      ///< there is no offer for this message
+    kAccepted,  ///< accepted: its place belongs to a transfer now
+    kRefused,   ///< refused or revoked: its place is free
   };
 
-  /// OFFER goes now; only when kNone. @param message_number that is expected next.
-  /// @return its number.
+  /// OFFER is sent now; only in kNone. @param message_number the next one expected. @return number
+  /// of the offer.
   [[nodiscard]] uint32_t open(uint32_t message_number) {
     assert(state_ == State::kNone);
     state_ = State::kOpen;
@@ -36,8 +36,8 @@ class OfferMaker {
     return ++number_;
   }
 
-  /// A message of this peer and context came. @param message_number of it. @param offer that it
-  /// accepts, 0: none. @return 0, or -EPROTO where it accepts what is not open or not for it.
+  /// A message of this peer and context arrived. @param offer the offer that it accepts; 0: none.
+  /// @return 0, or -EPROTO if that offer is not open or not for this message.
   [[nodiscard]] int on_message(uint32_t message_number, uint32_t offer, Answer* out) {
     const bool ours = state_ != State::kNone && message_number == message_number_;
     if (offer != 0 && (!ours || offer != number_)) {
@@ -50,7 +50,8 @@ class OfferMaker {
     return 0;
   }
 
-  /// @return whether REVOKE is to go, with number(); false where none is open or it has gone.
+  /// Revoke the open offer. @return whether to send REVOKE, with number(); false: none is open, or
+  /// REVOKE was sent before.
   [[nodiscard]] bool revoke() {
     if (state_ != State::kOpen) {
       return false;
@@ -59,8 +60,8 @@ class OfferMaker {
     return true;
   }
 
-  /// REVOKED came: the place is free. @return 0, or -EPROTO where nothing was revoked that it could
-  /// mean.
+  /// REVOKED arrived: the place is free. @return 0, or -EPROTO if it does not match a revoked
+  /// offer.
   [[nodiscard]] int on_revoked(uint32_t offer) {
     if (state_ != State::kRevoking || offer != number_) {
       return -EPROTO;
@@ -73,16 +74,16 @@ class OfferMaker {
   [[nodiscard]] uint32_t number() const { return number_; }
 
  private:
-  uint32_t number_ = 0;  // of the last offer; the first is 1
+  uint32_t number_ = 0;  // number of the last offer; the first is 1
   uint32_t message_number_ = 0;
   State state_ = State::kNone;
 };
 
-/// The sender, who takes them.
+/// The sender's side, which accepts or refuses offers.
 class OfferTaker {
  public:
-  /// OFFER came. @param next number of the message that would be sent next. @return 0 (it is kept,
-  /// or came too late and is forgotten), -EPROTO where an honest receiver cannot make it.
+  /// OFFER arrived. @param next number of the next message to be sent. @return 0 (it is kept; or
+  /// came too late and is ignored), -EPROTO if an honest receiver cannot have sent it.
   [[nodiscard]] int on_offer(const OfferBody& offer, uint32_t next) {
     const auto behind = static_cast<int32_t>(next - offer.message_number);
     if (held_ || offer.offer != last_ + 1 || behind < 0) {
@@ -96,9 +97,9 @@ class OfferTaker {
     return 0;
   }
 
-  /// Hot where there is none. A message is about to be sent. @param number of it. @param len_bytes
-  /// of it, if it is large; 0: small. @return the offer to accept, until the next call; or null:
-  /// it goes its ordinary way, which refuses the offer if there is one.
+  /// Hot if there is no offer. Called before a message is sent. @param number of the message.
+  /// @param len_bytes its length if it is large; 0: small. @return the offer to accept, valid until
+  /// the next call; null: send it as usual, which refuses any offer.
   [[nodiscard]] const OfferBody* take(uint32_t number, uint64_t len_bytes, uint64_t match_bits) {
     if (!held_) [[likely]] {
       return nullptr;
@@ -111,8 +112,8 @@ class OfferTaker {
     return fits ? &offer_ : nullptr;
   }
 
-  /// REVOKE came. @param answer set to whether REVOKED is to go. @return 0, or -EPROTO for an offer
-  /// that was never made.
+  /// REVOKE arrived. @param answer set to whether to send REVOKED. @return 0, or -EPROTO for an
+  /// offer that was never made.
   [[nodiscard]] int on_revoke(uint32_t offer, bool* answer) {
     if (offer != last_ || offer == 0) {
       return -EPROTO;
@@ -123,9 +124,9 @@ class OfferTaker {
   }
 
   [[nodiscard]] bool held() const { return held_; }
-  /// That the one held is for.
+  /// The message number that the held offer is for.
   [[nodiscard]] uint32_t message_number() const { return offer_.message_number; }
-  /// A message of that number was sent without a look at the offer: it is refused so.
+  /// That message was sent without calling take(), which refuses the offer.
   void lapse() { held_ = false; }
 
  private:

@@ -15,7 +15,7 @@ int Outbox::start() {
 bool Outbox::may_request(const Route& route) {
   const Link& link = *route.link;
   const uint32_t to = HeaderWords{0, route.word}.to();
-  // In this order: what is reaped may be the end of the session, and of all that is left.
+  // Reap first: a reaped completion may end the session, and the other conditions then change.
   return (in_budget(tx_.next_index()) || reap_for_more()) && link.has_opened(to) &&
          !link.backlog.held && !has_to_hear(route) && link.large.records_out[to].available() != 0 &&
          link.large.control_out.available() > kForAnswers;
@@ -41,7 +41,7 @@ bool Outbox::take_room() {
 }
 
 bool Outbox::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit) {
-  // A completion that is reaped to make room may end the session.
+  // Reaping completions to make room may end the session: check it afterwards.
   if (!take_room() || link.state != LinkState::kUp || link.rest.on) {
     return false;
   }
@@ -80,7 +80,7 @@ void Outbox::post_again(const Link& link, const std::vector<uint8_t>& message) {
                 length_bytes);
 }
 
-/// The budget is used up. @return true: there is a new one.
+/// Reap, because the budget is used up. @return whether there is a new budget.
 bool Outbox::reap_for_more() {
   reap();
   if (tx_.outstanding() >= kOutMax) [[unlikely]] {
@@ -96,10 +96,10 @@ bool Outbox::reap_for_more() {
 
 void Outbox::reap() {
   if (!in_budget(tx_.next_index())) {
-    budget_end_ = tx_.next_index();  // never so far behind that it seems to be ahead
+    budget_end_ = tx_.next_index();  // not too far behind, or it would seem to be ahead
   }
   if (large_count_ == 0) [[likely]] {
-    tx_.skip_delivered();  // it passes over all, large data too
+    tx_.skip_delivered();  // skips all delivered entries, also those of large data
     if (!tx_.ready()) {
       return;
     }

@@ -1,5 +1,5 @@
 /// @file
-/// The transmit ring: what is sent, until the card says that it has arrived.
+/// The transmit ring of a port, and the messages in it until the card completes them.
 #pragma once
 
 #include <sys/uio.h>
@@ -15,35 +15,36 @@
 
 namespace rio::msg {
 
-/// From a context to another one.
+/// The way from a context of ours to a context of a peer.
 struct Route {
   Link* link = nullptr;
-  Outflow* out = nullptr;    ///< of the peer's context
-  Inflow* back = nullptr;    ///< of ours
-  uint64_t word = 0;         ///< second word of the headers, but for credit and padding
-  uint64_t one_segment = 0;  ///< first words of a descriptor, but for mailboxes beyond the first
+  Outflow* out = nullptr;  ///< our credits for the peer's context
+  Inflow* back = nullptr;  ///< the peer's credits for our context
+  uint64_t word = 0;       ///< second header word, without credit and padding
+  uint64_t one_segment =
+      0;  ///< first descriptor words of a one-segment message to the first mailbox
 };
 
-/// One per port; used only on the port's thread. Bytes to be sent are written into the slot of the
-/// ring's next entry, and stay there until another message is posted in it.
+/// One per port; used only on the port's thread. Each ring entry has a slot. A message is written
+/// into the slot of the next entry and stays there until the entry is used again.
 class Outbox {
  public:
   static constexpr uint32_t kRingLog2 = 9;
-  static constexpr uint32_t kBudget = 96;   // messages of users between two looks at the ring
-  static constexpr uint32_t kReserve = 16;  // entries of the ring that only the library takes
-  /// Messages that one peer may have in the ring: a peer that takes nothing leaves room for others.
+  static constexpr uint32_t kBudget = 96;   // user messages between two calls of reap()
+  static constexpr uint32_t kReserve = 16;  // ring entries reserved for the library's own messages
+  /// Most ring entries for one peer, so that a peer that accepts nothing leaves room for others.
   static constexpr uint32_t kOutMax = 256;
-  /// A TxDone with this bit in its cookie is of large data: Events::on_large_done().
+  /// Cookie bit of large-data messages: their completion goes to Events::on_large_done().
   static constexpr uint64_t kLargeCookie = uint64_t{1} << 63;
 
-  /// Events of the ring, within reap() and all that calls it.
+  /// Receives the ring's events. Called within reap() and within all functions that reap.
   class Events {
    public:
-    /// A message was not delivered, or its fate is not known; it is in its slot still.
+    /// A message was not delivered, or is in doubt. It is still in its slot.
     virtual void on_failed(const pmd::TxDone& done) = 0;
-    /// A message of large data is done with, well or not.
+    /// A large-data message is completed, successfully or not.
     virtual void on_large_done(const pmd::TxDone& done) = 0;
-    /// Half of the ring is out.
+    /// Half of the ring is in use.
     virtual void on_half_full() = 0;
 
    protected:
@@ -52,7 +53,7 @@ class Outbox {
 
   Outbox(Endpoint& endpoint, Events& events)
       : tx_(endpoint.tx()), events_(events), endpoint_(endpoint) {}
-  /// Allocates the slots. @return 0, -ENOTSUP, -ENOMEM, -errno.
+  /// Allocate the slots. @return 0, -ENOTSUP, -ENOMEM, -errno.
   [[nodiscard]] int start();
 
   [[nodiscard]] static Route route(Link& link, uint32_t to, uint32_t from, Kind kind) {
@@ -60,15 +61,17 @@ class Outbox {
             pmd::TxQueue::slot_words(link.dest_id(), kSpread)};
   }
 
-  // Messages of users.
+  // User messages.
 
-  /// Hot. Whether a message may go there now: begin_message() and post() are next.
+  /// Hot. Whether a message may be sent on the route now. If so, call begin_message() and post()
+  /// next.
   [[nodiscard]] bool may_send(const Route& route) {
-    // In this order: what is reaped may be the end of the session, and of all that is left.
+    // Reap first: a reaped completion may end the session, and the other conditions then change.
     return (in_budget(tx_.next_index()) || reap_for_more()) && route.out->available() != 0 &&
            !has_to_hear(route);
   }
-  /// Hot. Writes the header. @return where it is; the bytes go behind it.
+  /// Hot. Take a credit and write the header. @return address of the header; write the payload
+  /// behind it.
   [[nodiscard]] uint8_t* begin_message(const Route& route, uint32_t bytes) {
     route.out->take_known();
     const uint16_t credit = route.back->tell();
@@ -79,17 +82,19 @@ class Outbox {
     std::memcpy(at, &header, sizeof(header));
     return at;
   }
-  /// Hot. @param at as begin_message() gave it. @param length_bytes with the header.
+  /// Hot. Post the message. @param at from begin_message(). @param length_bytes including the
+  /// header.
   void post(Link& link, const uint8_t* at, uint32_t length_bytes) {
     const auto number = static_cast<uint32_t>(link.next_out >> 32);
     link.next_out += 1ull << 32;
     tx_.send_slot(at, pmd::TxQueue::slot_words(link.dest_id(), mailbox(number, length_bytes)),
                   length_bytes);
   }
-  /// Hot. may_send(), begin_message() and post() for a message of one segment, if the budget lasts.
-  /// Values that are read again and again are in locals here: the compiler cannot tell what the
-  /// bytes alias.
-  /// @param fill writes the bytes. @param kind of the message, if the route's is kData.
+  /// Hot. may_send(), begin_message() and post() in one, for a message of one segment within the
+  /// budget. Values read repeatedly are in locals, because the compiler cannot tell what the
+  /// written bytes alias.
+  /// @param fill writes the payload. @param kind of the message; other than kData only if the
+  /// route's is kData.
   /// @return false: not sent.
   template <class Fill>
   [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes, Fill fill,
@@ -117,76 +122,79 @@ class Outbox {
     return true;
   }
 
-  /// Whether a request for large data may go there now: post_request() is next.
+  /// Whether a request for large data may be sent on the route now. If so, call post_request()
+  /// next.
   [[nodiscard]] bool may_request(const Route& route);
   void post_request(const Route& route, const RequestBody& body);
 
-  // Messages of the library.
+  // The library's own messages.
 
-  /// Make room for one, the reserve, too. Completions reaped for that may end any session.
-  /// @return false: there is none.
+  /// Make room for one entry, from the reserve if need be. Reaps completions, which may end any
+  /// session. @return false: no room.
   [[nodiscard]] bool take_room();
-  /// A numbered message that is a header only. @return false: not now.
+  /// Send a numbered message that is only a header. @return false: not now.
   [[nodiscard]] bool say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit);
-  /// A message that makes, or ends, a session. @return false: not now.
+  /// Send a message that begins or ends a session. @return false: not now.
   [[nodiscard]] bool say_session(uint32_t dest_id, const HeaderWords& header,
                                  const SessionBody& body);
-  /// A numbered message that may be sent: take_room(). @param header its second word.
+  /// Send a numbered message with a body; take_room() has succeeded. @param header second word of
+  /// the header.
   void post_body(Link& link, uint64_t header, const void* body, uint32_t bytes);
-  /// The message has its number already, and there is room.
+  /// Post a message again, with its old number; take_room() has succeeded.
   void post_again(const Link& link, const std::vector<uint8_t>& message);
 
   // Completions.
 
-  /// Look at what the card has completed.
+  /// Process completions.
   void reap();
-  /// Look at each entry that the card has completed, one by one.
+  /// Process completions one by one.
   void reap_each();
-  /// Large data has so many more entries in the ring, or fewer.
+  /// Change the count of ring entries used by large data; `more` may be negative.
   void count_large(int32_t more) { large_count_ += static_cast<uint32_t>(more); }
   [[nodiscard]] uint32_t large_count() const { return large_count_; }
-  /// How much of the ring belongs to a peer.
+  /// Count of ring entries in use for a peer.
   [[nodiscard]] uint32_t out_to(uint32_t dest_id) const;
 
-  // The ring is stopped and started again: docs/decisions/0019-a-peer-that-does-not-answer.md.
+  // Stop and restart: docs/decisions/0019-a-peer-that-does-not-answer.md.
 
-  /// From now on nothing is posted.
+  /// Ask the card to stop the ring. Nothing is posted until restart().
   void begin_stop();
-  /// Whether begin_stop() was called and restart() was not.
+  /// Whether the ring is stopping or stopped: after begin_stop(), before restart().
   [[nodiscard]] bool stopped() const { return stopped_; }
-  /// The ring has stopped, and all of it is reaped. @return 0, -errno.
+  /// Start the ring again, once it has stopped and every entry is reaped. @return 0, -errno.
   [[nodiscard]] int restart();
 
   [[nodiscard]] pmd::TxQueue& ring() { return tx_; }
   [[nodiscard]] const pmd::TxQueue& ring() const { return tx_; }
-  /// Bytes of users that were copied into slots.
+  /// Payload bytes that were copied into slots.
   [[nodiscard]] uint64_t copied() const { return copied_; }
   void count_copied(uint64_t bytes) { copied_ += bytes; }
 
  private:
   static constexpr uint32_t kBurst = 32;
-  static constexpr uint32_t kSpread = 32;  // mailboxes of messages of one segment, and their first
-  // Control credits that no request takes: answers never wait behind requests.
+  static constexpr uint32_t kSpread =
+      32;  // number of mailboxes for one-segment messages, and the first of them
+  // Control credits that requests leave unused, so that answers never wait behind requests.
   static constexpr uint32_t kForAnswers = 1;
 
-  /// Whether a user's message may be the entry of that index: how far is room in the ring and the
-  /// distance to the next reap().
+  /// Whether a user message may use the entry of that index: there is room in the ring, and reap()
+  /// is not due yet.
   [[nodiscard]] bool in_budget(uint32_t index) const {
     return static_cast<int32_t>(budget_end_ - index) > 0;
   }
-  /// Whether a session has ended, and the context of this route was not told yet.
+  /// Whether the context of this route must still be told that its session has ended.
   [[nodiscard]] static bool has_to_hear(const Route& route) {
     return (route.link->routes.untold >> HeaderWords{0, route.word}.from() & 1) != 0;
   }
-  // Mailboxes 1 to 3 are for large data. A message of one segment may use any of 64: many more can
-  // fly then, since each mailbox has letters of its own.
+  // Mailboxes 1 to 3 are for large data. A one-segment message may use any of 64 mailboxes;
+  // spreading them lets more be in flight, because each mailbox has letters of its own.
   [[nodiscard]] static uint32_t mailbox(uint32_t number, uint32_t length_bytes) {
     return length_bytes <= regs::kSegmentBytesMax ? kSpread + (number & (kSpread - 1)) : 0;
   }
   [[gnu::noinline]] [[nodiscard]] bool reap_for_more();
 
   pmd::TxQueue& tx_;
-  uint32_t budget_end_ = 0;  // index of the entry before which the ring has to be looked at
+  uint32_t budget_end_ = 0;  // index of the first entry beyond the budget
   bool stopped_ = false;
   uint32_t large_count_ = 0;
   uint64_t copied_ = 0;

@@ -1,7 +1,7 @@
 /// @file
-/// A message in several parts: kFirst and kMore are full, kLast has the rest; nothing else of its
-/// sender's context stands between them. The sender has credits for all parts before the first
-/// goes.
+/// Messages in several parts: kFirst and kMore are full, kLast has the rest. The sender's context
+/// sends nothing else between them to the same context, and takes credits for all parts before the
+/// first.
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once
@@ -13,20 +13,21 @@
 
 namespace rio::msg {
 
-/// Before the bytes of kFirst, as it travels: little-endian.
+/// Header before the payload of kFirst, as sent on the wire: little-endian.
 struct FirstHeader {
-  uint64_t bits;         ///< the layer's above; of a context's message 0
-  uint64_t total_bytes;  ///< of the message: more than kFirstBytesMax
-  uint64_t immediate;    ///< of kFirstImmediate; else 0
+  uint64_t bits;         ///< for the layer above; 0 in messages of LongMessages
+  uint64_t total_bytes;  ///< length of the message, more than kFirstBytesMax
+  uint64_t immediate;    ///< the immediate data of kFirstImmediate; else 0
 };
 static_assert(sizeof(FirstHeader) == 24);
 
-/// Bytes of the user in a first part, and in any other.
+/// Payload bytes of a first part (kFirstBytesMax) and of any other part (kMoreBytesMax).
 inline constexpr uint32_t kFirstBytesMax = kPartBytesMax - sizeof(FirstHeader);
 inline constexpr uint32_t kMoreBytesMax = kPartBytesMax;
 
-/// How many parts, and credits. More than any peer has where it is too long for that.
-/// @param whole_bytes_max of a message that goes in one.
+/// Number of parts, and so of credits, for a message. If the length is too large for that, the
+/// result is more than any peer has. @param whole_bytes_max length up to which a message goes in
+/// one part.
 [[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes, uint32_t whole_bytes_max) {
   if (length_bytes <= whole_bytes_max) {
     return 1;
@@ -35,12 +36,12 @@ inline constexpr uint32_t kMoreBytesMax = kPartBytesMax;
   return static_cast<uint32_t>(std::min<uint64_t>(1 + more, UINT32_MAX));
 }
 
-/// The parts that have come of such a message. Lengths and kinds are the peer's word: only one part
-/// can be next.
+/// Checks the parts of a message as they arrive. Lengths and kinds come from the peer and are
+/// untrusted: at each point only one kind and length is valid.
 class Assembly {
  public:
-  /// kFirst came. @param bytes behind its FirstHeader. @param total_bytes_max of any message.
-  /// @return false: the peer has broken the rules, and nothing has changed.
+  /// kFirst arrived. @param bytes payload behind FirstHeader. @param total_bytes_max longest
+  /// message accepted. @return false: the peer broke the protocol, and nothing has changed.
   [[nodiscard]] bool begin(uint64_t total_bytes, uint64_t bytes, uint64_t total_bytes_max) {
     if (active() || bytes != kFirstBytesMax || total_bytes <= bytes ||
         total_bytes > total_bytes_max) {
@@ -50,7 +51,7 @@ class Assembly {
     got_bytes_ = bytes;
     return true;
   }
-  /// kMore or kLast came. @return as begin().
+  /// kMore or kLast arrived. @return as begin().
   [[nodiscard]] bool add(Kind kind, uint64_t bytes) {
     const uint64_t left = total_bytes_ - got_bytes_;
     const bool last = left <= kMoreBytesMax;
@@ -62,7 +63,7 @@ class Assembly {
     return true;
   }
 
-  /// Something has come, and not been forgotten.
+  /// Whether a message has begun and is not complete or forgotten.
   [[nodiscard]] bool active() const { return total_bytes_ != 0; }
   [[nodiscard]] bool whole() const { return got_bytes_ == total_bytes_; }
   [[nodiscard]] uint64_t total_bytes() const { return total_bytes_; }

@@ -6,9 +6,10 @@
 namespace rio::msg {
 namespace {
 
-// Tries in vain, one after each progress of the port, before a message is asked for.
+// Tries without enough credit, one for each progress() of the port, before a message is sent as a
+// request.
 constexpr uint32_t kTries = 256;
-// A sleeping sender tries at each wake-up only, and these are milliseconds apart.
+// The limit for a sender that sleeps: it tries only at its wake-ups, which are milliseconds apart.
 constexpr uint32_t kTriesAsleep = 8;
 
 [[nodiscard]] uint8_t refusals_of(const Route& route) {
@@ -42,7 +43,7 @@ int PartsOut::begin(const Route& route, Kind kind, const FirstHeader& header, co
   credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : Outflow();
   const int rc = port_.send(route_of(route, kind), &header, sizeof(header), data, kFirstBytesMax);
   if (rc != 0) {
-    // If the peer counts anew, the credits are void.
+    // Return the credits, unless the session ended or the context closed: then they are void.
     if (session == route.link->session && refusals_ == refusals_of(route)) {
       all.join(credits_);
     }

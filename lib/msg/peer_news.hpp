@@ -1,5 +1,5 @@
 /// @file
-/// Sessions that have ended, for a caller that asks.
+/// Reports ended sessions to a caller that polls for them.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace rio::msg {
 
-/// Under a Guard.
+/// Call all functions under a Guard.
 class PeerNews {
  public:
-  /// The next link whose session has ended, with Link::error, since the port was opened or this
-  /// told of it; of several sessions the last. @return null: there is none.
+  /// A link whose session has ended since it was last returned here; Link::error has the reason. If
+  /// several of its sessions have ended, only the last is reported. @return null: no news.
   [[nodiscard]] const Link* next(MessagePort& port) {
     constexpr uint32_t kFirstSession = 1;
     if (ended_ == port.sessions_ended()) {
@@ -30,15 +30,15 @@ class PeerNews {
     ended_ = port.sessions_ended();
     return nullptr;
   }
-  /// All that has ended until now counts as told.
+  /// Count all sessions that have ended until now as reported.
   void forget(MessagePort& port) {
     while (next(port) != nullptr) {
     }
   }
 
  private:
-  uint64_t ended_ = 0;              // MessagePort::sessions_ended() that is told
-  std::vector<uint32_t> sessions_;  // of links by index, that are told
+  uint64_t ended_ = 0;              // MessagePort::sessions_ended() when all was reported
+  std::vector<uint32_t> sessions_;  // reported Link::session, by index of the link
 };
 
 }  // namespace rio::msg

@@ -28,8 +28,8 @@ Link* Peers::find_or_make_for_stranger(uint32_t dest_id) {
 }
 
 void Peers::renew(Link& link) {
-  // No secret: it only has to differ from what went before, of this process or of the one that had
-  // the destID earlier; the number does so, too.
+  // Keys and first numbers are not secret. They only have to differ from earlier ones, of this
+  // process and of the process that had the destID before.
   const uint64_t mixed = base::mix64(key_seed_ += base::kRandomStep);
   const auto nonce = static_cast<uint32_t>(mixed >> 48);
   const uint32_t before = link.keys.local >> 16;

@@ -72,7 +72,7 @@ std::string profile_path() {
 
 int parse_profile(const std::string& text, const std::string& name, Profile* out) {
   if (text.size() > kFileMax) {
-    base::log_error("%s: more than %zu bytes; it is no profile; %s", name.c_str(), kFileMax,
+    base::log_error("%s: more than %zu bytes, so not a profile; %s", name.c_str(), kFileMax,
                     kRemedy);
     return -EINVAL;
   }
@@ -98,13 +98,13 @@ int load_profile(const std::string& path, Profile* out) {
   std::string text;
   std::string error;
   if (const int rc = base::read_text_file(chosen, kFileMax, &text, &error); rc != 0) {
-    // A profile that the user has not asked for may be missing.
+    // A profile that the user did not name may be missing.
     const bool is_there = rc == -EISDIR || rc == -EFBIG || rc == -EILSEQ;
     if (!is_there && path.empty() && from_environment("RIO_PROFILE").empty()) {
       *out = {};
       return 0;
     }
-    base::log_error("profile: %s; rio-tune --output makes one, RIO_PROFILE=none goes without",
+    base::log_error("profile: %s; create one with rio-tune --output, or set RIO_PROFILE=none",
                     error.c_str());
     return rc;
   }

@@ -15,7 +15,7 @@ QueueAssigner::QueueAssigner(unsigned queues) : count_(queues), free_(queues) {
   assert(queues > kQueuesKept && queues <= kQueues);
 }
 
-/// Into the ring, or out of it, as the source's state has become.
+/// Put a source into the ring, or take it out, according to its state.
 void QueueAssigner::look(QueueSource& source) {
   const bool ready = !source.waiting.empty() && source.count(Pair::kFree) != 0;
   if (ready == source.in_ring) {
@@ -48,8 +48,8 @@ void QueueAssigner::unwait(QueueWaiter& waiter) {
   look(source);
 }
 
-/// A free queue and a free mailbox, of which there are some. One that is open on a free mailbox of
-/// the source is best, then one that is closed.
+/// Take a free queue and a free mailbox of the source; both exist. Best is a queue that is open for
+/// such a mailbox, then a closed one.
 QueuePlace QueueAssigner::take(QueueSource& source, Pair as) {
   unsigned best = kQueues;
   unsigned best_rank = 0;
@@ -89,7 +89,7 @@ QueueWaiter* QueueAssigner::assign(QueuePlace* out) {
   if (source == nullptr || free_ == 0) {
     return nullptr;
   }
-  ring_.erase(*source);  // and back in at the end, if there is reason
+  ring_.erase(*source);  // look() puts it back at the end if more of it waits
   source->in_ring = false;
   QueueWaiter* const waiter = source->waiting.front();
   source->waiting.erase(*waiter);
@@ -101,7 +101,7 @@ QueueWaiter* QueueAssigner::assign(QueuePlace* out) {
 }
 
 bool QueueAssigner::offer(QueueSource& source, QueuePlace* out) {
-  // A stopping queue comes back by itself, but is not free yet.
+  // free_ excludes queues that are being stopped
   if (waiting_ != 0 || free_ <= kQueuesKept || source.count(Pair::kOffer) >= kOffersOfSource ||
       source.count(Pair::kFree) == 0) {
     return false;
@@ -117,7 +117,7 @@ void QueueAssigner::accepted(QueueSource& source, const QueuePlace& place) {
   --offers_;
 }
 
-/// Its pair changes; the queue is still to be dealt with.
+/// Change the pair of a place. The caller handles the queue.
 void QueueAssigner::leave(QueueSource& source, const QueuePlace& place, Pair to) {
   Pair& pair = source.pairs[place.mailbox - 1];
   assert(pair == Pair::kTransfer || pair == Pair::kOffer);
@@ -136,7 +136,7 @@ void QueueAssigner::release(QueueSource& source, const QueuePlace& place) {
   look(source);
 }
 
-/// Whether a ring is still open on the pair, though it will not be long.
+/// Whether a queue that is open for this pair is being stopped.
 bool QueueAssigner::stopping(const QueueSource& source, unsigned mailbox) const {
   return std::any_of(queues_.begin(), queues_.end(), [&](const Queue& queue) {
     return queue.state == Queue::State::kStopping && queue.source == &source &&
@@ -190,7 +190,7 @@ uint32_t QueueAssigner::died(QueueSource& source, uint64_t rest_until_us) {
     }
     pair = Pair::kRest;
     if (queue.state != Queue::State::kStopping) {
-      free_ -= queue.state == Queue::State::kFree ? 1 : 0;  // open without a transfer
+      free_ -= queue.state == Queue::State::kFree ? 1 : 0;  // open, but without a transfer
       queue.state = Queue::State::kStopping;
       stop |= 1u << i;
     }

@@ -1,9 +1,9 @@
 /// @file
-/// Which transfer gets which dedicated queue and mailbox. See docs/decisions/0015-large-data.md,
-/// "Which queue"; proved in proof/grant.pml.
+/// Assigns dedicated queues and mailboxes to transfers. See docs/decisions/0015-large-data.md,
+/// "Which queue"; modelled in proof/grant.pml.
 ///
-/// Thread rule: plain objects without I/O; one thread. Nothing allocates: what waits is linked
-/// through the caller's own objects.
+/// Thread rule: plain objects without I/O; one thread. Nothing allocates: waiting transfers are
+/// linked through the caller's objects.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace rio::msg {
 
 class QueueAssigner;
 
-/// A doubly linked list through its members.
+/// A doubly linked intrusive list.
 template <typename T>
 struct Links {
   T* prev = nullptr;
@@ -44,29 +44,29 @@ class LinkedList {
 
 struct QueueSource;
 
-/// A transfer that waits; a member or base of the caller's object, which stays where it is while
-/// waiting() is set.
+/// A transfer that waits for a queue. A member or base of the caller's object, which must not move
+/// while waiting().
 struct QueueWaiter {
   QueueWaiter() = default;
   QueueWaiter(const QueueWaiter&) = delete;
   QueueWaiter& operator=(const QueueWaiter&) = delete;
 
   Links<QueueWaiter> links;
-  QueueSource* source = nullptr;  ///< while it waits
+  QueueSource* source = nullptr;  ///< set while it waits
   [[nodiscard]] bool waiting() const { return source != nullptr; }
 };
 
-/// Where a transfer or an offer goes.
+/// The queue and mailbox of a transfer or an offer.
 struct QueuePlace {
   uint8_t queue = 0;    ///< 0 to 7
   uint8_t mailbox = 0;  ///< 1 to 3
-  /// The queue is still open on this source and mailbox, and empty. Else it has to be stopped, if
-  /// `reopen`, and started.
+  /// The queue is already open for this source and mailbox, and empty. If false, start it; if
+  /// `reopen`, stop it before.
   bool open = false;
   bool reopen = false;  ///< it is open for another source or mailbox
 };
 
-/// One source, by destID; stays where it is. Outlives the peer's session while resting() is set.
+/// One source (a destID) of large data; must not move. Outlives the peer's session while resting().
 struct QueueSource {
   static constexpr unsigned kMailboxes = 3;  // 1 to 3
 
@@ -79,68 +79,69 @@ struct QueueSource {
     kTransfer,
     kOffer,
     kQuarantine,  ///< until closed()
-    kClosed,      ///< until its ring is stopped()
+    kClosed,      ///< until stopped() for its ring
     kRest,        ///< until rest_until_us
   };
 
-  Links<QueueSource> links;  // of the ring
+  Links<QueueSource> links;  // in QueueAssigner::ring_
   LinkedList<QueueWaiter> waiting;
   uint64_t rest_until_us = 0;
-  std::array<Pair, kMailboxes> pairs{};  // by mailbox - 1
+  std::array<Pair, kMailboxes> pairs{};  // index: mailbox - 1
   bool in_ring = false;
 
   [[nodiscard]] unsigned count(Pair state) const;
   [[nodiscard]] bool resting() const { return count(Pair::kRest) != 0; }
 };
 
-/// Eight queues, their sources, and the order in which sources get them.
+/// Up to eight dedicated queues, and the round-robin order in which sources get them.
 class QueueAssigner {
  public:
   static constexpr unsigned kQueues = 8;
-  static constexpr unsigned kQueuesKept = 2;  // that offers leave
+  static constexpr unsigned kQueuesKept = 2;  // free queues that offers leave for transfers
   static constexpr unsigned kOffersOfSource = 2;
 
   /// @param queues how many there are, kQueuesKept + 1 to kQueues.
   explicit QueueAssigner(unsigned queues = kQueues);
 
-  /// A matched request waits for its turn, behind the others of its source.
+  /// Queue a matched request behind the others of its source.
   void wait(QueueSource& source, QueueWaiter& waiter);
-  /// It waits no more, if it did.
+  /// Remove a request from the queue, if it is there.
   void unwait(QueueWaiter& waiter);
-  /// Serve the next one. @return it, with its place; null if none can be served now.
+  /// Serve the next waiting request. @return the request, with its place in *out; null: none can be
+  /// served now.
   [[nodiscard]] QueueWaiter* assign(QueuePlace* out);
-  /// Whether assign() would serve one.
+  /// Whether assign() would serve a request.
   [[nodiscard]] bool ready() const { return free_ != 0 && !ring_.empty(); }
 
-  /// Take a place for an offer. @return whether there is one to have.
+  /// Take a place for an offer. @return false: none is available.
   [[nodiscard]] bool offer(QueueSource& source, QueuePlace* out);
-  /// The offer was accepted: it is a transfer now.
+  /// The offer was accepted: its place belongs to a transfer now.
   void accepted(QueueSource& source, const QueuePlace& place);
-  /// Whether a request waits that an offer may stand in the way of: revoke the oldest.
+  /// Whether an offer may be blocking a waiting request: then revoke the oldest offer.
   [[nodiscard]] bool wants_revoke() const { return offers_ != 0 && waiting_ != 0; }
 
-  /// All entries completed, the offer was refused or revoked, or CLOSED came for a transfer that is
-  /// not quarantined and whose ring is empty: queue and pair are free at once, the queue stays
-  /// open.
+  /// Free a queue and its pair at once; the queue stays open. For a transfer of which all entries
+  /// are completed, a refused or revoked offer, or a CLOSED transfer that is not quarantined and
+  /// whose ring is empty.
   void release(QueueSource& source, const QueuePlace& place);
-  /// An attempt is being stopped (ABORT goes): the pair is in quarantine, the queue is free once
-  /// stopped().
+  /// An attempt is being stopped (ABORT is sent): the pair is in quarantine until closed(), the
+  /// queue is free after stopped().
   void quarantine(QueueSource& source, const QueuePlace& place);
-  /// CLOSED came for an attempt whose ring has entries left: the pair is free, the queue once
-  /// stopped().
+  /// CLOSED arrived for an attempt whose ring has entries left: the queue and the pair are free
+  /// after stopped().
   void close(QueueSource& source, const QueuePlace& place);
-  /// A ring has been stopped by the card.
+  /// The card has stopped the ring of a queue.
   void stopped(unsigned queue);
-  /// CLOSED came for a pair in quarantine. Nothing happens if it is not.
+  /// CLOSED arrived for a pair in quarantine. No effect if the pair is not.
   void closed(QueueSource& source, unsigned mailbox);
 
-  /// The peer died. Its waiting pairs are unlinked and rest, its queues are to be stopped.
-  /// @param rest_until_us when the card's quarantine is over, by the clock of rested().
-  /// @return the queues to stop, a bit each.
+  /// The peer died. Its waiting requests are removed and its pairs rest. @param rest_until_us when
+  /// the card's quarantine is over, by the clock of rested(). @return the queues to stop, one bit
+  /// each.
   [[nodiscard]] uint32_t died(QueueSource& source, uint64_t rest_until_us);
-  /// Pairs of a source come back when their time is over and their rings are stopped. @return
-  /// whether none rests now. A source may go when none does, nothing of it waits or is assigned,
-  /// and died() was called for it.
+  /// Free the pairs whose rest is over and whose rings are stopped. @return whether no pair rests
+  /// any more. A source may be destroyed if so, once died() was called and nothing of it waits or
+  /// is assigned.
   bool rested(QueueSource& source, uint64_t now_us);
 
   [[nodiscard]] unsigned free_queues() const { return free_; }
@@ -150,8 +151,8 @@ class QueueAssigner {
   struct Queue {
     enum class State : uint8_t { kFree, kUsed, kStopping };
     State state = State::kFree;
-    uint8_t mailbox = 0;            // that it is open on; 0: closed
-    QueueSource* source = nullptr;  // that it is open to; null: closed
+    uint8_t mailbox = 0;            // mailbox that the queue is open for; 0: closed
+    QueueSource* source = nullptr;  // source that the queue is open for; null: closed
   };
 
   void look(QueueSource& source);

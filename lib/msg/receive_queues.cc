@@ -10,7 +10,8 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint32_t kBounceShift = 32;  // in the cookie of an entry, plus 1; below it: its number
+constexpr uint32_t kBounceShift =
+    32;  // cookie of an entry: bounce buffer plus 1, above this bit; number of the entry below
 
 }  // namespace
 
@@ -59,7 +60,7 @@ void ReceiveQueues::post(RecvTransfer& transfer) {
     if (queue.bounced.size() == kBounceEach) {
       break;
     }
-    buffers[count] = bounce_.get();  // there are enough for all queues
+    buffers[count] = bounce_.get();  // never empty: there is a buffer for each entry of all queues
     queue.bounced.push_back(buffers[count]);
     entries[count].iova = bounce_.iova(buffers[count]);
     entries[count].cookie |= uint64_t{buffers[count] + 1} << kBounceShift;
@@ -74,7 +75,7 @@ void ReceiveQueues::post(RecvTransfer& transfer) {
   grant.posted(posted);
 }
 
-/// The short way: entries that need no bouncing. @return false: some may.
+/// Fast path: post entries that need no bounce buffer. @return false: some may need one.
 bool ReceiveQueues::post_whole(RecvTransfer& transfer, const pmd::mem::Range& range, uint32_t n) {
   RecvGrant& grant = transfer.grant;
   const uint32_t first = grant.next();
@@ -115,14 +116,15 @@ RecvTransfer* ReceiveQueues::reap(uint32_t index) {
   return &transfer;
 }
 
-/// The short way: what arrived where it belongs. @return how many; complete() has the next.
+/// Fast path: count successful completions of entries in place. @return how many; complete()
+/// handles the next one.
 uint32_t ReceiveQueues::complete_placed(RecvTransfer& transfer,
                                         std::span<const pmd::EntryDone> done) {
   uint32_t n = 0;
   uint64_t bytes = 0;
   while (n < done.size() && done[n].status == pmd::Status::kOk &&
          done[n].cookie >> kBounceShift == 0 && !transfer.broken) {
-    bytes += done[n].bytes;  // all of its entry: nothing is padded there
+    bytes += done[n].bytes;  // the whole entry, since nothing is padded there
     ++n;
   }
   works_.stats.placed += bytes;
@@ -146,7 +148,7 @@ void ReceiveQueues::complete(Queue& queue, const pmd::EntryDone& done) {
     bounce_.put(buffer);
   }
   if (!good) {
-    transfer.broken = true;  // the sender knows, and will say CLOSED
+    transfer.broken = true;  // the sender knows, and will send CLOSED
     return;
   }
   (bounced != 0 ? works_.stats.copied : works_.stats.placed) += part.len_bytes;
@@ -178,11 +180,11 @@ void ReceiveQueues::leave(RecvTransfer& transfer) {
 
 void ReceiveQueues::stop(uint32_t index) {
   Queue& queue = queues_[index];
-  // A card that is gone, or was reset, has stopped it; the queue may be another program's by now.
+  // A card that is gone or was reset has stopped the queue, which another program may own by now.
   const bool there = queue.ring != nullptr && works_.health.error() == 0;
   const int rc = there ? works_.endpoint.close_dedicated(index) : 0;
   if (rc == -ETIMEDOUT) {
-    to_stop_ |= 1u << index;  // its memory is still the card's
+    to_stop_ |= 1u << index;  // the card may still write to its memory
     return;
   }
   to_stop_ &= ~(1u << index);

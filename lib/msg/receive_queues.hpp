@@ -1,5 +1,5 @@
 /// @file
-/// The dedicated queues of a port, and the entries of large transfers in them.
+/// The dedicated queues of a port, and the entries that large transfers have posted in them.
 #pragma once
 
 #include <array>
@@ -15,36 +15,36 @@
 
 namespace rio::msg {
 
-/// Part of a port's receiver; used only on the port's thread. Which transfer gets which queue is
-/// QueueAssigner's to say; this opens, fills, empties and stops them.
+/// Part of a port's receiver; used only on the port's thread. QueueAssigner decides which transfer
+/// gets which queue; this class opens, fills, reaps and stops the queues.
 class ReceiveQueues {
  public:
   static constexpr uint32_t kQueues = QueueAssigner::kQueues;
-  static constexpr uint32_t kWindow = 128;  // entries of one transfer
+  static constexpr uint32_t kWindow = 128;  // most entries posted for one transfer
 
   explicit ReceiveQueues(const LargeWorks& works) : works_(works) {}
-  /// @return 0, -ENOMEM.
+  /// Allocate the bounce buffers. @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
   [[nodiscard]] QueueAssigner& assigner() { return assigner_; }
   [[nodiscard]] const pmd::mem::AlignRules& rules() const { return rules_; }
 
-  /// Have the queue of that place open for the peer's messages. @return false: the card cannot.
+  /// Open the queue of a place for the peer's messages. @return false: the card could not.
   [[nodiscard]] bool open(const Link& link, const QueuePlace& place);
-  /// The queue of its place, which is open, is the transfer's, until it is done or leave() is
+  /// Give the open queue of its place to a transfer, until the transfer is done or leave() is
   /// called.
   void assign(RecvTransfer& transfer);
-  /// Post as many entries of the transfer as there is room for.
+  /// Post as many entries of a transfer as there is room for.
   void post(RecvTransfer& transfer);
-  /// Take what has arrived in a queue of used(), and post further entries. @return the transfer;
+  /// Process the completions of a queue of used(), and post further entries. @return its transfer;
   /// null: nothing has arrived.
   [[nodiscard]] RecvTransfer* reap(uint32_t queue);
-  /// Queues that have a transfer, a bit each.
+  /// Queues that have a transfer, one bit each.
   [[nodiscard]] uint32_t used() const { return used_; }
 
-  /// Its queue and mailbox are not the transfer's any more.
+  /// Take the queue and mailbox away from a transfer.
   void leave(RecvTransfer& transfer);
-  /// Stop a queue that has no transfer any more. If the card does not stop it at once,
+  /// Stop a queue that no longer has a transfer. If the card does not stop it at once,
   /// stop_pending() tries again.
   void stop(uint32_t queue);
   void stop_pending();
@@ -53,28 +53,28 @@ class ReceiveQueues {
     return (transfer.stuck & to_stop_) != 0;
   }
 
-  /// The sender does not know yet that the place is not its own: no transfer has it until CLOSED.
+  /// Quarantine a transfer's mailbox until CLOSED, because its sender may still use it.
   void quarantine(RecvTransfer& transfer);
   void quarantine(Request& request);
-  /// CLOSED came.
+  /// CLOSED arrived for a request with a quarantined mailbox.
   void end_quarantine(Request& request);
-  /// The peer is gone: its place rests with all others of its. @param quarantined the flag of a
-  /// transfer or request.
+  /// The peer is gone: clear a quarantine; end_session() lets all its mailboxes rest. @param
+  /// quarantined flag of a transfer or request.
   void forget_quarantine(bool& quarantined) {
     quarantined_ -= quarantined ? 1 : 0;
     quarantined = false;
   }
 
-  /// The peer is gone: its queues are stopped, and its mailboxes rest for the card's quarantine.
+  /// The peer is gone: stop its queues, and let its mailboxes rest for the card's quarantine time.
   void end_session(Link& link);
-  /// Mailboxes that have rested may be used again.
+  /// Free the mailboxes whose rest is over.
   void end_rests();
 
-  /// Whether there is anything to do.
+  /// Whether any queue has work to do.
   [[nodiscard]] bool busy() const {
     return (used_ | to_stop_) != 0 || !resting_.empty() || assigner_.ready();
   }
-  /// Whether large data may come that no transfer waits for.
+  /// Whether large data may arrive that no transfer expects.
   [[nodiscard]] bool late_possible() const { return quarantined_ != 0 || !resting_.empty(); }
 
  private:
@@ -83,7 +83,7 @@ class ReceiveQueues {
   struct Queue {
     pmd::DedicatedRxQueue* ring = nullptr;  // null: closed
     RecvTransfer* transfer = nullptr;
-    std::vector<uint32_t> bounced;  // buffers of entries that the card has
+    std::vector<uint32_t> bounced;  // bounce buffers of posted entries
   };
 
   [[nodiscard]] bool post_whole(RecvTransfer& transfer, const pmd::mem::Range& range, uint32_t n);
@@ -96,8 +96,8 @@ class ReceiveQueues {
   QueueAssigner assigner_;
   std::array<Queue, kQueues> queues_;
   uint32_t used_ = 0;
-  uint32_t to_stop_ = 0;      // those that the card did not stop when it was told to
-  uint32_t quarantined_ = 0;  // transfers and requests whose mailbox is
+  uint32_t to_stop_ = 0;      // queues that the card has not stopped yet, one bit each
+  uint32_t quarantined_ = 0;  // transfers and requests whose mailbox is in quarantine
   std::vector<Link*> resting_;
   Bounce bounce_;
   pmd::mem::Plan plan_;

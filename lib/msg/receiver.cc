@@ -63,7 +63,8 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
   work(transfer);
 }
 
-/// The buffer is the one that was offered: program what the peer sends already.
+/// Receive into the buffer that was offered: post entries for the messages that the peer is already
+/// sending.
 void Receiver::accept(const Request& request, RecvTransfer& transfer) {
   const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
   transfer.cut = request.cut;
@@ -110,8 +111,7 @@ void Receiver::progress() {
   queues_.stop_pending();
   offers_.progress();
   serve();
-  // Each queue may let an emulated card work, which then takes its time: what can be answered is,
-  // before the next.
+  // Reaping a queue may run an emulated card, which takes time: send answers before the next queue.
   for (uint32_t left = queues_.used(); left != 0; left &= left - 1) {
     RecvTransfer* const transfer = queues_.reap(static_cast<uint32_t>(__builtin_ctz(left)));
     if (transfer != nullptr) {
@@ -122,7 +122,7 @@ void Receiver::progress() {
   queues_.end_rests();
 }
 
-/// Give queues to those that wait, and say what there is to say.
+/// Assign queues to waiting transfers, and send due messages.
 void Receiver::serve() {
   QueuePlace place;
   while (QueueWaiter* const waiter = queues_.assigner().assign(&place)) {
@@ -160,7 +160,7 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   queues_.post(transfer);
 }
 
-/// @return whether there is more to do without anything being heard.
+/// Advance one transfer. @return whether to visit it again although nothing has arrived for it.
 bool Receiver::look(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;
   if (queues_.may_be_written(transfer)) {
@@ -245,12 +245,12 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
     return requests_.close(*request, body);
   }
   RecvTransfer* const transfer = find(link, body.transfer);
-  // All data sent before CLOSED is there.
+  // All data sent before CLOSED has arrived: reap it.
   if (transfer != nullptr && transfer->held && queues_.reap(transfer->place.queue) != nullptr) {
     work(*transfer);
   }
   if (transfer == nullptr || transfer->grant.state() == RecvGrant::State::kDone) {
-    // All has arrived, but for an answer to the sender.
+    // All data has arrived, but an answer to the sender was lost.
     if (body.again != 0 && body.attempt + 1 < kAttemptsMax) {
       const auto next = static_cast<uint8_t>(body.attempt + 1);
       works_.control.answer({&link, link.session, Kind::kDone, body.transfer, next, 0});
@@ -269,7 +269,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   queues_.leave(*transfer);
   transfer->say_abort = false;
   if (grant.state() == RecvGrant::State::kWaiting) {
-    // Data that did arrive need not come again.
+    // Data that has arrived need not be sent again.
     if (transfer->granted && !transfer->say_kept) {
       transfer->arrived_bytes +=
           pmd::mem::cut_message(transfer->cut, queues_.rules(), grant.kept()).offset_bytes;

@@ -1,5 +1,5 @@
 /// @file
-/// Receives of large data: a request waits for its match, then for a queue, and then its entries
+/// Receives large data: a request waits for a match, then for a dedicated queue; then its entries
 /// are posted in windows.
 #pragma once
 
@@ -25,29 +25,29 @@ class Receiver {
         queues_(works),
         offers_(queues_, works.control),
         requests_(works, queues_, offers_) {}
-  /// @return 0, -ENOMEM.
+  /// Allocate what the queues need. @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
-  /// Requests that were not answered yet.
+  /// Requests of peers that are not answered yet.
   [[nodiscard]] Requests& requests() { return requests_; }
-  /// Offers, made before a peer asked.
+  /// Offers made to peers.
   [[nodiscard]] MadeOffers& offers() { return offers_; }
 
-  /// As MessageContext::receive_large().
+  /// Implements MessageContext::receive_large().
   void receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
                RecvTransfer& transfer);
   void cancel(RecvTransfer& transfer);
-  /// CLOSED. @return false: the peer has lied.
+  /// CLOSED arrived. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_closed(Link& link, std::span<const uint8_t> bytes);
 
-  /// The peer is gone: its queues are stopped, its mailboxes rest.
+  /// The session is over: end its transfers, stop its queues, and let its mailboxes rest.
   void end_session(Link& link, int error);
   void progress();
   /// Whether progress() has anything to do.
   [[nodiscard]] bool busy() const {
     return queues_.busy() || offers_.any_open() || !working_.empty();
   }
-  /// Whether large data may come that no transfer waits for.
+  /// Whether large data may arrive that no transfer expects.
   [[nodiscard]] bool late_possible() const { return queues_.late_possible(); }
 
  private:

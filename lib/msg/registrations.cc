@@ -7,8 +7,8 @@
 namespace rio::msg {
 namespace {
 
-/// The processes behind emulated cards read each other's memory page by page: huge ones make that
-/// twice as fast. Where the system has none to give it stays as it is.
+/// Ask the kernel for huge pages, if it has any. Processes with emulated cards read each other's
+/// memory page by page, and huge pages make that twice as fast.
 void ask_for_huge_pages(const pmd::mem::Region& region) {
   constexpr uintptr_t kHugeBytes = 2u << 20;
 #ifdef MADV_COLLAPSE  // Linux 6.1
@@ -52,7 +52,7 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
   }
   const pmd::mem::Region* region = nullptr;
   int rc = endpoint_.register_memory(va, len_bytes, &region);
-  while (rc != 0 && kept_ != 0) {  // those kept may be what is too much
+  while (rc != 0 && kept_ != 0) {  // the card may be out of registrations: drop cached ones
     drop_oldest();
     rc = endpoint_.register_memory(va, len_bytes, &region);
   }

@@ -1,5 +1,5 @@
 /// @file
-/// The user's memory as the card reaches it, for as long as transfers move it there.
+/// Registers the user's memory with the card while transfers use it.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,13 @@
 
 namespace rio::msg {
 
-/// The run of a region that `va` is in. @pre it is in the region.
+/// The run of bus addresses that holds `va`. @pre the region contains `va`.
 [[nodiscard]] const pmd::IovaRun* run_of(const pmd::mem::Region& region, const void* va);
 
 /// One per port; used only on the port's thread. Transfers in the same memory share a registration.
-/// Where a mapping goes with the address and not with the pages behind it (Bus::maps_addresses(),
-/// emulated cards), some are kept when no transfer uses them any more: that they name memory which
-/// the program has given back does no harm. Elsewhere, as behind an IOMMU, which maps pages, none
-/// outlives its last transfer.
+/// On emulated cards (Bus::maps_addresses()) some unused registrations are cached, because an
+/// address whose memory was freed does no harm there. Behind an IOMMU, which maps pages, each one
+/// ends with its last transfer.
 class Registrations {
  public:
   static constexpr uint32_t kKeptMax = 32;
@@ -25,12 +24,12 @@ class Registrations {
   Registrations(const Registrations&) = delete;
   Registrations& operator=(const Registrations&) = delete;
 
-  /// @return what covers the range, until put(); null: the card cannot reach it.
+  /// @return a region that contains the range, valid until put(); null: it cannot be registered.
   [[nodiscard]] const pmd::mem::Region* get(void* va, uint64_t len_bytes);
-  /// @param region of get().
+  /// Release a region of get().
   void put(const pmd::mem::Region* region);
 
-  /// How many there are, and how many of them no transfer uses.
+  /// Number of registrations, and how many of them are unused (kept()).
   [[nodiscard]] size_t count() const { return entries_.size(); }
   [[nodiscard]] uint32_t kept() const { return kept_; }
 
@@ -39,7 +38,7 @@ class Registrations {
     const pmd::mem::Region* region;
     uint32_t users;
     bool again;     // used more than once
-    uint64_t used;  // when last, in calls of put()
+    uint64_t used;  // last use, counted in calls of put()
   };
 
   void drop_oldest();

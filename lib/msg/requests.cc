@@ -49,7 +49,7 @@ void Requests::refuse(Request* request, bool record) {
     if (record) {
       inflows_.return_record(request->origin, request->header.to);
     }
-    return;  // until CLOSED
+    return;  // kept until CLOSED
   }
   if (request->gone == 0) {
     Link& link = *request->origin.link;
@@ -94,7 +94,7 @@ void Requests::park(Request& request, StopCause cause) {
 
 bool Requests::close(Request& request, const StopBody& body) {
   Link& link = *request.origin.link;
-  if (request.accepted) {  // it gave up before we knew what to do with it
+  if (request.accepted) {  // the sender gave up before the user answered
     const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
     request.grant.told_by_offer(std::min(request.window, messages));
     static_cast<void>(request.grant.stop({0, true}));

@@ -1,5 +1,5 @@
 /// @file
-/// Requests to send large data that have arrived and were not answered.
+/// Requests to send large data that have arrived and are not answered.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@
 
 namespace rio::msg {
 
-/// Part of a port's receiver; used only on the port's thread. Owns all requests; those in a
-/// context's hands are lent.
+/// Part of a port's receiver; used only on the port's thread. Owns all requests, also those that a
+/// context has taken.
 class Requests {
  public:
   Requests(const LargeWorks& works, ReceiveQueues& queues, MadeOffers& offers)
       : inflows_(works.inflows), control_(works.control), queues_(queues), offers_(offers) {}
 
-  /// REQUEST, which takes a record. @param number of it, as Link::number_in() gave before.
-  /// @return the request, to be put into the inbox; null: the peer has lied.
+  /// REQUEST arrived. @param number Link::number_in() before it was counted. @return the request,
+  /// to be put into the inbox; null: the peer broke the protocol.
   [[nodiscard]] Request* on_request(Link& link, const Header& header,
                                     std::span<const uint8_t> bytes, uint16_t number);
-  /// The user has answered it. @param record whether it has taken one.
+  /// Free an answered request. @param record whether it holds a record.
   void free(Request* request, bool record);
-  /// As MessageContext::refuse_large(). @param record whether it has taken one.
+  /// Implements MessageContext::refuse_large(). @param record whether the request holds a record.
   void refuse(Request* request, bool record = true);
-  /// As MessageContext::keep_large().
+  /// Implements MessageContext::keep_large().
   void keep(Request& request);
-  /// The place that it has accepted is not its own any more: what its sender sends already goes
-  /// astray, until it has stopped.
+  /// Take back the place of the offer that a request has accepted. Data that its sender has sent
+  /// already is discarded; the sender stops, and asks again if `cause` says so.
   void park(Request& request, StopCause cause);
 
   [[nodiscard]] Request* find(const Link& link, uint32_t id) const;
-  /// CLOSED for a request that was not answered. @return false: the peer has lied.
+  /// CLOSED arrived for an unanswered request. @return false: the peer broke the protocol.
   [[nodiscard]] bool close(Request& request, const StopBody& body);
   void end_session(Link& link, int error);
 
@@ -47,7 +47,7 @@ class Requests {
   LargeControl& control_;
   ReceiveQueues& queues_;
   MadeOffers& offers_;
-  std::vector<std::unique_ptr<Request>> requests_;  // all that there are
+  std::vector<std::unique_ptr<Request>> requests_;  // all requests, in use or spare
   std::vector<Request*> spare_;
 };
 

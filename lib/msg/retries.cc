@@ -26,7 +26,7 @@ bool Retries::is_resent(uint32_t entry) const {
                      [&](const Resent& resent) { return resent.entry == entry; });
 }
 
-/// It is not on its way any more.
+/// A resent message is completed.
 void Retries::arrived_or_failed(const Resent& resent) {
   Link& link = peers_.at(resent.link);
   link.backlog.resent -= resent.session == link.session ? 1 : 0;
@@ -46,7 +46,7 @@ void Retries::send_again() {
   now.swap(again_);
   for (Again& again : now) {
     Link& link = peers_.at(again.link);
-    // Making room may end the session, too.
+    // Making room may end the session: check it afterwards.
     const bool room = outbox_.take_room();
     if (again.session != link.session) {
       continue;
@@ -117,7 +117,7 @@ void Retries::release_held() {
   std::erase_if(held_, [&](uint32_t index) {
     Link& link = peers_.at(index);
     if (!link.backlog.held) {
-      return true;  // its session has ended
+      return true;  // the session has ended
     }
     if (link.rest.on || link.backlog.again != 0 || link.backlog.resent != 0 ||
         outbox_.out_to(link.dest_id()) >= Outbox::kOutMax / 2) {

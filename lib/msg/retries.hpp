@@ -1,5 +1,5 @@
 /// @file
-/// Messages that are sent once more, with the number that they have.
+/// Resends messages, with their old numbers.
 #pragma once
 
 #include <cstdint>
@@ -13,43 +13,45 @@
 
 namespace rio::msg {
 
-/// One per port; used only on the port's thread. A link that has such messages is held: nothing
-/// else goes there until they have arrived.
+/// One per port; used only on the port's thread. A link with messages to resend is held: nothing
+/// else is sent to that peer until they have arrived.
 class Retries {
  public:
   Retries(Outbox& outbox, Peers& peers, PortStats& stats)
       : outbox_(outbox), peers_(peers), stats_(stats) {}
 
-  /// It failed, and is sent once more; not while the link rests.
+  /// Queue a failed message for resending; if the link rests, when the rest is over.
   void keep(Link& link, Again message);
-  /// The card gave it back, since its ring was stopped. @param resent it had failed before.
+  /// Keep a message that the card returned because its ring was stopped. @param resent it had been
+  /// resent before.
   void keep_flushed(Again message, bool resent) {
     flushed_.push_back({std::move(message), resent});
   }
-  /// The message in that entry of the ring is not on its way any more.
-  /// @return when it failed for the first time, by now_ns(); 0: it has not yet.
+  /// The message in a ring entry is completed. @return when it first failed, by now_ns(); 0: it was
+  /// not resent.
   [[nodiscard]] uint64_t take_since(uint32_t entry);
-  /// Whether the message that was last in that entry is on its way once more.
+  /// Whether the message last posted in this entry is a resent one.
   [[nodiscard]] bool is_resent(uint32_t entry) const;
 
-  /// Nothing more goes there until all that is sent once more has arrived.
+  /// Hold a link until all its resent messages have arrived.
   void hold(Link& link);
-  /// The ring is half full. Mostly that is one peer, which does not take what is sent: it is held.
+  /// The ring is half full. If one peer, which does not accept its messages, fills most of it, hold
+  /// that peer's link.
   void hold_if_greedy();
 
-  /// The ring runs again: what it gave back is posted as if nothing had been.
+  /// The ring runs again: post the messages that it returned.
   void post_flushed();
 
-  /// The link rests no more: what was kept for it goes.
+  /// The link's rest is over: resend the messages kept meanwhile.
   void unpark(const Link& link);
-  /// The link rests, and its session has ended.
+  /// The session of a resting link has ended: drop the messages kept for it.
   void drop_parked(const Link& link);
 
-  /// Whether there is anything that is sent once more, or waits for the end of a rest.
+  /// Whether any message is to be resent, now or after a rest.
   [[nodiscard]] bool has_any() const { return !again_.empty() || !parked_.empty(); }
-  /// Whether there is anything to be sent now.
+  /// Whether any message is to be resent now.
   [[nodiscard]] bool has_due() const { return !again_.empty(); }
-  /// Send what is due, and let links go on that are done.
+  /// Resend messages that are due, and release links whose messages have arrived.
   void progress() {
     if (!again_.empty() || !resent_.empty()) {
       send_again();
@@ -58,7 +60,7 @@ class Retries {
       release_held();
     }
   }
-  /// All that are kept for that link and its session. @param visit(const Again&).
+  /// Visit all messages kept for a link in a session. @param visit(const Again&).
   template <class Visit>
   void for_each(const Link& link, Visit&& visit) const {
     const auto one = [&](const Again& message) {
@@ -78,8 +80,8 @@ class Retries {
   }
 
  private:
-  // Messages of a link that are sent once more at a time: the card has as many letters for each
-  // mailbox of a peer, so they stop no other peer.
+  // Messages of one link that may be resent at a time: as many as the card has letters for each
+  // peer and mailbox, so that they do not block other peers.
   static constexpr uint32_t kAgainMax = 4;
 
   void send_again();
@@ -90,7 +92,7 @@ class Retries {
   Peers& peers_;
   PortStats& stats_;
   std::vector<Again> again_;
-  std::vector<Again> parked_;  // for links that rest
+  std::vector<Again> parked_;  // messages of resting links
   std::vector<Flushed> flushed_;
   std::vector<Resent> resent_;
   std::vector<uint32_t> held_;  // indices of links

@@ -10,8 +10,8 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kLinkRestUs = 1000;  // after the first failure; then twice as long each time,
-constexpr uint8_t kDoublingsMax = 9;    // at most so often
+constexpr uint64_t kLinkRestUs = 1000;  // pause after the first failure; it doubles each time,
+constexpr uint8_t kDoublingsMax = 9;    // at most this often
 
 [[nodiscard]] int error_of(StopCause cause) {
   switch (cause.reason) {
@@ -26,7 +26,7 @@ constexpr uint8_t kDoublingsMax = 9;    // at most so often
   }
 }
 
-/// The length that a foreign cut adds up to. @return 0: none.
+/// The length of an untrusted cut. @return 0: invalid.
 [[nodiscard]] uint64_t length_of(std::span<const uint8_t, pmd::mem::kCutWireBytes> bytes,
                                  const pmd::mem::AlignRules& rules) {
   uint16_t head = 0;
@@ -54,7 +54,7 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
                   uint64_t len_bytes, SendTransfer& transfer, bool small,
                   const uint64_t* immediate) {
   Link& link = *route.link;
-  auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // is only read
+  auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // only read
   const uint64_t edge = std::min(len_bytes, (0 - reinterpret_cast<uintptr_t>(va)) & kEdgeMax);
   void* const user = transfer.user;
   transfer = SendTransfer{};
@@ -92,10 +92,10 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
   }
 }
 
-/// The message is about to be sent; if there is an offer for it that fits, it goes with that.
+/// Called before a request is sent: accept the peer's offer for it, if one fits.
 void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfer) {
   const OfferBody* const offer = offers_.take(*route.link, HeaderWords{0, route.word}.to(), body);
-  // The cut of an offer is that of memory which agrees with ours, and of a card like ours.
+  // An offer fits only if our memory has the same alignment and our card the same rules.
   if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules_.dedicated_size ||
       rules_.message_max != pmd::mem::kMessagePage ||
       offered_cut(*offer, transfer.rest_bytes, &transfer.cut) != 0) {
@@ -138,12 +138,12 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   }
   SendTransfer* const transfer = find(link, body.transfer);
   if (transfer == nullptr) {
-    return true;  // we have closed it
+    return true;  // we have closed that transfer
   }
   SendGrant& grant = transfer->grant;
   const uint64_t len_bytes = length_of(body.cut, rules_);
   pmd::mem::Cut cut;
-  // A later attempt leaves out the data that has arrived, from the beginning on.
+  // A later attempt skips the leading data that has arrived.
   const bool first = !transfer->settled;
   if (len_bytes >
           (first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes) ||
@@ -185,7 +185,7 @@ bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
   if (transfer == nullptr) {
     return true;
   }
-  transfer->settled = true;  // of an offer, too
+  transfer->settled = true;  // also for an accepted offer
   work(*transfer);
   return transfer->grant.on_extend(body.attempt, body.total) == 0;
 }
@@ -222,7 +222,7 @@ bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
 void Sender::on_sent(const pmd::TxDone& done) {
   const auto slot = static_cast<uint32_t>(done.cookie & (kOut - 1));
   if (out_[slot].transfer == nullptr) {
-    return;  // told by a card that is gone
+    return;  // reported by a card that is gone
   }
   SendTransfer& transfer = *std::exchange(out_[slot].transfer, nullptr);
   bounce_.put(slot);
@@ -237,7 +237,7 @@ void Sender::on_sent(const pmd::TxDone& done) {
     if (done.status == pmd::Status::kResponseTimeout) {
       transfer.grant.rest_until(now_us() + 2 * uint64_t{works_.response_timeout_us});
     } else if (done.status == pmd::Status::kLinkDown) {
-      // Attempts that fail at once would be used up before the link is back.
+      // Pause, or attempts that fail at once would be used up before the link is back.
       const uint8_t doublings = std::min(transfer.grant.fruitless(), kDoublingsMax);
       transfer.grant.rest_until(now_us() + (kLinkRestUs << doublings));
     }
@@ -251,8 +251,8 @@ void Sender::ask_again(SendGrant& grant) {
   grant.stop({again ? uint8_t{0} : StopReason::kFailed, again});
 }
 
-/// A message that the card has not sent when its ring was stopped, or not once more.
-/// @return false: it is something else.
+/// Handle a message that the card returned unsent because its ring was stopped. @return false: the
+/// completion is of another kind.
 bool Sender::take_back(SendTransfer& transfer, uint32_t number, pmd::Status status) {
   if (status != pmd::Status::kFlushed && status != pmd::Status::kRetryExpired) {
     return false;
@@ -270,8 +270,9 @@ void Sender::resume() {
     SendGrant& grant = each->grant;
     const uint32_t count = std::exchange(each->unsent, 0);
     const bool sending = !each->dead && grant.state() == SendGrant::State::kSending;
-    // All of a ring that was stopped are completed: those not sent are the last, unless one that
-    // was refused has let others pass, which may be where it belongs.
+    // All entries of a stopped ring are completed. Normally the unsent messages are the last ones;
+    // if not, later messages may have landed in the entry of a refused one, so a new attempt is
+    // needed.
     if (sending && each->unsent_from == grant.next() - count) {
       grant.not_sent(count);
     } else {
@@ -326,12 +327,12 @@ void Sender::progress() {
   working_.resize(kept);
 }
 
-/// @return whether there is more to do without anything being heard.
+/// Advance one transfer. @return whether to visit it again although nothing has arrived for it.
 bool Sender::look(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
   if (transfer.dead) {
     if (grant.out() != 0) {
-      return false;  // on_sent() brings it back
+      return false;  // on_sent() puts it back into the list
     }
     finish(transfer);
     return false;
@@ -354,7 +355,7 @@ bool Sender::look(SendTransfer& transfer) {
 void Sender::post(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
   pmd::TxQueue& tx = works_.outbox.ring();
-  const uint32_t taken = Outbox::kBudget + Outbox::kReserve;  // of others
+  const uint32_t taken = Outbox::kBudget + Outbox::kReserve;  // ring entries left to other messages
   if (works_.outbox.stopped() || transfer.link->rest.on) {
     return;
   }
@@ -363,7 +364,7 @@ void Sender::post(SendTransfer& transfer) {
   const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;
   const uint32_t n = std::min({grant.may_post(), room, mine, kOut - works_.outbox.large_count()});
   if (n == 0) {
-    return;  // what the card completes makes room
+    return;  // completions make room
   }
   const pmd::mem::Range range = {transfer.rest + transfer.arrived_bytes,
                                  transfer.granted_bytes - transfer.arrived_bytes,

@@ -1,6 +1,6 @@
 /// @file
-/// Sends of large data: they wait for GRANT, post messages as far as that allows, and say CLOSED
-/// where an attempt does not end well.
+/// Sends large data: a transfer waits for GRANT, posts as many messages as granted, and sends
+/// CLOSED if an attempt fails.
 #pragma once
 
 #include <array>
@@ -22,41 +22,44 @@ namespace rio::msg {
 class Sender {
  public:
   explicit Sender(const LargeWorks& works) : works_(works), offers_(works) {}
-  /// @return 0, -ENOMEM.
+  /// Allocate the bounce buffers. @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
-  /// As MessageContext::send_large(), which has checked the length and that a request may go.
+  /// Implements MessageContext::send_large(), which has checked the length and that a request may
+  /// be sent.
   void send(ContextSlot& context, const Route& route, uint64_t match_bits, const void* data,
             uint64_t len_bytes, SendTransfer& transfer, bool small, const uint64_t* immediate);
   void cancel(SendTransfer& transfer);
 
-  // Handle the peer's messages; false: it has lied.
+  // Handle the peer's messages. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_grant(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_extend(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_done(Link& link, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_abort(Link& link, std::span<const uint8_t> bytes);
-  /// OFFER and REVOKE go there.
+  /// Handles OFFER and REVOKE.
   [[nodiscard]] TakenOffers& offers() { return offers_; }
 
-  /// The card has completed a message.
+  /// The card has completed a message of large data.
   void on_sent(const pmd::TxDone& done);
-  /// The ring that was stopped runs again: what it gave back is posted once more.
+  /// The ring runs again after a stop: post the messages that it returned.
   void resume();
-  /// The peer is gone: nothing more is posted, and all are done once the card has completed theirs.
+  /// The session is over: nothing more is posted, and each transfer is done once the card has
+  /// completed its messages.
   void end_session(Link& link, int error);
-  /// Before all sessions end: the card completes nothing any more, and reads nothing.
+  /// The card is gone: it neither reads memory nor completes anything any more. Called before all
+  /// sessions end.
   void card_gone();
   void progress();
   /// Whether progress() has anything to do.
   [[nodiscard]] bool busy() const { return !working_.empty() || works_.outbox.large_count() != 0; }
 
  private:
-  static constexpr uint32_t kOut = 256;      // messages that the card has of all transfers
-  static constexpr uint32_t kOutEach = 128;  // and of one
+  static constexpr uint32_t kOut = 256;      // most messages posted for all transfers
+  static constexpr uint32_t kOutEach = 128;  // most messages posted for one transfer
 
   struct Out {
     SendTransfer* transfer;
-    uint32_t number;  // of the message in its cut
+    uint32_t number;  // number of the message in its cut
   };
 
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
@@ -73,11 +76,11 @@ class Sender {
 
   LargeWorks works_;
   pmd::mem::AlignRules rules_;
-  uint8_t flags_ = 0;  // of the messages
-  Bounce bounce_;      // by slot of out_
+  uint8_t flags_ = 0;  // descriptor flags of the messages
+  Bounce bounce_;      // index: as in out_
   std::array<Out, kOut> out_{};
   std::vector<SendTransfer*> working_;
-  std::vector<SendTransfer*> interrupted_;  // that have messages which the card gave back
+  std::vector<SendTransfer*> interrupted_;  // transfers with messages that the card returned unsent
   TakenOffers offers_;
   pmd::mem::Plan plan_;
 };

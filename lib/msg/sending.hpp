@@ -1,6 +1,6 @@
 /// @file
-/// What a user of contexts keeps from one send to the next: the route of the last address, and
-/// whether there was room. Shared by lib/skifch and lib/api.
+/// State that a user of contexts keeps between sends: the last route, and whether the last send
+/// found room. Used by lib/skifch and lib/api.
 #pragma once
 
 #include <cerrno>
@@ -11,11 +11,11 @@
 
 namespace rio::msg {
 
-/// The route of the address that was sent to last. Under the Guard of its port.
+/// Caches the route of the last address. Call all functions under the Guard of the port.
 class LastRoute {
  public:
   LastRoute() = default;
-  /// @param nowhere route() until there is one.
+  /// @param nowhere result of route() before the first send.
   explicit LastRoute(const Route& nowhere) : route_(nowhere) {}
   [[nodiscard]] bool is_of(uint32_t address) const { return address_ == address; }
   [[nodiscard]] const Route& route() const { return route_; }
@@ -23,7 +23,7 @@ class LastRoute {
     address_ = address;
     route_ = route;
   }
-  /// The next send asks for its route anew.
+  /// Drop the cached route.
   void forget() { address_ = kNoAddress; }
 
  private:
@@ -32,16 +32,17 @@ class LastRoute {
   Route route_;
 };
 
-/// Sends that found no room, for the wait that follows. Under the Guard of its port.
+/// Remembers sends that found no room, for the wait that follows. Call all functions under the
+/// Guard of the port.
 class Retry {
  public:
-  /// @param tracks whether a wait lasts until the card has done something since the last try;
-  /// false: it ends at once, for a caller that polls.
+  /// @param tracks true: a wait lasts until the card has done something since the last try; false:
+  /// it ends at once, for a caller that polls.
   explicit Retry(bool tracks = true) : tracks_(tracks) {}
 
-  /// Try to send, and once more where there is no room and this tracks: what the first try took
-  /// from the card may have made room, and a wait must not sleep then.
-  /// @param send of the port. @return as `send`.
+  /// Try to send. If there is no room, and `tracks` was set, try a second time: the first try may
+  /// itself have made room, and then a wait must not sleep.
+  /// @param send calls MessagePort::send(). @return its result.
   template <class Send>
   [[nodiscard]] int send(const MessagePort& port, Send&& send) {
     int rc = send();
@@ -54,8 +55,8 @@ class Retry {
     }
     return rc;
   }
-  /// A send that was not tried would have found no room. @param seen MessagePort::activity() before
-  /// that.
+  /// Count a send that was not tried, because it would have found no room. @param seen
+  /// MessagePort::activity() at that time.
   void note_stuck(uint64_t seen) {
     seen_ = seen;
     is_stuck_ = true;
@@ -63,7 +64,7 @@ class Retry {
 
   /// A wait begins. @return whether a send since the last wait found no room.
   [[nodiscard]] bool begin_wait() { return std::exchange(is_stuck_, false); }
-  /// Whether it is worth trying again.
+  /// Whether another try may succeed.
   [[nodiscard]] bool may_have_room(const MessagePort& port) const {
     return !tracks_ || port.activity() != seen_;
   }
@@ -74,11 +75,11 @@ class Retry {
   uint64_t seen_ = 0;  // MessagePort::activity() before the last try that found no room
 };
 
-/// News of sessions that have ended. Under the Guard of its port.
+/// Detects that sessions have ended. Call all functions under the Guard of the port.
 class EndedSessions {
  public:
   void begin(const MessagePort& port) { told_ = port.sessions_ended(); }
-  /// @return whether a session has ended since this was asked last.
+  /// @return whether a session has ended since the last call.
   [[nodiscard]] bool take(const MessagePort& port) {
     const uint64_t ended = port.sessions_ended();
     return std::exchange(told_, ended) != ended;

@@ -10,7 +10,7 @@
 namespace rio::msg {
 namespace {
 
-/// Whether we have named our key to the peer, and are not sure that it was heard.
+/// Whether we have sent our key to the peer and do not know yet that it has arrived.
 [[nodiscard]] bool is_asked(const Link& link) {
   return link.state == LinkState::kHello ||
          (link.state == LinkState::kIdle && link.keys.remote != 0);
@@ -35,10 +35,10 @@ bool Sessions::on_message(uint32_t source, Kind kind, const SessionBody& body) {
   } else if (is_answer && body.peer == link->keys.local && is_asked(*link)) {
     if (meet(*link, body)) {
       begin(*link);
-      link->say.welcome = true;  // the peer waits for the same
+      link->say.welcome = true;  // the peer waits for a welcome, too
     }
   } else {
-    // Else it is an answer to another question, or nothing that we know.
+    // Otherwise it answers an older hello, or belongs to nothing that we know.
     return is_answer && link->keys.remote == body.session;
   }
   return true;
@@ -50,7 +50,7 @@ bool Sessions::on_hello(uint32_t source, const SessionBody& body) {
     return false;
   }
   const bool knows = body.peer == link->keys.local;
-  // Where two ask each other one answers: both could change their keys for ever.
+  // If both sides ask at once only one answers, or both could change their keys forever.
   if (!knows && link->state == LinkState::kHello && dest_id_ < source) {
     if (link->keys.remote != 0 && link->keys.remote != body.session) {
       forget_peer(*link, nullptr);
@@ -58,7 +58,7 @@ bool Sessions::on_hello(uint32_t source, const SessionBody& body) {
     return true;
   }
   if (!meet(*link, body)) {
-    static_cast<void>(meet(*link, body));  // no process is known now
+    static_cast<void>(meet(*link, body));  // cannot fail: no key of the peer is known now
   } else if (knows || link->state == LinkState::kUp) {
     begin(*link);
   }
@@ -68,8 +68,8 @@ bool Sessions::on_hello(uint32_t source, const SessionBody& body) {
   return true;
 }
 
-/// The peer names its key. @return false: there was another one before, which is over; the process
-/// that had it may have sent something with our key, so there is a new one.
+/// Take over the peer's key. @return false: the peer had another key, whose session ends here. We
+/// draw a new key, since the earlier process may have sent messages with ours.
 bool Sessions::meet(Link& link, const SessionBody& body) {
   if (link.keys.remote != 0 && link.keys.remote != body.session) {
     forget_peer(link, nullptr);
@@ -84,12 +84,11 @@ bool Sessions::meet(Link& link, const SessionBody& body) {
   return true;
 }
 
-/// The process that was the peer is no more.
-/// @param not_taken null, or the first message that the peer's present process did not receive.
+/// The peer's process has ended. @param not_taken null, or number of the first message that the
+/// peer's new process did not receive.
 void Sessions::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
-    on_.outbox
-        .reap();  // failed messages are then queued for retransmission; or this ends the session
+    on_.outbox.reap();  // queues failed messages for resending, or ends the session
     if (link.state == LinkState::kUp) {
       end(link, -ECONNRESET, find_lost(link, link.keys.remote, not_taken, on_.outbox, on_.retries));
     }
@@ -115,7 +114,7 @@ void Sessions::meet_instance(uint32_t dest_id, uint32_t instance) {
 void Sessions::begin(Link& link) {
   link.state = LinkState::kUp;
   link.clock.deadline_ns = 0;
-  link.rest.since_ns = now_ns();  // it was heard: its silence before is not held against it
+  link.rest.since_ns = now_ns();  // the peer has answered, so its silence starts again from now
   on_.peers.want(link);
 }
 
@@ -126,11 +125,11 @@ void Sessions::reset(Link& link, int error) {
 
 void Sessions::cut_off(Link& link) {
   ++on_.stats.cut_off;
-  if (!link.keys.warned) {  // once, since it may go on
+  if (!link.keys.warned) {  // log once, because the peer may continue
     link.keys.warned = true;
     base::log_warning(
-        "destID %u broke the rules of its session, which is over; it runs another "
-        "release, or means harm",
+        "destID %u broke the protocol, and its session is over; it may run another release, or be "
+        "malicious",
         link.dest_id());
   }
   reset(link, -EPROTO);
@@ -140,7 +139,7 @@ void Sessions::look_at_card() {
   if (!on_.health.has_just_gone()) {
     return;
   }
-  // The card will not read or write memory any more: large data ends, too.
+  // The card accesses memory no more, so large data ends, too.
   on_.large.card_gone();
   if (on_.dma != nullptr) {
     on_.dma->card_gone();
@@ -165,7 +164,7 @@ void Sessions::end(Link& link, int error, uint64_t lost) {
   }
   clear(link);
   on_.large.end_session(link, error);
-  // A context that was about to send hears of it; one that never did has nothing to hear.
+  // Only contexts that were about to send are told.
   if (link.state == LinkState::kUp && (link.theirs.asked != 0 || link.say.open != 0)) {
     link.routes.untold = link.routes.routed;
   } else {
@@ -189,7 +188,7 @@ void Sessions::end(Link& link, int error, uint64_t lost) {
   on_.peers.renew(link);
 }
 
-/// Numbers and credits begin anew.
+/// Reset numbers and credits.
 void Sessions::clear(Link& link) {
   link.in.fill({});
   link.out.fill({});
@@ -202,7 +201,7 @@ void Sessions::clear(Link& link) {
   link.large.answers = 0;
 }
 
-/// Contexts that send without a look have to look.
+/// Notify contexts that use send_tiny(), which does not check for ended sessions.
 void Sessions::tell_contexts(const Link& link) const {
   for (uint64_t left = link.routes.routed; left != 0; left &= left - 1) {
     const ContextSlot* const context = on_.contexts[static_cast<uint32_t>(__builtin_ctzll(left))];
@@ -229,7 +228,7 @@ void Sessions::close_context(uint16_t id) {
     if (!link.in[id].open) {
       continue;
     }
-    // Its limit stays until the peer knows: the headers of what we send go on with it.
+    // The limit stays until the peer knows: headers of our messages still carry it.
     on_.inflows.close(link, id);
     link.say.refused |= bit;
     on_.peers.want(link);

@@ -1,5 +1,5 @@
 /// @file
-/// Sessions with peers: how they begin and how they end.
+/// Begins and ends sessions with peers.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace rio::msg {
 /// Speaker, so nothing here ever waits.
 class Sessions {
  public:
-  /// The objects that hold anything of a session; each outlives this.
+  /// The objects that hold state of sessions; each outlives this.
   struct Holders {
     Peers& peers;
     Outbox& outbox;
@@ -31,40 +31,41 @@ class Sessions {
     Buffers& buffers;
     Inflows& inflows;
     Large& large;
-    Dma* dma;  ///< null: the card has none
+    Dma* dma;  ///< null: the card has no DMA queue
     CardHealth& health;
     const ContextSlots& contexts;
     PortStats& stats;
   };
 
-  /// @param dest_id of the card.
+  /// @param dest_id the card's.
   Sessions(const Holders& holders, uint32_t dest_id) : on_(holders), dest_id_(dest_id) {}
 
-  /// HELLO, WELCOME or RESET. @return false: of no sense.
+  /// A hello, welcome or reset arrived. @return false: it is invalid.
   [[nodiscard]] bool on_message(uint32_t source, Kind kind, const SessionBody& body);
-  /// Both sides know that the other one has heard their key.
+  /// The session is up: each side knows that the other one has its key.
   void begin(Link& link);
-  /// End it. Contexts with a route to the peer hear of the error. @param lost contexts for
+  /// End a session. Contexts with a route to the peer are told the error. @param lost contexts for
   /// Link::lost.
   void end(Link& link, int error, uint64_t lost = ~0ull);
-  /// End it, and tell the peer that what it sends belongs to no session.
+  /// End a session, and tell the peer with a reset.
   void reset(Link& link, int error);
-  /// The peer broke a rule: end the session and tell it; a warning is logged, once.
+  /// The peer broke the protocol: end the session and tell the peer. Logs a warning, once for each
+  /// peer.
   void cut_off(Link& link);
-  /// Now and then: if the card is gone, end all, and all that the card still had to read or write.
+  /// If the card is gone, end all sessions and transfers. Called every now and then.
   void look_at_card();
-  /// The process that was the peer is no more.
+  /// The peer's process has ended.
   void peer_gone(Link& link) {
     if (link.state == LinkState::kUp || link.keys.remote != 0) {
       forget_peer(link, nullptr);
     }
   }
-  /// The process at this destID is known to be `instance`: end a session with any other one.
+  /// The process at this destID is known to be `instance`: end a session with any other instance.
   void meet_instance(uint32_t dest_id, uint32_t instance);
 
-  /// A context of ours is closed: its slot is not in the table any more.
+  /// A context of ours has closed; its slot is no longer in the table.
   void close_context(uint16_t id);
-  /// How many have ended; also grows when Link::lost of an ended one changes.
+  /// Count of ended sessions; also increments when Link::lost of an ended session changes.
   [[nodiscard]] uint64_t ended() const { return ended_; }
 
  private:

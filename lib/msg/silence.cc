@@ -8,13 +8,14 @@
 namespace rio::msg {
 namespace {
 
-// Looks at the ring, 32 calls of progress each, before silence means anything: a caller that does
-// not let its card work hears no peer.
+// Checks of the ring, 32 calls of progress() each, before silence counts: a caller that rarely
+// calls progress() receives no answers.
 constexpr uint32_t kLooksMin = 8;
 constexpr uint64_t kRestMaxNs = 1'000'000'000;
 constexpr uint64_t kForgetNs =
-    10'000'000'000;  // a peer that was silent before rests longer until then
-constexpr uint64_t kStopNs = 1'000'000'000;  // a card takes three response time-outs, and a bit
+    10'000'000'000;  // a peer that falls silent again within this time rests longer
+constexpr uint64_t kStopNs =
+    1'000'000'000;  // limit for the card to stop: three response time-outs, and a margin
 constexpr uint32_t kAnswerBytes = 8;
 constexpr uint32_t kAnswerAlign = 64;
 
@@ -47,10 +48,11 @@ void Silence::look_at_ring() {
 }
 
 bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
-  if (!ring().has_room(Outbox::kBudget + Outbox::kReserve)) {  // what large data leaves to others
+  if (!ring().has_room(Outbox::kBudget +
+                       Outbox::kReserve)) {  // room that large data leaves for other messages
     return true;
   }
-  // The card sends in order, too: behind one that waits for a letter nothing goes out.
+  // The card also sends in order: one message that waits for a letter blocks all later ones.
   for (uint32_t entry = ring().oldest_index(); entry != end; ++entry) {
     if (ring().is_out(entry) && ring().slot_dest_id(entry) != silent_dest_id) {
       return true;
@@ -62,7 +64,7 @@ bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
 void Silence::begin_restart() {
   ++works_.stats.restarts;
   stop_ns_ = now_ns();
-  // Also where its message did not get as far as the wire, and comes back as one that was not sent.
+  // The peer rests even if its message never left the card and is returned unsent.
   Link* const silent = works_.peers.find(ring().slot_dest_id(ring().oldest_index()));
   if (silent != nullptr) {
     begin_rest(*silent);
@@ -84,7 +86,7 @@ void Silence::look_at_stop() {
   }
 }
 
-/// The card does not do as it should with its ring: mostly since it is not there any more.
+/// The card has not stopped or restarted its ring, usually because it is gone.
 void Silence::give_up(const char* what) {
   works_.health.look_soon();
   works_.sessions.look_at_card();
@@ -132,8 +134,8 @@ bool Silence::have_answer_memory() {
   return answer_.va != nullptr;
 }
 
-/// A read of a word of the peer's. Whether it is allowed does not matter, only that an answer
-/// comes: then the peer has seen all that was sent before.
+/// Read a word of the peer's memory. Any answer will do, even a refusal: the peer has then seen
+/// everything sent before.
 void Silence::ask(Link& link) {
   Rest& rest = link.rest;
   if (rest.asked || !can_ask() || !have_answer_memory()) {
@@ -169,10 +171,10 @@ void Silence::look_at_rests() {
   }
 }
 
-/// @return whether it rests on.
+/// Check one resting link. @return whether it goes on resting.
 bool Silence::still_rests(Link& link, uint64_t now) {
   Rest& rest = link.rest;
-  // The peer is not told: it is told when it speaks.
+  // No reset is sent to the silent peer: its next message causes one.
   if (link.state == LinkState::kUp && now - rest.since_ns > deliver_ns_) {
     works_.sessions.end(link, -ETIMEDOUT);
     works_.retries.drop_parked(link);
@@ -181,7 +183,7 @@ bool Silence::still_rests(Link& link, uint64_t now) {
     return true;
   }
   if (rest.answered || !can_ask()) {
-    return false;  // what is sent once more is the question where there is no other
+    return false;  // without a DMA queue, the resent messages serve as the question
   }
   rest.length_ns = std::max(rest.length_ns, std::min(2 * rest.length_ns, kRestMaxNs));
   rest.until_ns = now + rest.length_ns;

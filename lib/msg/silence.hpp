@@ -1,8 +1,7 @@
 /// @file
-/// Peers that do not answer. Entries of the ring are used again in order, so one that is not
-/// answered stands in the way of all that come after it. The ring is then stopped, which the card
-/// bounds, and started again; the silent peer is left alone until it answers a question that costs
-/// no other peer anything. See docs/decisions/0019-a-peer-that-does-not-answer.md.
+/// Handles peers that do not answer. Ring entries are reused in order, so an unanswered one blocks
+/// all later ones. The ring is then stopped and restarted, and the silent peer rests until it
+/// answers a small read. See docs/decisions/0019-a-peer-that-does-not-answer.md.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +21,10 @@ namespace rio::msg {
 /// One per port; used only on the port's thread. No call waits.
 class Silence {
  public:
-  /// Each outlives this.
+  /// The objects it works with; each outlives this.
   struct Works {
     Endpoint& endpoint;
-    Dma* dma;  ///< null: the card has none
+    Dma* dma;  ///< null: the card has no DMA queue
     Peers& peers;
     Outbox& outbox;
     Retries& retries;
@@ -35,24 +34,24 @@ class Silence {
     PortStats& stats;
   };
 
-  /// @param response_timeout_us, deliver_ms as PortConfig's.
+  /// @param response_timeout_us, deliver_ms as in PortConfig.
   Silence(const Works& works, uint32_t response_timeout_us, uint32_t deliver_ms)
       : works_(works),
         response_timeout_ns_(uint64_t{response_timeout_us} * 1000),
         deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
 
-  /// Now and then: stop the ring if it does not move and others pay for that; restart it when it
-  /// has stopped.
+  /// Stop the ring if it makes no progress and other peers wait for it; restart it once it has
+  /// stopped. Called every now and then.
   void look_at_ring();
-  /// Whether a silent peer costs others anything. One alone that is silent waits for itself only.
-  /// @param end of the entries that are looked at.
+  /// Whether a silent peer delays other peers. @param end end of the ring entries to check.
   [[nodiscard]] bool others_wait(uint32_t silent_dest_id, uint32_t end) const;
 
-  /// Nothing is posted for the peer until it is heard of, and for as long as its letters rest after
-  /// a time-out.
+  /// Let a peer rest: nothing is posted for it until it answers, and until the card may reuse its
+  /// letters after a time-out.
   void begin_rest(Link& link);
   void end_rest(Link& link);
-  /// Now and then: end the rests that are over, and the sessions of peers that rest for too long.
+  /// End rests that are over, and sessions of peers that have rested for too long. Called every now
+  /// and then.
   void look_at_rests();
   [[nodiscard]] bool any_rests() const { return !resting_.empty(); }
 
@@ -73,7 +72,7 @@ class Silence {
   Stuck stuck_{};
   uint64_t stop_ns_ = 0;
   std::vector<uint32_t> resting_;  // indices of links
-  pmd::IovaRun answer_{};          // where the peer's answer goes, which nothing reads
+  pmd::IovaRun answer_{};          // memory for the answer of a peer, which nothing reads
 };
 
 }  // namespace rio::msg

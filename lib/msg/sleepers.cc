@@ -14,7 +14,7 @@ void Sleepers::wake() {
 void Sleepers::enlist(int wake_fd, uint64_t activity) {
   base::clear_wake_fd(wake_fd);
   strike(wake_fd);
-  wake_if_new(activity);  // this call has taken something, which may be theirs
+  wake_if_new(activity);  // this call has taken something, which may be for other sleepers
   wake_fds_.push_back(wake_fd);
   seen_ = activity;
 }

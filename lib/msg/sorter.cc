@@ -54,19 +54,19 @@ void Sorter::on_session(const Arrival& arrival, Kind kind) {
     ++works_.stats.bad;
     return;
   }
-  // The card tells that a process has died before it takes anything from the one that has that
-  // destID now. Heard of later, the news would end the new one's session. Messages of the dead one
-  // came before this, and are taken.
+  // The card reports the end of a process before it takes messages from its successor at the same
+  // destID. Process such events first, or they would end the successor's session. All messages of
+  // the old process have been taken before this one.
   works_.departures.look([] {});
-  // If the process that said it has died since, a session would be one with no process.
+  // If the sender has died since, there is no process to have a session with.
   if (works_.departures.has_gone(arrival.source) ||
       !works_.sessions.on_message(arrival.source, kind, body)) {
     ++works_.stats.bad;
   }
 }
 
-/// Only what has a credit keeps its buffer: a peer that holds back one message must not get all
-/// buffers by sending those behind it. @return false: against the rules.
+/// Keep an early message. Only one with a credit keeps its buffer: otherwise a peer that withholds
+/// one message could fill all buffers with later ones. @return false: the peer broke the protocol.
 bool Sorter::keep_early(Link& link, Numbered message) {
   const HeaderWords& header = message.header;
   Inflow* const flow = header.takes_credit() ? &link.in[header.to()] : nullptr;
@@ -125,7 +125,7 @@ bool Sorter::take_early(Link& link, Numbered* next) {
 void Sorter::deliver(Link& link, const Numbered& message) {
   const HeaderWords& header = message.header;
   const uint32_t bytes = message.length_bytes - kHeaderBytes - header.padding();
-  // The credit counts also where the message does not: the peer will not say it again.
+  // Handle the limit even if the message is dropped: the peer will not repeat it.
   if (!header.takes_credit() || bytes > kPartBytesMax ||
       link.out[header.from()].on_limit(header.credit()) != 0) {
     drop(message);
@@ -133,7 +133,7 @@ void Sorter::deliver(Link& link, const Numbered& message) {
     return;
   }
   Inflow& flow = link.in[header.to()];
-  if (!flow.open) {  // sent before it heard that the context is closed
+  if (!flow.open) {  // sent before the peer knew that the context is closed
     ++works_.stats.bad;
     drop(message);
     return;
@@ -144,7 +144,7 @@ void Sorter::deliver(Link& link, const Numbered& message) {
     return;
   }
   ++works_.stats.received;
-  Inbox& inbox = works_.contexts[header.to()]->inbox;  // is there: its flow is open
+  Inbox& inbox = works_.contexts[header.to()]->inbox;  // not null, since its flow is open
   *inbox.tail() = {message.buffer + kHeaderBytes, bytes};
   inbox.push(1, {&link, link.session, header.from()});
 }
@@ -169,8 +169,8 @@ void Sorter::on_control(Link& link, const HeaderWords& header) {
       link.theirs.opened |= bit;
       [[fallthrough]];
     case Kind::kCredit:
-      // Messages sent count from the last kRefused on: a message that came before this one may
-      // have had the same credit.
+      // The peer counts from its last kRefused on, so an earlier message may have carried the same
+      // credit.
       good =
           (link.theirs.asked & bit) != 0 && link.out[header.from()].on_limit(header.credit()) == 0;
       break;
@@ -194,7 +194,7 @@ void Sorter::on_control(Link& link, const HeaderWords& header) {
   }
 }
 
-/// It is stuck: what was too little to be told may be all that it waits for.
+/// The peer is stuck. It may wait for credits that were too few to announce: announce them now.
 void Sorter::on_alive(Link& link) {
   for (uint32_t i = 0; i < kContexts; ++i) {
     if (link.in[i].open) {
@@ -205,14 +205,14 @@ void Sorter::on_alive(Link& link) {
   works_.peers.want(link);
 }
 
-/// There is no such context, or not any more. @return false: it was not asked for.
+/// The peer has no such context, or not any more. @return false: we had not asked for it.
 bool Sorter::on_refused(Link& link, const HeaderWords& header) {
   const uint32_t context = header.from();
   const uint64_t bit = 1ull << context;
   const bool asked = (link.theirs.asked & bit) != 0;
   const auto known = static_cast<uint16_t>(header.credit() + link.backlog.kept_back[context]);
   if (link.out[context].sent() != known) {
-    link.lost |= link.routes.routed;  // not all messages to it were received
+    link.lost |= link.routes.routed;  // the peer has not received all messages to it
   }
   ++link.refusals[context];
   ++works_.stats.refused;

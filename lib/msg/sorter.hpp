@@ -1,6 +1,6 @@
 /// @file
-/// Messages that arrive and are not plain: those that make sessions, those that come too early or
-/// twice, those that the library says, and the first ones after any of them.
+/// Handles arrivals that the fast path of Intake cannot: session messages, early or duplicate ones,
+/// the library's own ones, and the first one after any of them.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@
 
 namespace rio::msg {
 
-/// A message as the card told of it.
+/// An arrival as the card reported it.
 struct Arrival {
   uint8_t* buffer;
   uint32_t source;
   uint32_t length_bytes;
 };
 
-/// One per port; used only on the port's thread. Every field of a header is the peer's word until
-/// it was compared with ours.
+/// One per port; used only on the port's thread. Every field of a header is untrusted until it was
+/// checked.
 class Sorter {
  public:
-  /// Each outlives this.
+  /// The objects it works with; each outlives this.
   struct Works {
     Buffers& buffers;
     Peers& peers;
@@ -44,7 +44,8 @@ class Sorter {
 
   explicit Sorter(const Works& works) : works_(works) {}
 
-  /// Read one message, in the order of its number, and give its buffer on or back.
+  /// Process one arrival, and put its buffer into an inbox or return it. Numbered messages are
+  /// processed in order of their numbers.
   void take(const Arrival& arrival);
 
  private:

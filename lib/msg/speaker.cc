@@ -7,9 +7,9 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kAgainNs = 2'000'000;  // a question that got no answer is put again
+constexpr uint64_t kAgainNs = 2'000'000;  // time until an unanswered question is repeated
 
-/// Say something for each context. @return false: not all; what is left is in *bits.
+/// Send a message for each context in *bits, and clear its bit. @return false: some bits are left.
 template <class Say>
 [[nodiscard]] bool say_each(uint64_t* bits, Say&& say) {
   for (; *bits != 0; *bits &= *bits - 1) {
@@ -23,7 +23,7 @@ template <class Say>
 }  // namespace
 
 void Speaker::speak() {
-  // Those that could not say everything are listed again.
+  // List links again that could not send everything.
   for (const uint32_t index : peers_.take_talkers()) {
     if (index == Peers::kStrangers) {
       if (!say_resets()) {
@@ -44,10 +44,10 @@ bool Speaker::speak(Link& link) {
     return true;
   }
   if (link.state == LinkState::kIdle && link.say.open != 0) {
-    ask(link);  // a peer that rests, too, is waited for only so long
+    ask(link);  // its time limit also holds for a resting peer
   }
   if (link.rest.on) {
-    return true;  // the end of the rest lists it again
+    return true;  // the end of the rest lists the link again
   }
   ToSay& say = link.say;
   if (say.welcome) {
@@ -95,7 +95,7 @@ bool Speaker::say_refused(Link& link, uint32_t context) {
     return false;
   }
   told_at_[context] = outbox_.ring().next_index();
-  // Now the peer counts from zero again.
+  // The peer counts from zero again now.
   if (!link.in[context].open) {
     link.in[context] = {};
     link.large.records_in[context] = {};
@@ -103,7 +103,7 @@ bool Speaker::say_refused(Link& link, uint32_t context) {
   return true;
 }
 
-/// It may have been told by another message meanwhile.
+/// Announce a limit, unless another message has carried it meanwhile.
 bool Speaker::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account) {
   if (account.changed() && !outbox_.say(link, kind, 0, from, account.limit())) {
     return false;
@@ -165,9 +165,9 @@ bool Speaker::say_resets() {
     resets_.pop_back();
     const Link* const link = peers_.find(reset.dest_id);
     if (link != nullptr && link->rest.on) {
-      continue;  // it is told when it speaks
+      continue;  // its next message causes another reset
     }
-    // The number, which such messages do not have otherwise, says how often it was tried.
+    // Session messages have no number; a reset uses the field to count its tries.
     const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
                                 HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
     const SessionBody body = {kMagic, reset.key, 0, reset.number, instance_, 0};

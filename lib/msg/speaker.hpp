@@ -1,5 +1,5 @@
 /// @file
-/// Tells peers what they have to be told, when there is room; no call here waits.
+/// Sends the library's news to peers when there is room. No call here waits.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@
 namespace rio::msg {
 
 /// One per port; used only on the port's thread. News for a peer is noted in its link (ToSay);
-/// Peers lists those links.
+/// Peers lists the links with news.
 class Speaker {
  public:
-  /// @param instance as MessagePort::instance(). @param connect_ms as PortConfig's.
+  /// @param instance as MessagePort::instance(). @param connect_ms as in PortConfig.
   Speaker(Outbox& outbox, Peers& peers, const CardHealth& health, uint32_t instance,
           uint32_t connect_ms)
       : outbox_(outbox),
@@ -26,21 +26,21 @@ class Speaker {
         instance_(instance),
         connect_ms_(connect_ms) {}
 
-  /// Say all that there is to say, as far as there is room.
+  /// Send all pending news, as far as there is room.
   void speak();
-  /// Ask the peer for a session; the answer has to come within connect_ms.
+  /// Ask the peer for a session. The answer must arrive within connect_ms.
   void ask(Link& link);
-  /// The answer has not come in the time that it may take: ask once more.
+  /// Ask again, because no answer has arrived in time.
   void ask_again(Link& link, uint64_t now_ns);
-  /// Ask the peer for a sign that it knows the session still.
+  /// Ask the peer for a sign that it still knows the session.
   void ask_for_sign(Link& link, uint64_t now_ns);
-  /// Tell a peer that what it sent belongs to no session. No link is made for it, and what does not
-  /// fit in is dropped: a peer that sends more is told then.
+  /// Queue a reset for a peer that sent a message of an unknown session. No link is created for it.
+  /// If the queue is full the reset is dropped: the next message of the peer causes another one.
   void tell_unknown(const Reset& reset);
 
-  /// Whether the news that the last context of this id has closed may still be on its way.
+  /// Whether peers may not have received yet that the last context of this id has closed.
   [[nodiscard]] bool news_may_be_out(uint32_t context) const;
-  /// It has arrived.
+  /// That news has arrived.
   void forget_news(uint32_t context) { told_at_[context] = 0; }
 
  private:
@@ -60,7 +60,8 @@ class Speaker {
   uint32_t instance_;
   uint32_t connect_ms_;
   std::vector<Reset> resets_;
-  std::array<uint32_t, kContexts> told_at_{};  // ring entry after the news of their last end
+  std::array<uint32_t, kContexts>
+      told_at_{};  // ring index after the news that the context has closed
 };
 
 }  // namespace rio::msg

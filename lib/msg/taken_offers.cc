@@ -4,7 +4,7 @@
 
 namespace rio::msg {
 
-/// Of the peer's context; it holds nothing that a message sent meanwhile has refused.
+/// The OfferTaker of a peer's context, without an offer that a message sent meanwhile has refused.
 OfferTaker& TakenOffers::taker(const Link& link, uint32_t context) {
   OfferTaker& taker = takers_[uint64_t{link.index()} << 32 | context];
   if (taker.held() && taker.message_number() != link.number_out(context)) {
@@ -18,7 +18,7 @@ bool TakenOffers::on_offer(Link& link, uint32_t context, std::span<const uint8_t
   if (read(bytes, &body) != 0 || body.message_number > UINT16_MAX) {
     return false;
   }
-  // Numbers are those of credits, modulo 2^16.
+  // Message numbers are modulo 2^16, like credits.
   const auto ahead = static_cast<int16_t>(link.number_out(context) - body.message_number);
   return taker(link, context)
              .on_offer(body, body.message_number + static_cast<uint32_t>(int32_t{ahead})) == 0;

@@ -1,5 +1,5 @@
 /// @file
-/// Offers of receivers: kept until the message that they are for is sent. See
+/// Keeps the offers of receivers until the messages that they are for are sent. See
 /// docs/decisions/0015-large-data.md, "Offers".
 #pragma once
 
@@ -17,15 +17,15 @@ class TakenOffers {
  public:
   explicit TakenOffers(const LargeWorks& works) : control_(works.control) {}
 
-  /// OFFER. @param context the peer's. @return false: the peer has lied.
+  /// OFFER arrived. @param context the peer's. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_offer(Link& link, uint32_t context, std::span<const uint8_t> bytes);
-  /// REVOKE. @param context the peer's. @return false: the peer has lied.
+  /// REVOKE arrived. @param context the peer's. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_revoke(Link& link, uint32_t context, std::span<const uint8_t> bytes);
 
-  /// Hot. Whether no peer has ever offered anything in its session of now.
+  /// Hot. Whether no peer has made an offer in its current session.
   [[nodiscard]] bool empty() const { return takers_.empty(); }
-  /// The offer for the message that is about to be sent, which is held no more. @param context the
-  /// peer's. @return null: there is none that fits.
+  /// Take the offer for the message that is about to be sent. @param context the peer's. @return
+  /// null: no offer fits.
   [[nodiscard]] const OfferBody* take(const Link& link, uint32_t context, const RequestBody& body);
 
   void end_session(const Link& link);
@@ -34,7 +34,7 @@ class TakenOffers {
   [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
 
   LargeControl& control_;
-  std::unordered_map<uint64_t, OfferTaker> takers_;  // by index of the link and context
+  std::unordered_map<uint64_t, OfferTaker> takers_;  // key: index of the link, and context
 };
 
 }  // namespace rio::msg

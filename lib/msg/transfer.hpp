@@ -1,9 +1,9 @@
 /// @file
-/// Large data: what the caller keeps while the cards move it between its memory and the peer's.
-/// See docs/decisions/0015-large-data.md.
+/// Large transfers: the objects that the caller keeps while the cards move data between its memory
+/// and the peer's. See docs/decisions/0015-large-data.md.
 ///
-/// Thread rule: the port's thread. Nothing here is allocated; an object is the library's from
-/// MessageContext::send_large() or receive_large() on until `done` is set, and may not move
+/// Thread rule: the port's thread. Nothing here is allocated. A transfer belongs to the library
+/// from MessageContext::send_large() or receive_large() until `done` is set, and must not move
 /// meanwhile.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace rio::msg {
 
 struct ContextSlot;
 
-/// StopCause::reason of large data.
+/// Values of StopCause::reason.
 struct StopReason {
   static constexpr uint8_t kCancelled = 1;  ///< the user gave up
   static constexpr uint8_t kRefused = 2;    ///< the receiver does not want it
@@ -28,41 +28,40 @@ struct StopReason {
   static constexpr uint8_t kFailed = 4;     ///< the card could not do it
 };
 
-/// Common to both directions. The first lines are the caller's to read.
+/// Part common to sends and receives. The caller may read the fields up to `user`.
 struct Transfer {
-  bool done = false;       ///< the memory is the caller's again: nothing reads or writes it
-  int status = 0;          ///< when done: 0 or -errno
-  uint64_t len_bytes = 0;  ///< when done with 0 or -EMSGSIZE: how many the receiver has
-  void* user = nullptr;    ///< the caller's
+  bool done = false;       ///< the library and the card no longer access the memory
+  int status = 0;          ///< valid when done: 0 or -errno
+  uint64_t len_bytes = 0;  ///< valid when done with 0 or -EMSGSIZE: bytes that the receiver has
+  void* user = nullptr;    ///< for the caller
 
-  // The library's.
+  // For the library only.
   ContextSlot* context = nullptr;
   Link* link = nullptr;
-  uint32_t id = 0;  ///< counts up in the session and direction
+  uint32_t id = 0;  ///< counts up within the session and direction
   uint8_t edge_bytes = 0;
-  bool dead = false;        ///< the session is over, and the link does not know it any more
-  bool working = false;     ///< progress looks at it
-  uint8_t* rest = nullptr;  ///< what is behind the edge
+  bool dead = false;        ///< the session is over, and the transfer is in no list of the link
+  bool working = false;     ///< is in the list that progress() visits
+  uint8_t* rest = nullptr;  ///< address of the bytes behind the edge
   uint64_t rest_bytes = 0;
-  uint64_t arrived_bytes = 0;                ///< of rest, with attempts that did not end well
-  const pmd::mem::Region* region = nullptr;  ///< null: not registered, bounced
+  uint64_t arrived_bytes = 0;  ///< bytes of `rest` that earlier, failed attempts have delivered
+  const pmd::mem::Region* region = nullptr;  ///< null: not registered, so the data is bounced
   pmd::mem::Cut cut;
 };
 
-/// Bytes on their way out; -ECANCELED, -ECONNREFUSED (the receiver does not want it), -ECONNRESET
-/// (the session is over), -EIO (kFruitlessMax attempts in a row failed). The bytes may not change
-/// until done.
+/// A large send. The bytes must not change until done. status: -ECANCELED, -ECONNREFUSED (the
+/// receiver refused it), -ECONNRESET (the session is over), -EIO (too many failed attempts).
 struct SendTransfer : Transfer {
   Links<SendTransfer> links;
   SendGrant grant;
-  uint64_t granted_bytes = 0;  ///< of the rest: what the receiver has room for
-  bool settled = false;        ///< that has its word
-  uint32_t unsent = 0;         ///< messages that the card gave back, since its ring was stopped
-  uint32_t unsent_from = 0;    ///< the first of them, where there are any
+  uint64_t granted_bytes = 0;  ///< bytes of `rest` that the receiver has room for
+  bool settled = false;        ///< granted_bytes is known
+  uint32_t unsent = 0;         ///< messages that the card returned because its ring was stopped
+  uint32_t unsent_from = 0;    ///< number of the first of them, if any
 };
 
-/// Bytes on their way in. -EMSGSIZE: there were more than capacity, which were left out;
-/// -ECANCELED, also where the sender has cancelled; -ECONNRESET, -EIO.
+/// A large receive. status: -EMSGSIZE (the bytes beyond capacity were left out), -ECANCELED (by
+/// either side), -ECONNRESET, -EIO.
 struct RecvTransfer : Transfer {
   struct Waiter : QueueWaiter {
     RecvTransfer* transfer = nullptr;
@@ -72,33 +71,34 @@ struct RecvTransfer : Transfer {
   Waiter waiter;
   RecvGrant grant;
   QueuePlace place;
-  uint64_t true_bytes = 0;   ///< that the sender has
-  bool held = false;         ///< place is ours
-  bool quarantined = false;  ///< its mailbox is, until CLOSED
-  bool granted = false;      ///< this attempt's GRANT is sent
+  uint64_t true_bytes = 0;   ///< bytes that the sender has
+  bool held = false;         ///< `place` belongs to this transfer
+  bool quarantined = false;  ///< the mailbox of `place` is in quarantine until CLOSED
+  bool granted = false;      ///< GRANT of this attempt was sent
   bool say_abort = false;
-  bool say_kept = false;  ///< EXTEND is owed, for an offer that was accepted
-  bool broken = false;    ///< an entry of this attempt failed: CLOSED will come
-  uint8_t stuck = 0;      ///< queues that the card did not stop, a bit each
+  bool say_kept = false;  ///< EXTEND is owed, to confirm an accepted offer
+  bool broken = false;    ///< an entry of this attempt failed: the sender will send CLOSED
+  uint8_t stuck = 0;      ///< queues with its entries that the card has not stopped, one bit each
 };
 
-/// A request to send that has arrived and was not answered; the library's, by take_request().
+/// A request to send that has arrived and is not answered. Owned by the library;
+/// MessageContext::take_request() returns it.
 struct Request {
-  Header header;     // the two lie in the inbox like a message
+  Header header;     // header and body lie in the inbox like a message
   RequestBody body;  ///< match_bits, len_bytes
   Origin origin;
   Links<Request> links;
-  int gone;  ///< not 0: no longer to be had, and why; what it is received with
-  // Where it accepts an offer.
-  bool accepted = false;     ///< place is its own, nothing is programmed
-  bool parked = false;       ///< grant is told that it is to be asked for again
-  bool quarantined = false;  ///< place's mailbox is, until CLOSED
-  bool refused = false;      ///< by the user: it is the library's until CLOSED
+  int gone;  ///< not 0: withdrawn, or its session is over; -errno for its receive
+  // Used if it accepts an offer.
+  bool accepted = false;     ///< it has `place`, and no entry is posted there
+  bool parked = false;       ///< the sender was told to ask again
+  bool quarantined = false;  ///< the mailbox of `place` is in quarantine until CLOSED
+  bool refused = false;      ///< the user refused it; the library keeps it until CLOSED
   QueuePlace place = {};
   RecvGrant grant = {};
   pmd::mem::Cut cut = {};
   uint32_t window = 0;
-  const void* buffer = nullptr;  ///< that was offered
+  const void* buffer = nullptr;  ///< the buffer that was offered
 };
 static_assert(offsetof(Request, body) == sizeof(Header));
 

@@ -7,7 +7,7 @@
 namespace rio::msg {
 namespace {
 
-/// Whether a message holds all bytes of the user's message.
+/// Whether a message of the card holds a whole user message.
 [[nodiscard]] bool is_whole(Kind kind) {
   return kind == Kind::kData || kind == Kind::kDataImmediate;
 }
@@ -34,8 +34,7 @@ uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken, const Ou
       lost |= 1ull << header.from();
     }
   };
-  // Each slot keeps the last message sent from it; older ones have arrived. Transfers of large data
-  // end with the session.
+  // Each slot keeps its last message; older ones have arrived. Large data ends with the session.
   const uint32_t oldest = ring.oldest_index();
   for (uint32_t back = 1u << Outbox::kRingLog2; back != 0; --back) {
     const uint32_t entry = ring.next_index() - back;
@@ -64,7 +63,7 @@ void find_lost_late(Link& link, uint32_t not_taken, const Outbox& outbox, const 
   const std::vector<Again> before = std::move(link.unsent);
   uint64_t lost = find_lost(link, link.keys.former, &not_taken, outbox, retries);
   if (link.state == LinkState::kUp || !before.empty()) {
-    for (const Again& message : link.unsent) {  // later messages may have overtaken it
+    for (const Again& message : link.unsent) {  // messages of the new session may have overtaken it
       lost |= 1ull << header_of(message).from();
     }
     link.unsent = before;

@@ -10,7 +10,7 @@
 namespace rio::msg {
 namespace {
 
-/// @return a descriptor of this thread's own, which is closed with its thread; -errno.
+/// The eventfd of this thread, which is closed when the thread ends. @return -errno on failure.
 int wake_fd() {
   static thread_local base::Fd own;
   if (!own.valid()) {
@@ -52,7 +52,7 @@ void Sleeper::wake() {
   Sleepers& sleepers = port_.sleepers();
   sleepers.strike(own_fd_);
   if (interrupted_) {
-    // The interrupt may have been another sleeper's, which arms again then.
+    // The interrupt may have been for another sleeper, which then arms again.
     static_cast<void>(port_.endpoint().irq_ack());
     sleepers.wake();
   }

@@ -1,11 +1,10 @@
 /// @file
-/// Ports that several threads use, and threads that sleep until something comes.
+/// Guards for ports that are used by several threads, and waits that sleep until something arrives.
 ///
-/// A wake-up must not be lost between "there is nothing" and sleep. It is not: rings are armed,
-/// then looked at once more; the lock is held until the thread is listed as a sleeper; a thread
-/// that takes something from the rings wakes all; and so does one that an interrupt has woken,
-/// since it takes the interrupt away from the rest. One that another thread has woken wakes none:
-/// the rest were woken with it, and would wake it again, for ever.
+/// No wake-up is lost before a sleep: a thread arms the rings, checks them once more, and keeps the
+/// lock until it is listed as a sleeper. A thread that takes something from the rings wakes all
+/// sleepers. So does one that an interrupt woke, because it consumed the interrupt. A thread that
+/// another thread woke wakes none, or they would wake each other forever.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +16,9 @@
 
 namespace rio::msg {
 
-/// All calls of a port, of its contexts, and of what is made on them, are made while one exists, if
-/// the port was opened for several threads; for one thread it does nothing. Not held while waiting.
+/// Holds the lock of a port that was opened for several threads; does nothing for one thread. Make
+/// every call on the port, its contexts and their objects while a Guard exists. Do not hold it
+/// while waiting.
 class Guard {
  public:
   explicit Guard(MessagePort& port) : port_(port) {
@@ -38,20 +38,21 @@ class Guard {
   MessagePort& port_;
 };
 
-/// Under a Guard: ends the sleep of all threads, which look again.
+/// Wake all sleeping threads of a port. Call under a Guard.
 void wake_all(MessagePort& port);
 
-/// The sleep of one thread, in steps. Of a port that was opened with `sleeps`.
+/// The sleep of one thread, in steps. Only for a port that was opened with `sleeps`.
 class Sleeper {
  public:
-  /// @param wake_fd eventfd that other threads write to; -1: one of the thread that calls.
+  /// @param port outlives this.
   explicit Sleeper(MessagePort& port) : port_(port) {}
-  /// @param fd eventfd that other threads write to, instead of one of the thread that calls.
+  /// Sleep on an eventfd of the caller's instead of the thread's own one. @param fd other threads
+  /// write to it to wake this one.
   void use(int fd) { own_fd_ = fd; }
 
-  /// Under a Guard. Ask for interrupts and look once more. `work` is progress() of the caller that
-  /// waits.
-  /// @return true: nothing has come; sleep() is next. false: something has; look at it.
+  /// Ask for interrupts and check once more. Call under a Guard. @param work the caller's progress
+  /// function.
+  /// @return true: nothing has arrived; sleep() is next. false: something has arrived; handle it.
   template <class Work>
   [[nodiscard]] bool prepare(Work&& work) {
     port_.look_at_all();
@@ -62,15 +63,16 @@ class Sleeper {
     work();
     return port_.activity() == before && port_.error() == 0;
   }
-  /// Under the same Guard, after prepare(): a thread that takes something from now on wakes this
-  /// one.
+  /// List this thread as a sleeper: from now on, a thread that takes something wakes it. Call after
+  /// prepare(), under the same Guard.
   /// @return 0, -errno.
   [[nodiscard]] int enlist();
-  /// After enlist(): how long a sleep may be.
+  /// The longest sleep allowed; valid after enlist().
   [[nodiscard]] uint32_t bound_ms() const { return bound_ms_; }
-  /// Without a Guard. @param timeout_ms at most so long, and not past what the port has to do.
+  /// Sleep. Call without a Guard. @param timeout_ms upper bound; the sleep also ends when the port
+  /// has work to do.
   void sleep(uint32_t timeout_ms);
-  /// Under a Guard: the end of it.
+  /// End the sleep and leave the list. Call under a Guard.
   void wake();
 
  private:
@@ -78,10 +80,11 @@ class Sleeper {
   uint32_t bound_ms_ = 0;
   int own_fd_ = -1;
   bool slept_out_ = false;
-  bool interrupted_ = true;  // assumed until known: others may have slept on the descriptor
+  bool interrupted_ =
+      true;  // true until known, because other threads may have slept on the descriptor
 };
 
-/// Takes a listed thread off the list of sleepers, even if it is cancelled in its sleep.
+/// Ends a sleep by RAII, so that the thread leaves the list of sleepers even if it is cancelled.
 class Asleep {
  public:
   Asleep(MessagePort& port, Sleeper& sleeper) : port_(port), sleeper_(sleeper) {}
@@ -98,10 +101,10 @@ class Asleep {
   Sleeper& sleeper_;
 };
 
-/// Wait until `ready()`, by sleeping if the port was opened for that, else by polling. A thread may
-/// be cancelled in it, between two looks, when it holds nothing: no function above it is noexcept.
-/// @param work progress() of the caller that waits. Both are called under a Guard. @return 1: it is
-/// ready; 0: not within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
+/// Wait until `ready()`: by sleeping if the port was opened for that, else by polling. It is a
+/// cancellation point while it holds no lock, so no caller up the stack may be noexcept.
+/// @param work the caller's progress function; like `ready`, called under a Guard. @return 1:
+/// ready; 0: not ready within timeout_ms; -ENODEV: the card is gone; -errno of eventfd().
 template <class Work, class Ready>
 [[nodiscard]] int wait(MessagePort& port, uint32_t timeout_ms, Work&& work, Ready&& ready) {
   using Clock = std::chrono::steady_clock;

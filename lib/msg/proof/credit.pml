@@ -1,18 +1,21 @@
 // Credits of two peers that send to each other (docs/decisions/0015-large-data.md, "Credits"): data
-// up to a share, headers past it, control, and what tells of each when nothing else does. Each application receives in batches in
-// any order, and takes nothing before a batch is complete: the worst case of "in reverse order".
+// up to a share, headers beyond it, control messages, and the messages that only announce a limit.
+// Each application receives batches in any order, and takes nothing before a batch is complete: the
+// worst case of receiving in reverse order.
 //
-// Totals are told by what they grew; the stream is in order and loses nothing, so that is the same.
+// A message carries the growth of a limit instead of the total. The stream is in order and loses
+// nothing, so both are equivalent.
 //
-// Broken rules, which must be found: BREAK_GROW (the record window never grows), BREAK_TELL (control
-// is told of only by other messages), BREAK_DUE (only more than half a window is told of), BREAK_LOOK
-// (whether enough has come free is asked only when something comes free, not when messages come),
-// BREAK_SHARE (data is given back when it was read, not when the application has it).
+// Switches that break a rule; spin must find each: BREAK_GROW (the record window never grows),
+// BREAK_TELL (control limits are announced only in other messages), BREAK_DUE (only more than half
+// a window is announced), BREAK_LOOK (due() is checked only when something is freed, not when
+// messages arrive), BREAK_SHARE (data credits are returned on arrival, not when the application
+// takes the message).
 #ifndef S
 #define S 1  // share of data
 #endif
 #ifndef K
-#define K 2  // control; a REQUEST leaves one for answers
+#define K 2  // control credits; a REQUEST leaves one for answers
 #endif
 #ifndef H
 #define H 1  // records
@@ -23,27 +26,28 @@
 #define HALF(w) ((w + 1) / 2)
 #define Q(p) (1 - (p))
 
-// Those that tell of one class alone may be UNREAD of each at once; the code has no bound of its own.
+// Most unread messages that only announce the limit of one class. The code has no such bound; the
+// model proves it.
 #define UNREAD 2
 mtype = { DATA, REQUEST, GRANT, CREDIT, RECORDS, CONTROL };
-// By what the total that it carries has grown: of data, but of control in GRANT and CONTROL, of
-// records in RECORDS.
+// The byte is the growth of a limit: of control in GRANT and CONTROL, of records in RECORDS, else
+// of data.
 typedef Stream { chan c = [S + K + 3 * UNREAD] of { mtype, byte } };
 Stream to[2];
 
 typedef Peer {
-  // As a sender: what may still go.
+  // As a sender: credits left.
   byte data; byte records; byte control;
-  byte grants;       // waiting to be sent
-  // As a receiver: what was not told.
+  byte grants;       // answers that wait to be sent
+  // As a receiver: credits not announced (u...), and announced but not used (k...).
   byte udata; byte urecords; byte ucontrol;
-  byte kdata; byte krecords; byte kcontrol;  // told of, and not come
-  byte free_records; // places that a further header can have
-  byte extra;        // places that are there for a while
+  byte kdata; byte krecords; byte kcontrol;
+  byte free_records; // free records
+  byte extra;        // records lent
   byte held_data; byte held_headers;
-  bool look;         // with BREAK_LOOK: something has come free
-  byte batch;        // messages that the application still takes now
-  // Buffers of this peer that are taken.
+  bool look;         // only with BREAK_LOOK: something was freed
+  byte batch;        // messages of the batch that the application has not taken
+  // Buffers of this peer in use.
   byte in_data; byte in_control; byte in_credits; byte in_records; byte in_controls
 }
 Peer at[2];
@@ -75,7 +79,7 @@ inline send(p, type, untold, known) {
 #define came_free(p) skip
 #endif
 
-// Peer 0 sends without end.
+// Progress label: peer 0 must send forever.
 inline went(p) {
   if
   :: p == 0 -> progress: skip
@@ -173,7 +177,7 @@ proctype Read(byte p) {
   od
 }
 
-// A place of a record comes free; what was there for a while goes first.
+// A record is freed. A lent one is repaid first.
 inline free_record(p) {
   if
   :: at[p].extra > 0 -> at[p].extra--
@@ -186,7 +190,8 @@ proctype Receive(byte p) {
   do
   :: atomic { at[p].batch == 0 && at[p].held_data + at[p].held_headers >= NB -> at[p].batch = NB }
 #ifndef BREAK_GROW
-  // A receive is posted that none of these matches, and no further header can come.
+  // A receive is posted that matches no held message, and no further header can arrive: lend
+  // records.
   :: atomic { at[p].batch == 0 && at[p].held_data + at[p].held_headers < NB &&
               at[p].free_records == 0 ->
        at[p].free_records = H;
@@ -202,7 +207,7 @@ proctype Receive(byte p) {
 #endif
        came_free(p)
      }
-  // The next receive is posted when the grant for the last has gone.
+  // The next receive is posted once the grant for the last one was sent.
   :: atomic { at[p].batch > 0 && at[p].held_headers > 0 && at[p].grants == 0 ->
        at[p].batch--;
        at[p].held_headers--;

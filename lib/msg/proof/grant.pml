@@ -1,14 +1,14 @@
-// Assignment of queues, grants and what ends them (docs/decisions/0015-large-data.md, "Large data"
+// Assignment of queues, grants, and how they end (docs/decisions/0015-large-data.md, "Large data"
 // and "Which queue"). One receiver, NS sources with NT transfers each, NQ queues, NM mailboxes.
 //
-// Each activity is a process of its own, so that weak fairness means: it gets its turn. The stream
-// of control messages is a channel each way; dedicated messages are channels beside it, of which a
-// message may leave at any time. An answer is seen by the sender when its message has landed; it
-// looks at that at any time later.
+// Each activity is a process of its own, so that weak fairness gives each its turn. The control
+// messages of each direction are a channel. Dedicated messages have channels beside it, and may
+// leave these at any time. The sender's card has the answer as soon as a message has landed; the
+// sender reads it at any later time.
 //
-// Switches: ABORTS (either side stops transfers, the sender also to be granted again), DEATH (source
-// 0 dies once and is reborn). Broken rules, which must be found: BREAK_QUARANTINE, BREAK_CLOSED,
-// BREAK_REST, BREAK_RING, BREAK_DONE.
+// Switches: ABORTS (either side stops transfers; the sender may ask to be granted again), DEATH
+// (source 0 dies once and restarts). Switches that break a rule; spin must find each:
+// BREAK_QUARANTINE, BREAK_CLOSED, BREAK_REST, BREAK_RING, BREAK_DONE.
 #ifndef NS
 #define NS 2
 #endif
@@ -28,8 +28,8 @@
 #define W 2  // window
 #endif
 
-#define X(s, t) ((s) * NT + (t))  // a transfer
-#define P(s, m) ((s) * NM + (m))  // a pair
+#define X(s, t) ((s) * NT + (t))  // index of a transfer
+#define P(s, m) ((s) * NM + (m))  // index of a pair
 #define NONE 15
 #define INC(a) a = (a + 1) % 4
 
@@ -45,13 +45,13 @@ chan net[NS * NM] = [W] of { byte, byte };                // transfer, attempt
 #define SENDING 2
 #define DRAINING 3
 byte sst[NS * NT];
-byte sa[NS * NT];       // attempt; not begun again for the next transfer: ids are never used twice
+byte sa[NS * NT];       // attempt; keeps counting in the next transfer, since ids are never reused
 byte sposted[NS * NT];
 byte sgranted[NS * NT];
 byte sout[NS * NT];     // posted and not answered
 byte smb[NS * NT];
-bool sagain[NS * NT];   // of DRAINING: what CLOSED will say
-bool scont[NS * NT];    // of REQUESTED: after CLOSED with again
+bool sagain[NS * NT];   // in DRAINING: the `again` that CLOSED will carry
+bool scont[NS * NT];    // in REQUESTED: set after CLOSED with `again`
 
 // The receiver's side.
 #define WAITING 1
@@ -68,14 +68,14 @@ byte rmb[NS * NT];
 #define QUARANTINE 2
 #define REST 3
 byte pair[NS * NM];
-byte owner[NS * NM];    // of USED: the transfer
+byte owner[NS * NM];    // in USED: the transfer
 byte freeq = NQ;
-chan wait[NS] = [NT] of { byte };  // transfers in order
+chan wait[NS] = [NT] of { byte };  // transfers, in order
 chan ring = [NS] of { byte };
 bool inring[NS];
 bool dead[NS];
 
-byte used;  // queues, for the assertion
+byte used;  // queues in use, for the assertion
 
 inline free_mailbox(s, m) {
   m = 0;
@@ -85,7 +85,7 @@ inline free_mailbox(s, m) {
   od
 }
 
-// A source with a waiting request and a free mailbox stands in the ring.
+// Put a source into the ring if it has a waiting request and a free mailbox.
 inline look(s, m) {
   free_mailbox(s, m);
   if
@@ -138,13 +138,14 @@ inline closed(s, x, attempt, again) {
   up[s]!CLOSED, x, attempt, again
 }
 
-// A message is of the last attempt at most: attempts are counted to 4 only.
+// Whether a message of the attempt before the last is in the stream: attempts are numbered modulo
+// 4, so a new transfer must wait for that.
 #define stale(s, x) (down[s]??[_, eval(x), eval((sa[x] + 2) % 4), _, _])
 
 proctype SenderNew(byte s; byte x) {
   do
-  // In the model the place of a transfer is used again once the receiver has it no more. A bound for
-  // the stream is what credits are for.
+  // A transfer's index is reused once the receiver has forgotten it. The bounds on len() stand for
+  // credits.
   :: atomic { !dead[s] && sst[x] == IDLE && rst[x] == 0 &&
                         len(up[s]) < 2 && len(down[s]) < 2 && !stale(s, x) ->
        sst[x] = REQUESTED;
@@ -181,7 +182,7 @@ proctype SenderStop(byte s; byte x) {
   :: atomic { sst[x] == SENDING -> drain(x, false) }
   :: atomic { sst[x] == SENDING && sposted[x] > 0 -> drain(x, true) }  // a message is in doubt
 #ifdef LIVE
-  :: true -> skip  // or not
+  :: true -> skip  // the process may do nothing
 #endif
   od
 }
@@ -194,7 +195,7 @@ proctype SenderControl(byte s) {
        if
        :: sst[x] == REQUESTED && sa[x] == a ->
             sst[x] = SENDING; smb[x] = m; sgranted[x] = n; scont[x] = false
-       :: else  // closed in the meantime
+       :: else  // the sender has closed this attempt
        fi; x = 0; a = 0; m = 0; n = 0 }
   :: atomic { down[s]?EXTEND, x, a, m, n ->
        if
@@ -272,7 +273,7 @@ proctype Assign() {
   byte s, x, m;
   do
 #ifdef BREAK_RING
-  // Serves the lowest source that waits.
+  // Serve the source with the lowest number first.
   :: atomic { freeq > 0 && nempty(ring) ->
        if
        :: ring??[0] -> ring??0; s = 0
@@ -298,13 +299,13 @@ proctype Assign() {
             assert(nfull(down[s]));
             down[s]!GRANT, x, ra[x], m, rposted[x];
             look(s, m)
-       :: else  // what it waited with was closed
+       :: else  // its waiting transfer was closed
        fi;
        s = 0; x = 0; m = 0 }
   od
 }
 
-// The sender's card has the answer; a dead sender has none.
+// Give the sender's card the answer to a message. A dead sender gets none.
 inline answer(x, attempt) {
   if
   :: sa[x] == attempt -> assert(sout[x] > 0); sout[x]--
@@ -328,8 +329,8 @@ proctype Land(byte s; byte p) {
             :: rdone[x] == N -> release(p, FREE); forget(x); look(s, m)
             :: else
             fi
-       :: pair[p] == QUARANTINE -> answer(x, a)  // to the shared queue, dropped
-       :: pair[p] == REST                     // its sender is no more
+       :: pair[p] == QUARANTINE -> answer(x, a)  // lands in the shared queue and is dropped
+       :: pair[p] == REST                     // the sender has died
        :: pair[p] == FREE -> assert(false)
        fi;
        x = 0; a = 0 }
@@ -364,7 +365,7 @@ proctype ReceiverStop(byte s; byte x) {
        unwait(s, x);
        rst[x] = ABORTING; rmb[x] = NONE }
 #ifdef LIVE
-  :: true -> skip  // or not
+  :: true -> skip  // the process may do nothing
 #endif
   od
 }
@@ -387,7 +388,7 @@ inline flush_pair(p) {
 proctype Death() {
   byte t, x, a, m, n;
   bool again;
-  // It dies; what it has in the network stays there.
+  // Source 0 dies. Its messages stay in the network.
   atomic {
     dead[0] = true;
     do
@@ -396,7 +397,7 @@ proctype Death() {
     od;
     t = 0
   }
-  // The receiver hears of it; the old session's stream is gone.
+  // The receiver learns of it, and the old session's stream is discarded.
   atomic {
     do :: up[0]?_, x, a, again :: empty(up[0]) -> break od;
     do :: down[0]?_, x, a, m, n :: empty(down[0]) -> break od;
@@ -437,7 +438,7 @@ init {
   }
 }
 
-// Each request is served, or ended, and each stop ends.
+// Each request is served or ended, and each stop ends.
 #define LAST (NS * NT - 1)
 ltl served { [] (sst[LAST] == REQUESTED -> <> (sst[LAST] != REQUESTED)) }
 ltl drained { [] (rst[LAST] == ABORTING -> <> (rst[LAST] != ABORTING)) }

@@ -1,14 +1,15 @@
 // Offers of one receiver to NS sources (docs/decisions/0015-large-data.md, "Offers"). Each source
-// sends a stream of messages in one context, small or large; large ones by REQUEST, or by ACCEPT
-// where there is an offer. The receiver's application posts receives, cancels them, and takes what
-// is unexpected; the library makes offers and revokes them.
+// sends a stream of small and large messages to one context; large ones by REQUEST, or by ACCEPT if
+// there is an offer. The receiver's application posts receives, cancels them, and takes unexpected
+// messages. The library makes offers and revokes them.
 //
-// One mailbox for requests and one for offers a source. A large message has N dedicated messages, of
-// which an offer allows W at once. Numbers of messages are counted to 4, of offers to 4.
+// Each source has one mailbox for requests and one for offers. A large message has N dedicated
+// messages; an offer allows W of them at once. Message numbers and offer numbers are modulo 4.
 //
-// Broken rules, which must be found: BREAK_REVOKE (the receiver takes the queue back without waiting
-// for an answer), BREAK_KEPT (the sender is done when its card is), BREAK_BOUND (an offer is taken
-// for any message), BREAK_LEAVE (offers take any queue).
+// Switches that break a rule; spin must find each: BREAK_REVOKE (the receiver takes the queue back
+// without waiting for an answer), BREAK_KEPT (the sender is done when its card is, without the
+// receiver's EXTEND), BREAK_BOUND (an offer is accepted for any message), BREAK_LEAVE (offers may
+// take every queue).
 #ifndef NS
 #define NS 1
 #endif
@@ -16,7 +17,7 @@
 #define NQ 3
 #endif
 #ifndef KEPT
-#define KEPT 2  // queues that offers leave
+#define KEPT 2  // queues that offers leave free
 #endif
 #ifndef N
 #define N 2
@@ -33,34 +34,34 @@ typedef Down { chan c = [6] of { mtype, byte, byte } };  // number, total or mes
 typedef Net { chan c = [N] of { byte, byte } };    // number of the message, its part
 Up up[NS];
 Down down[NS];
-Net ask[NS];    // the mailbox of requests
-Net given[NS];  // of offers
+Net ask[NS];    // the mailbox for requests
+Net given[NS];  // the mailbox for offers
 
 #define IDLE 0
 #define ASKED 1
 #define SENDING 2
 #define DRAINING 3
 typedef Sender {
-  byte number;   // of the next message
+  byte number;   // number of the next message
   bool offered;  // an offer is held
   byte offer; byte bound;
-  byte state;    // of the large message under way, which is `number`
-  bool accepted; // it goes by the offer's mailbox
-  bool kept;     // the receiver has said that it took it
+  byte state;    // state of the large message under way, whose number is `number`
+  bool accepted; // it uses the offer's mailbox
+  bool kept;     // the receiver has confirmed it with EXTEND
   byte total; byte posted; byte out
 }
 Sender snd[NS];
 
 typedef Receiver {
   byte expected;  // number of the next message
-  bool posted;    // a receive
+  bool posted;    // a receive is posted
   byte offer;     // number of the last offer
   byte open;      // 0: none, 1: open, 2: revoked
   bool opened;    // the offer's queue is held: by the offer, or by its transfer
   bool programmed;
   bool parked;    // waits for CLOSED
-  byte unexpected;  // messages that lie here: at most one large, since the sender waits with it
-  bool large;     // it is a large one
+  byte unexpected;  // unexpected messages held: at most one is large, since the sender waits until it ends
+  bool large;     // the last of them is large
   bool waits;     // a matched request waits for a queue
   bool asked;     // the queue of requests is held
   byte done; byte ahead
@@ -74,7 +75,7 @@ byte offers;
 
 proctype Send(byte s) {
   do
-  // Numbers are short here: none is sent that an old offer on its way could be mistaken for.
+  // Numbers are modulo 4: send nothing whose number an old offer still on its way could match.
   :: atomic { snd[s].state == IDLE && len(up[s].c) + rcv[s].unexpected < 3 &&
               !down[s].c??[OFFER, _, eval((snd[s].number + 1) % 4)] ->
        if
@@ -144,13 +145,13 @@ proctype HearReceiver(byte s) {
             snd[s].offer = n;
             if
             :: x == snd[s].number && snd[s].state == IDLE -> snd[s].offered = true; snd[s].bound = x
-            :: else  // too late: what refuses it is on the way
+            :: else  // too late: the message that refuses it is on the way
             fi
        :: what == REVOKE ->
             assert(snd[s].offer == n);
             if
             :: snd[s].offered -> snd[s].offered = false; say_up(s, REVOKED, n)
-            :: else  // ACCEPT, or what refuses it, is on the way
+            :: else  // ACCEPT, or the message that refuses it, is on the way
             fi
        :: what == GRANT ->
             assert(snd[s].state == ASKED && n == snd[s].number);
@@ -169,7 +170,7 @@ proctype HearReceiver(byte s) {
   od
 }
 
-// The application has the message that was expected next.
+// The application gets the message that its receive was posted for.
 inline matched_small(s) { rcv[s].posted = false }
 
 inline free_offer(s) {
@@ -179,7 +180,7 @@ inline free_offer(s) {
   freeq++
 }
 
-// A message with the number of the offer came, which is not its ACCEPT.
+// The message that the offer was for arrived without ACCEPT: the offer is refused.
 inline refused(s) {
   if
   :: rcv[s].open != 0 -> assert(empty(given[s].c)); free_offer(s)
@@ -191,7 +192,7 @@ proctype HearSender(byte s) {
   mtype what;
   byte n;
   do
-  // The stream stands while a large message is not matched; so there is at most one to remember.
+  // The sender waits while a large message is unmatched, so at most one has to be remembered.
   :: atomic { up[s].c?what, n ->
        if
        :: what == SMALL ->
@@ -259,8 +260,8 @@ proctype HearSender(byte s) {
 proctype Application(byte s) {
   do
   :: atomic { !rcv[s].posted && rcv[s].unexpected == 0 -> rcv[s].posted = true }
-  :: atomic { rcv[s].posted && rcv[s].open == 1 -> rcv[s].posted = false }  // cancelled
-  // Takes what is unexpected, oldest first; the last of them may be large.
+  :: atomic { rcv[s].posted && rcv[s].open == 1 -> rcv[s].posted = false }  // the receive is cancelled
+  // Take unexpected messages, oldest first; the last of them may be large.
   :: atomic { rcv[s].unexpected > 1 || (rcv[s].unexpected == 1 && !rcv[s].large) ->
        rcv[s].unexpected-- }
   :: atomic { rcv[s].unexpected == 1 && rcv[s].large && !rcv[s].parked ->
@@ -298,7 +299,7 @@ proctype Offer(byte s) {
        offers++;
        assert(offers <= NQ - KEPT);
        say_down(s, OFFER, rcv[s].offer, rcv[s].expected) }
-  // It wants its queue back, for whatever reason.
+  // The library revokes the offer, for any reason.
   :: atomic { rcv[s].open == 1 ->
        rcv[s].open = 2;
        say_down(s, REVOKE, rcv[s].offer, 0);
@@ -336,7 +337,9 @@ proctype Land(byte s) {
        snd[s].out--;
        landed(s);
        n = 0; part = 0 }
-  // Open and empty: RETRY. Closed: to the shared queue, and dropped, only if it is parked.
+  // If the queue is open but empty, the card answers RETRY: the message stays in the network. If it
+  // is closed, the message lands in the shared queue and is dropped; this must happen only when it
+  // is parked.
   :: atomic { nempty(given[s].c) && (!rcv[s].opened || rcv[s].programmed && rcv[s].done < rcv[s].ahead) ->
        given[s].c?n, part;
        snd[s].out--;
@@ -371,6 +374,6 @@ init {
   }
 }
 
-// A revoked queue comes back, and a large message ends.
+// A revoked offer ends, and so does a large message.
 ltl back { [] (rcv[0].open == 2 -> <> (rcv[0].open != 2)) }
 ltl ends { [] (snd[0].state != IDLE -> <> (snd[0].state == IDLE)) }

@@ -1,11 +1,11 @@
 // Shares of a pool of buffers (docs/decisions/0015-large-data.md, "Credits"): one receiver with T
-// buffers and NP peers that join, send, ask where they have no credit, and one of which dies once
-// and joins again. A share only grows. Growing and telling are one here; that totals are late is in
-// credit.pml.
+// buffers, and NP peers that join, send, and send a request if they have no credit. Peer 0 dies
+// once and joins again. A share only grows. A limit is announced as soon as it grows; credit.pml
+// models late announcements.
 //
-// Broken rules, which must be found: BREAK_HELD (what the application still holds of a peer that
-// died is given away), BREAK_STALE (what it held is told to the one who has come since), BREAK_ASK
-// (who has no credit does not ask).
+// Switches that break a rule; spin must find each: BREAK_HELD (buffers that the application holds
+// of a dead peer are given away), BREAK_STALE (credits of a dead peer's buffers are given to its
+// successor), BREAK_ASK (a peer without credit sends no request).
 #ifndef NP
 #define NP 2
 #endif
@@ -19,13 +19,13 @@ typedef Up { chan c = [T + 1] of { mtype } };
 typedef Down { chan c = [T + 1] of { mtype } };
 Up up[NP];
 Down down[NP];
-byte credit[NP];     // at the peer
-byte committed[NP];  // at the receiver: what it has told of, and what is here
-byte held[NP];       // by the application, of the session of now
-byte stale;          // and of one that is over
+byte credit[NP];     // of the peer
+byte committed[NP];  // of the receiver: credits given and not used, plus messages held
+byte held[NP];       // messages of this session that the application holds
+byte stale;          // messages of an ended session that the application holds
 byte pool = T;
 bool joined[NP];
-bool wants[NP];  // the peer has a message that is not at its receiver
+bool wants[NP];  // the peer has a message that has not arrived
 bool asked[NP];
 
 proctype Peer(byte i) {
@@ -53,8 +53,9 @@ proctype Hear(byte i) {
   :: atomic { up[i].c?[DATA] ->
        up[i].c?DATA;
        held[i]++;
-       assert(held[0] + held[1] + stale <= T) }  // there was a buffer for it
-  // A dedicated queue moves the payload. A sender that had to ask gets more, if there is more.
+       assert(held[0] + held[1] + stale <= T) }  // it needs a buffer
+  // A dedicated queue moves the payload. The sender had to ask, so its share grows if buffers are
+  // left.
   :: atomic { up[i].c?[ASK] ->
        up[i].c?ASK;
        asked[i] = false;
@@ -82,7 +83,7 @@ proctype Application(byte i) {
   od
 }
 
-// A newcomer gets some of what is free, which may be nothing.
+// A new peer gets some of the free buffers, possibly none.
 proctype Join(byte i) {
   do
   :: atomic { !joined[i] ->
@@ -94,7 +95,7 @@ proctype Join(byte i) {
   od
 }
 
-// Peer 0 dies. Its messages leave the network (the rest of its pairs), then it may join again.
+// Peer 0 dies. Its messages leave the network while its pairs rest; then it may join again.
 proctype Death() {
   atomic {
     joined[0] ->
@@ -129,7 +130,7 @@ init {
   }
 }
 
-// Nothing is given twice or lost, and each message comes to its receiver, share or none.
+// No buffer is given twice or lost, and each message arrives, with or without a share.
 #define sum (committed[0] + committed[1] + stale + pool)
 ltl exact { [] (sum == T) }
 ltl served { [] (wants[1] -> <> !wants[1]) }
