@@ -16,7 +16,7 @@ pmd::mem::AlignRules rules_of(const pmd::Caps& caps) {
 
 }  // namespace
 
-DedicatedReceiver::DedicatedReceiver(const RunSetup& setup, DedicatedStream& lane, Stream& owner)
+DedicatedReceiver::DedicatedReceiver(const RunSetup& setup, DedicatedPath& lane, Stream& owner)
     : lane_(lane), verifier_(setup.verifier), owner_(owner), size_bytes_(setup.size_bytes) {
   buffers_.offset_bytes = setup.options.offset_bytes;
   buffers_.stride_bytes = lane_stride(size_bytes_, buffers_.offset_bytes);
@@ -114,7 +114,7 @@ int DedicatedReceiver::open(std::string* error) {
   return 0;
 }
 
-int DedicatedReceiver::create(const RunSetup& setup, DedicatedStream& lane, Stream& owner,
+int DedicatedReceiver::create(const RunSetup& setup, DedicatedPath& lane, Stream& owner,
                               std::unique_ptr<DedicatedReceiver>* out, std::string* error) {
   std::unique_ptr<DedicatedReceiver> receiver(new DedicatedReceiver(setup, lane, owner));
   int rc = receiver->allocate(error);
@@ -226,7 +226,7 @@ void DedicatedReceiver::recover() noexcept {
   }
   lane_.confirmed.store(seen_, std::memory_order_relaxed);
   lane_.granted.store(granted_, std::memory_order_relaxed);
-  lane_.state.store(DedicatedStream::State::kRunning, std::memory_order_release);
+  lane_.state.store(DedicatedPath::State::kRunning, std::memory_order_release);
 }
 
 uint32_t DedicatedReceiver::turn(bool may_post) noexcept {
@@ -242,7 +242,7 @@ uint32_t DedicatedReceiver::turn(bool may_post) noexcept {
   }
   const uint32_t n = reap();
   look();
-  if (lane_.state.load(std::memory_order_acquire) == DedicatedStream::State::kDry) [[unlikely]] {
+  if (lane_.state.load(std::memory_order_acquire) == DedicatedPath::State::kDry) [[unlikely]] {
     recover();
   }
   return n;

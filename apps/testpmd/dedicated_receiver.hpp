@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/testpmd/dedicated_stream.hpp"
+#include "apps/testpmd/dedicated_path.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "pmd/mem/alignment_plan.hpp"
 #include "pmd/mem/bounce_pool.hpp"
@@ -18,7 +18,7 @@ namespace rio::testpmd {
 class DedicatedReceiver {
  public:
   /// Opens the queue and sets lane.cut. @return 0, or -errno with the remedy in `error`.
-  [[nodiscard]] static int create(const RunSetup& setup, DedicatedStream& lane, Stream& owner,
+  [[nodiscard]] static int create(const RunSetup& setup, DedicatedPath& lane, Stream& owner,
                                   std::unique_ptr<DedicatedReceiver>* out, std::string* error);
   ~DedicatedReceiver();
   DedicatedReceiver(const DedicatedReceiver&) = delete;
@@ -29,7 +29,7 @@ class DedicatedReceiver {
   /// All that was confirmed has been looked at.
   [[nodiscard]] bool quiet() const noexcept {
     return seen_ >= lane_.confirmed.load(std::memory_order_acquire) &&
-           lane_.state.load(std::memory_order_acquire) == DedicatedStream::State::kRunning;
+           lane_.state.load(std::memory_order_acquire) == DedicatedPath::State::kRunning;
   }
 
  private:
@@ -38,7 +38,7 @@ class DedicatedReceiver {
     uint32_t left = 0;  // entries that are not complete
   };
 
-  DedicatedReceiver(const RunSetup& setup, DedicatedStream& lane, Stream& owner);
+  DedicatedReceiver(const RunSetup& setup, DedicatedPath& lane, Stream& owner);
   [[nodiscard]] int allocate(std::string* error);
   [[nodiscard]] int open(std::string* error);
   [[nodiscard]] int plan_slot(uint32_t index, std::string* error);
@@ -48,7 +48,7 @@ class DedicatedReceiver {
   void post() noexcept;
   void recover() noexcept;
 
-  DedicatedStream& lane_;
+  DedicatedPath& lane_;
   Verifier& verifier_;
   Stream& owner_;
   uint32_t size_bytes_;

@@ -15,8 +15,8 @@ uint64_t share_of(uint64_t count, uint32_t lanes, uint32_t index) {
 
 }  // namespace
 
-DedicatedSender::DedicatedSender(const RunSetup& setup, DedicatedStream& lane,
-                                 uint32_t lanes_of_port, uint32_t index, Stream& owner)
+DedicatedSender::DedicatedSender(const RunSetup& setup, DedicatedPath& lane, uint32_t lanes_of_port,
+                                 uint32_t index, Stream& owner)
     : lane_(lane),
       queue_(lane.from->pair(lane.from_pair).tx()),
       verifier_(setup.verifier),
@@ -101,7 +101,7 @@ int DedicatedSender::allocate(uint32_t cookie, std::string* error) {
   return 0;
 }
 
-int DedicatedSender::create(const RunSetup& setup, DedicatedStream& lane, uint32_t lanes_of_port,
+int DedicatedSender::create(const RunSetup& setup, DedicatedPath& lane, uint32_t lanes_of_port,
                             uint32_t index, Stream& owner, std::unique_ptr<DedicatedSender>* out,
                             std::string* error) {
   std::unique_ptr<DedicatedSender> sender(
@@ -139,8 +139,7 @@ void DedicatedSender::begin(uint32_t index) noexcept {
 }
 
 uint32_t DedicatedSender::turn(bool may_send) noexcept {
-  if (lane_.state.load(std::memory_order_acquire) != DedicatedStream::State::kRunning)
-      [[unlikely]] {
+  if (lane_.state.load(std::memory_order_acquire) != DedicatedPath::State::kRunning) [[unlikely]] {
     if (!pause_.pausing()) {
       mend();
     }
@@ -186,18 +185,18 @@ void DedicatedSender::done(uint32_t slot, const pmd::TxDone& done) noexcept {
   if (done.status != pmd::Status::kOk) [[unlikely]] {
     owner_.stats.count_status(done.status);
     pause_.note(done.status);
-    lane_.state.store(DedicatedStream::State::kBroken, std::memory_order_release);
+    lane_.state.store(DedicatedPath::State::kBroken, std::memory_order_release);
     return;
   }
   if (--slots_[slot].left == 0 &&
-      lane_.state.load(std::memory_order_relaxed) == DedicatedStream::State::kRunning) {
+      lane_.state.load(std::memory_order_relaxed) == DedicatedPath::State::kRunning) {
     confirm();
   }
 }
 
 /// The lane is broken: once nothing is in flight, give up what was begun and hand over.
 void DedicatedSender::mend() noexcept {
-  if (lane_.state.load(std::memory_order_relaxed) != DedicatedStream::State::kBroken ||
+  if (lane_.state.load(std::memory_order_relaxed) != DedicatedPath::State::kBroken ||
       in_flight_ != 0) {
     return;
   }
@@ -211,7 +210,7 @@ void DedicatedSender::mend() noexcept {
   at_ = static_cast<uint32_t>(begun_ & (lane_.slots - 1)) * messages_each_;
   unsent_ = 0;
   lane_.resume_at.store(begun_, std::memory_order_relaxed);
-  lane_.state.store(DedicatedStream::State::kDry, std::memory_order_release);
+  lane_.state.store(DedicatedPath::State::kDry, std::memory_order_release);
 }
 
 }  // namespace rio::testpmd

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/testpmd/dedicated_stream.hpp"
+#include "apps/testpmd/dedicated_path.hpp"
 #include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "pmd/mem/alignment_plan.hpp"
@@ -24,7 +24,7 @@ class DedicatedSender {
   /// After the receiver of the lane was made. @param lanes_of_port share --count.
   /// @param index number of the lane among those of the port; cookies begin with it.
   /// @return 0, or -errno with the remedy in `error`.
-  [[nodiscard]] static int create(const RunSetup& setup, DedicatedStream& lane,
+  [[nodiscard]] static int create(const RunSetup& setup, DedicatedPath& lane,
                                   uint32_t lanes_of_port, uint32_t index, Stream& owner,
                                   std::unique_ptr<DedicatedSender>* out, std::string* error);
   ~DedicatedSender();
@@ -37,7 +37,7 @@ class DedicatedSender {
   void done(uint32_t slot, const pmd::TxDone& done) noexcept;
   [[nodiscard]] bool quiet() const noexcept {
     return in_flight_ == 0 && confirmed_ == begun_ &&
-           lane_.state.load(std::memory_order_acquire) == DedicatedStream::State::kRunning;
+           lane_.state.load(std::memory_order_acquire) == DedicatedPath::State::kRunning;
   }
   [[nodiscard]] bool finished() const noexcept { return left_ == 0; }
 
@@ -48,7 +48,7 @@ class DedicatedSender {
     uint64_t start_tsc = 0;
   };
 
-  DedicatedSender(const RunSetup& setup, DedicatedStream& lane, uint32_t lanes_of_port,
+  DedicatedSender(const RunSetup& setup, DedicatedPath& lane, uint32_t lanes_of_port,
                   uint32_t index, Stream& owner);
   [[nodiscard]] int allocate(uint32_t cookie, std::string* error);
   [[nodiscard]] int plan_slot(uint32_t index, uint32_t cookie, std::string* error);
@@ -56,7 +56,7 @@ class DedicatedSender {
   void confirm() noexcept;
   void mend() noexcept;
 
-  DedicatedStream& lane_;
+  DedicatedPath& lane_;
   pmd::TxQueue& queue_;
   Verifier& verifier_;
   Stream& owner_;

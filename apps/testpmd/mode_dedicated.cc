@@ -16,7 +16,7 @@ class DedicatedStream final : public Stream {
  public:
   explicit DedicatedStream(TestPort& port) : port_(port) {}
 
-  [[nodiscard]] int receive_from(const RunSetup& setup, std::shared_ptr<DedicatedStream> lane,
+  [[nodiscard]] int receive_from(const RunSetup& setup, std::shared_ptr<DedicatedPath> lane,
                                  std::string* error) {
     std::unique_ptr<DedicatedReceiver> receiver;
     const int rc = DedicatedReceiver::create(setup, *lane, *this, &receiver, error);
@@ -26,7 +26,7 @@ class DedicatedStream final : public Stream {
     }
     return rc;
   }
-  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<DedicatedStream> lane,
+  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<DedicatedPath> lane,
                               uint32_t lanes, std::string* error) {
     std::unique_ptr<DedicatedSender> sender;
     const int rc = DedicatedSender::create(
@@ -49,7 +49,7 @@ class DedicatedStream final : public Stream {
  private:
   TestPort& port_;
   uint32_t pairs_ = 0;
-  std::vector<std::shared_ptr<DedicatedStream>> lanes_;  // outlive what uses them
+  std::vector<std::shared_ptr<DedicatedPath>> lanes_;  // outlive what uses them
   std::vector<std::unique_ptr<DedicatedReceiver>> receivers_;
   std::vector<std::unique_ptr<DedicatedSender>> senders_;
   pmd::TxDone done_[kBurstMax];
@@ -128,7 +128,7 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
     TestPort& to = *port->peer();
     const uint32_t queues = queues_of(setup, *port);
     for (uint32_t i = 0; i < queues; ++i) {
-      auto lane = std::make_shared<DedicatedStream>();
+      auto lane = std::make_shared<DedicatedPath>();
       lane->from = port.get();
       lane->from_pair = i / kMultiMailboxes;
       lane->to = &to;

@@ -26,7 +26,7 @@ void require(bool condition) {
 }
 
 /// Takes frames as the card does.
-void take_frames(Lanes& lanes, Lane lane) {
+void take_frames(FrameUnits& lanes, UnitKind lane) {
   rio::model::FrameReader& reader = *lanes.in(lane);
   for (const InFrame* frame = reader.peek(); frame != nullptr; frame = reader.peek()) {
     require(frame->source - kIds.theirs < kIds.their_count);
@@ -61,8 +61,8 @@ class Victim {
     if (session_.take(bytes, ++now_ns_) == -EPROTO || lanes_.foul()) {
       return;
     }
-    take_frames(lanes_, Lane::kRequests);
-    take_frames(lanes_, Lane::kResponses);
+    take_frames(lanes_, UnitKind::kRequests);
+    take_frames(lanes_, UnitKind::kResponses);
     static_cast<void>(session_.offer_again());
     session_.look(now_ns_);
     std::vector<uint8_t> out(session_.datagram_bytes());
@@ -94,8 +94,8 @@ class Victim {
     require(out.ask(0, attempt_, {}, &question) == 0);
     return out;
   }();
-  Lanes lanes_{kIds};
-  Session session_{agreed(), &lanes_, 0};
+  FrameUnits lanes_{kIds};
+  Connection session_{agreed(), &lanes_, 0};
 };
 
 }  // namespace

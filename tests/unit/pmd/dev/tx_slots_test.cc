@@ -77,16 +77,16 @@ TEST_F(TxQueueSlotsTest, SettleConsumesMessagesDeliveredInOrder) {
   for (uint32_t i = 0; i < 3; ++i) {
     send_one(i, 10 + i);
   }
-  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(queue_->skip_delivered(), 0u);
   complete(0, 0);
   complete(1, 1);
-  EXPECT_EQ(queue_->settle(), 2u);
-  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(queue_->skip_delivered(), 2u);
+  EXPECT_EQ(queue_->skip_delivered(), 0u);
   EXPECT_EQ(queue_->outstanding(), 1);
   EXPECT_EQ(queue_->stats().messages, 2u);
   EXPECT_EQ(queue_->stats().bytes, 21u);
   complete(2, 2);
-  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(queue_->skip_delivered(), 1u);
   EXPECT_EQ(queue_->free_count(), 4);
 }
 
@@ -97,7 +97,7 @@ TEST_F(TxQueueSlotsTest, SettleLeavesFailuresToReap) {
   complete(0, 0);
   complete(1, 1, 2);
   complete(2, 2);
-  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(queue_->skip_delivered(), 1u);
   TxDone done[4];
   ASSERT_EQ(queue_->reap(done, 4), 2);
   EXPECT_EQ(done[0].cookie, 1u);
@@ -111,17 +111,17 @@ TEST_F(TxQueueSlotsTest, SettleWaitsForStragglers) {
     send_one(i);
   }
   complete(0, 2);  // before 0 and 1
-  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(queue_->skip_delivered(), 0u);
   EXPECT_EQ(reap(), (Cookies{2}));
   complete(1, 0);
-  EXPECT_EQ(queue_->settle(), 0u);  // a mark is set: reap() has to handle it
+  EXPECT_EQ(queue_->skip_delivered(), 0u);  // a mark is set: reap() has to handle it
   EXPECT_EQ(reap(), (Cookies{0}));
   EXPECT_EQ(queue_->free_count(), 1);
   complete(2, 1);
   EXPECT_EQ(reap(), (Cookies{1}));
   EXPECT_EQ(queue_->free_count(), 3);
   complete(3, 3);
-  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(queue_->skip_delivered(), 1u);
   EXPECT_EQ(queue_->free_count(), 4);
 }
 
@@ -141,7 +141,7 @@ TEST_F(TxQueueSlotsTest, SettleStopsAtOneThatIsNotPlain) {
       for (uint32_t i = 0; i < bad; ++i) {
         bytes += 8 + i;
       }
-      ASSERT_EQ(queue_->settle(), bad) << start;
+      ASSERT_EQ(queue_->skip_delivered(), bad) << start;
       EXPECT_EQ(queue_->stats().bytes, bytes);
       EXPECT_EQ(reap().size(), kCount - bad);
       EXPECT_EQ(queue_->outstanding(), 0);
@@ -152,12 +152,12 @@ TEST_F(TxQueueSlotsTest, SettleStopsAtOneThatIsNotPlain) {
 TEST_F(TxQueueSlotsTest, SettlePollsOnceAndEachSlotIsADoorbell) {
   send_one(0);
   bus_->polls = 0;
-  EXPECT_EQ(queue_->settle(), 0u);
+  EXPECT_EQ(queue_->skip_delivered(), 0u);
   EXPECT_EQ(bus_->polls, 1u);
   EXPECT_FALSE(queue_->ready());
   complete(0, 0);
   EXPECT_TRUE(queue_->ready());
-  EXPECT_EQ(queue_->settle(), 1u);
+  EXPECT_EQ(queue_->skip_delivered(), 1u);
   EXPECT_EQ(bus_->polls, 1u);
   EXPECT_EQ(queue_->mmio().writes, 1u);
 }
@@ -171,10 +171,10 @@ TEST_F(TxQueueSlotsTest, SlotsAndCookiesWrap) {
     send_one(index);
     complete(index, index, i % 3 == 0 ? 1 : 0);
     if (i % 3 == 0) {
-      EXPECT_EQ(queue_->settle(), 0u);
+      EXPECT_EQ(queue_->skip_delivered(), 0u);
       EXPECT_EQ(reap(), (Cookies{index}));
     } else {
-      EXPECT_EQ(queue_->settle(), 1u);
+      EXPECT_EQ(queue_->skip_delivered(), 1u);
     }
   }
 }

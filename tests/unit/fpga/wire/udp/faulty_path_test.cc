@@ -133,7 +133,7 @@ class End {
 
   static constexpr size_t kCutBelow = 1500;
   Shelf shelf_;
-  Session session_;
+  Connection session_;
   std::array<uint32_t, kLanes> pushed_{};
   uint32_t refused_ = 0;
 };

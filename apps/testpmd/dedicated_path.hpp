@@ -14,7 +14,7 @@ namespace rio::testpmd {
 /// The receiver grants transfers once their entries are posted; the sender confirms those that were
 /// delivered whole, and only these are looked at. After a failure the lane is broken: the sender
 /// lets it run dry, the receiver closes and opens the queue, and both go on with `resume_at`.
-struct DedicatedStream {
+struct DedicatedPath {
   enum class State : uint32_t { kRunning, kBroken, kDry };
 
   TestPort* from = nullptr;

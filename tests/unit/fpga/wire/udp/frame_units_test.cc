@@ -75,8 +75,8 @@ class UdpLanes : public testing::Test {
   uint64_t now_ns_ = 1;
   FrameUnits left_{kLeft};
   FrameUnits right_{kRight};
-  Session a_{agreed(), &left_, 0};
-  Session b_{agreed(), &right_, 0};
+  Connection a_{agreed(), &left_, 0};
+  Connection b_{agreed(), &right_, 0};
 };
 
 TEST_F(UdpLanes, FramesArriveWithTheDestIdsOfTheReceiver) {

@@ -34,18 +34,18 @@ class UdpSession : public testing::Test {
     out.datagram_bytes = kDatagramMin;
     return out;
   }
-  static void put(Session& to, UnitKind lane, const std::string& text) {
+  static void put(Connection& to, UnitKind lane, const std::string& text) {
     const std::span<uint8_t> room = to.begin_unit(lane);
     ASSERT_FALSE(room.empty());
     std::copy(text.begin(), text.end(), room.begin());
     to.end_unit(lane, text.size());
   }
-  static std::vector<uint8_t> sent(Session& from) {
+  static std::vector<uint8_t> sent(Connection& from) {
     std::vector<uint8_t> out(from.datagram_bytes());
     out.resize(from.send(1, out));
     return out;
   }
-  static std::vector<uint8_t> answered(Session& from) {
+  static std::vector<uint8_t> answered(Connection& from) {
     std::vector<uint8_t> out(kHeaderBytes + kTagBytes);
     out.resize(from.answer(out, false));
     return out;
@@ -53,8 +53,8 @@ class UdpSession : public testing::Test {
 
   Taken left_;
   Taken right_;
-  Session a_{agreed(), &left_, 0};
-  Session b_{agreed(), &right_, 0};
+  Connection a_{agreed(), &left_, 0};
+  Connection b_{agreed(), &right_, 0};
 };
 
 TEST_F(UdpSession, BothLanesShareADatagramAndResponsesAreTakenFirst) {
@@ -138,9 +138,9 @@ TEST(UdpSealedSession, DoesNotTakeTheSameDatagramTwice) {
   agreed.sealed = true;
   agreed.out_key = {1};
   agreed.in_key = {2};
-  Session a(agreed, &left, 0);
+  Connection a(agreed, &left, 0);
   std::swap(agreed.out_key, agreed.in_key);
-  Session b(agreed, &right, 0);
+  Connection b(agreed, &right, 0);
   std::vector<uint8_t> question(kHeaderBytes + kTagBytes);
   ASSERT_EQ(a.answer(question, true), question.size());
   std::vector<uint8_t> again = question;
