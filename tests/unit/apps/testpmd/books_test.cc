@@ -118,7 +118,7 @@ TEST(Registers, EachIsFoundByItsNameAndOffset) {
 
 TEST(Registers, CaseDoesNotMatter) {
   EXPECT_EQ(offset_of("ID.MAGIC"), 0x0u);
-  EXPECT_EQ(offset_of("TestPort.LINK"), 0x4008u);
+  EXPECT_EQ(offset_of("Port.LINK"), 0x4008u);
   EXPECT_EQ(offset_of("QP[30].Ring_Status[15]"), 0x1F0040u + 15 * 8);
   RegWord word;
   std::string error;
