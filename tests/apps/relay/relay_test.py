@@ -113,7 +113,7 @@ class RelayTest(unittest.TestCase):
         relay.wait()
         self.assertIn("the relay has gone", server.stderr.readline())
         refused = self.ask("relay:lab", 1, "x")
-        self.assertNotEqual(nobody.returncode, 0)
+        self.assertNotEqual(refused.returncode, 0)
         self.assertIn("start it: rio-relay lab", refused.stderr)
         server.kill()
         self.end(self.relay())  # takes over the dead relay's name
