@@ -27,7 +27,7 @@ uint64_t env_number(const char* name, uint64_t otherwise) {
 }
 
 uint32_t first_seed() {
-  static const uint32_t seed = [] {
+  static const uint32_t kSeed = [] {
     const char* const text = std::getenv("RIO_SEED");
     if (text == nullptr || std::string_view(text) != "random") {
       return static_cast<uint32_t>(env_number("RIO_SEED", 1));
@@ -37,7 +37,7 @@ uint32_t first_seed() {
     std::fflush(stdout);
     return drawn;
   }();
-  return seed;
+  return kSeed;
 }
 
 }  // namespace rio::test
