@@ -1,6 +1,7 @@
 // The transmit ring of a port: space, credit, and reports of messages that were not delivered.
 #include "lib/msg/outbox.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/unit/lib/msg/objects.hpp"
@@ -23,7 +24,7 @@ class OutboxTest : public testing::Test, public Outbox::Events {
   void send(const std::string& text) {
     ASSERT_TRUE(outbox_.may_send(route_));
     uint8_t* const at = outbox_.begin_message(route_, static_cast<uint32_t>(text.size()));
-    std::memcpy(at + kHeaderBytes, text.data(), text.size());
+    std::ranges::copy(text, at + kHeaderBytes);
     outbox_.post(link_, at, kHeaderBytes + static_cast<uint32_t>(text.size()));
   }
   [[nodiscard]] bool all_completed() {
