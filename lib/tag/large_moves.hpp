@@ -24,7 +24,7 @@ class LargeMoves {
         eager_bytes_(eager_bytes) {}
 
   /// Ask the peer for a send. @param small no: it is large; yes: there is no credit for it, or it
-  /// has to be matched. @return as Context::send_large(), -ENOMEM.
+  /// has to be matched. @return as msg::MessageContext::send_large(), -ENOMEM.
   [[nodiscard]] int ask(Peer& peer, SendRequest& request, bool small);
   /// The oldest of the inbox is a request. @return false: it cannot be, or there is no memory.
   [[nodiscard]] bool arrive(Peer& peer);

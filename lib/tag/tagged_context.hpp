@@ -39,7 +39,7 @@ struct TaggedConfig {
 class TaggedContext {
  public:
   /// @param context number below msg::kContexts; peers send to it.
-  /// @return 0, or as Context::create(); -ENOMEM.
+  /// @return 0, or as msg::MessageContext::create(); -ENOMEM.
   [[nodiscard]] static int create(msg::MessagePort& port, uint16_t context,
                                   const TaggedConfig& config, std::unique_ptr<TaggedContext>* out);
   /// Requests under way end with -ECANCELED. Large data is waited for, for up to a second; if it

@@ -25,49 +25,19 @@
 #include <tuple>
 
 #include "tests/support/env_number.hpp"
-#include "tests/unit/fpga/model/same_world.hpp"
+#include "tests/unit/fpga/model/same_traffic.hpp"
 
 namespace rio::test {
 namespace {
 
-using Control = regs::tx_desc::Control;
 using regs::Status;
 
 constexpr uint32_t kTxEntries = 1u << World::kTxLog2;
-constexpr uint32_t kSsize128 = 13;
-constexpr uint32_t kSsize256 = 14;
-constexpr uint64_t kNowhere = 0x1000;  // a bus address that is never mapped
 constexpr uint32_t kRounds = 60;
-
-uint32_t segments_of(const regs::TxDesc& desc) {
-  const uint32_t log2 = Control::ssize.get(desc.control) - 6;
-  return std::max(1u, (desc.length + (1u << log2) - 1) >> log2);
-}
-
-WorldConfig config_of(Wiring wiring, uint64_t seed, bool exact) {
-  Random random(seed * 77);
-  WorldConfig config;
-  config.wiring = wiring;
-  config.card.exact = exact;
-  config.card.queue_pairs = 1 + random.below(2);
-  config.card.letters = random.one_in(3) ? 1 + random.below(4) : 4;
-  config.card.tx_contexts = random.one_in(3) ? 2 : 64;
-  config.card.quirk_last_at_256 = config.card.quirk_last_full_256 = !random.one_in(4);
-  config.retry_limit = random.one_in(4) ? 3 : 0;
-  config.start = random.one_in(2) ? 0xFFFFFF80 + random.below(64) : random.below(2) << 15;
-  return config;
-}
 
 class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
  protected:
-  Same() {
-    for (uint32_t node = 0; node < exact_.nodes(); ++node) {
-      for (uint32_t pair = 0; pair < exact_.pairs(); ++pair) {
-        spots_.push_back({node, pair});
-      }
-    }
-    rebase();
-  }
+  Same() { rebase(); }
   [[nodiscard]] bool pulls() const {
     return wiring_ == Wiring::kPulls || wiring_ == Wiring::kBytesBehind;
   }
@@ -80,190 +50,40 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
 
   // Traffic.
 
-  [[nodiscard]] Spot any_target(Spot from) {
-    for (;;) {
-      const Spot to = spots_[random_.below(static_cast<uint32_t>(spots_.size()))];
-      if (to.node != from.node || wiring_ == Wiring::kLoop) {
-        return to;
-      }
-    }
-  }
-  [[nodiscard]] uint64_t any_address(Spot from) {
-    return exact_.tx_bytes(from.node) + 8 * random_.below((World::kTxBytes - 4096) / 8);
-  }
-  [[nodiscard]] uint32_t any_length() {
-    const bool short_only = exact_config_.retry_limit != 0;
-    const uint32_t most[] = {64, 256, short_only ? 256u : 4096u};
-    return 1 + random_.below(most[random_.below(3)]);
-  }
-  /// A plain message to the shared queue of another pair, by address.
-  [[nodiscard]] Send plain(Spot from) {
-    Send send;
-    send.from = from;
-    const Spot to = any_target(from);
-    send.desc.dest_id = World::dest_id(to);
-    send.desc.cookie = next_cookie_++;
-    send.desc.length = any_length();
-    send.desc.addr = any_address(from);
-    const bool dedicated = dedicated_to(to, from);
-    const uint32_t mbox =
-        send.desc.length > 256 ? random_.below(dedicated ? 2 : 4) : random_.below(63);
-    set(&send, Control::ssize.put(kSsize256) |
-                   Control::mbox.put(dedicated && (mbox == 2 || mbox == 3) ? mbox + 4 : mbox));
-    return send;
-  }
-  [[nodiscard]] bool dedicated_to(Spot to, Spot from) const {
-    const Spot source = exact_.dedicated_source(to.node);
-    return to.pair == 0 && source.node == from.node && source.pair == from.pair;
-  }
-  static void set(Send* send, uint32_t control) { send->desc.control = control; }
-  static void add(Send* send, uint32_t bits) { send->desc.control |= bits; }
-
-  /// Any message or doorbell that a host may post.
-  [[nodiscard]] Send any_send(Spot from) {
-    Send send = plain(from);
-    switch (random_.below(24)) {
-      case 0:
-        set(&send, Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)));
-        send.desc.addr = random_.below(0x10000);
-        break;
-      case 1:
-        spoil(&send);
-        break;
-      case 2:
-        send.desc.addr = kNowhere;
-        break;
-      case 3:
-        send.desc.length = 1 + random_.below(256);
-        // No queue pair receives from this mailbox.
-        set(&send, Control::ssize.put(kSsize256) | Control::mbox.put(63));
-        break;
-      case 4:
-      case 5:
-        send.desc.length = 1 + random_.below(regs::kInlineBytes);
-        send.desc.addr = random_.next();
-        send.desc.aux = random_.next();
-        add(&send, Control::inline_.put(1));
-        break;
-      case 6:
-        widen_inline(&send);
-        break;
-      case 7:
-        widen(&send);
-        break;
-      case 8:
-        other_ssize(&send);
-        break;
-      case 9:
-      case 10:
-        add(&send, Control::order.put(1));
-        break;
-      case 11:
-        add(&send, Control::prio.put(random_.below(3)));
-        break;
-      case 12:
-        send.desc.dest_id = 0x7700;  // no card has this destID
-        break;
-      default:
-        break;
-    }
-    return send;
-  }
-  /// Changes a descriptor so that it breaks the contract.
-  void spoil(Send* send) {
-    switch (random_.below(5)) {
-      case 0:
-        send->desc.length = random_.one_in(2) ? 0 : 4097;
-        break;
-      case 1:
-        send->desc.addr += 4;
-        break;
-      case 2:
-        send->desc.control = Control::ssize.put(8) | Control::mbox.put(5);
-        break;
-      case 3:
-        add(send, Control::prio.put(3));
-        break;
-      default:
-        send->desc.length = 300;
-        set(send, Control::ssize.put(kSsize256) | Control::mbox.put(4 + random_.below(50)));
-    }
-  }
-  void widen_inline(Send* send) {
-    send->wide = true;
-    send->desc.length = 1 + random_.below(regs::kWideInlineBytes);
-    send->desc.addr = random_.next();
-    send->desc.aux = random_.next();
-    send->second.addr1 = random_.next();
-    send->second.addr2 = random_.next();
-    send->second.addr3 = random_.next();
-    send->second.len1 = static_cast<uint16_t>(random_.next());
-    add(send, Control::inline_.put(1) | Control::wide.put(1));
-  }
-  void widen(Send* send) {
-    send->wide = true;
-    const uint32_t pieces = 2 + random_.below(3);
-    const uint32_t each = send->desc.length > 256 ? 1000 : 64;
-    uint32_t len[4] = {};
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < pieces; ++i) {
-      len[i] = 1 + random_.below(each);
-      len[i] = i + 1 < pieces ? (len[i] + 7) & ~7u : len[i];
-      total += len[i];
-    }
-    send->desc.length = total;
-    send->desc.aux = len[0];
-    send->second = {any_address(send->from),
-                    any_address(send->from),
-                    any_address(send->from),
-                    static_cast<uint16_t>(len[1]),
-                    static_cast<uint16_t>(len[2]),
-                    static_cast<uint16_t>(len[3]),
-                    0};
-    add(send, Control::wide.put(1) | Control::addrs.put(pieces));
-  }
-  void other_ssize(Send* send) {
-    const uint32_t code = 9 + random_.below(5);
-    const uint32_t most = exact_config_.retry_limit != 0 ? 1 : 16;
-    send->desc.length = 1 + random_.below((1u << (code - 6)) * most);
-    const uint32_t mbox = segments_of({Control::ssize.put(code), 0, 0, send->desc.length, 0, 0}) > 1
-                              ? random_.below(2)
-                              : 4 + random_.below(50);
-    set(send, Control::ssize.put(code) | Control::mbox.put(mbox));
-  }
   /// Posts entries of a dedicated ring, and messages for them. @return the number of messages.
   uint32_t dedicated(Spot from, uint32_t most, bool in_order, uint32_t entries) {
     const Spot to = {(from.node + exact_.nodes() - 1) % exact_.nodes(), 0};
     const uint32_t which = random_.below(World::kDedicated);
-    if (from.pair != 0 || !dedicated_to(to, from) || broken_.contains({to.node, which})) {
+    if (from.pair != 0 || !traffic_.dedicated_to(to, from) || broken_.contains({to.node, which})) {
       return 0;
     }
     const uint32_t count = 1 + random_.below(std::min(most, 8u));
     const bool long_ones = exact_config_.retry_limit == 0;
-    uint64_t address = any_address(from) & ~uint64_t{255};
+    uint64_t address = traffic_.any_address(from) & ~uint64_t{255};
     for (uint32_t i = 0; i < count; ++i) {
       Send send;
       send.from = from;
       send.desc.dest_id = World::dest_id(to);
-      send.desc.cookie = next_cookie_++;
+      send.desc.cookie = traffic_.next_cookie();
       const uint32_t size =
           256 * (long_ones ? (random_.one_in(2) ? 16 : 1 + random_.below(16)) : 1);
       send.desc.length = size - (random_.one_in(3) ? random_.below(8) : 0);
       if (address + size > exact_.tx_bytes(from.node) + World::kTxBytes || random_.one_in(4)) {
-        address = any_address(from);
+        address = traffic_.any_address(from);
       }
       send.desc.addr = address;
       address += send.desc.length;
       address = (address + 7) & ~uint64_t{7};
       const uint32_t code = size <= 2048 && random_.one_in(5) ? kSsize128 : kSsize256;
-      set(&send, Control::ssize.put(exact_config_.retry_limit != 0 ? kSsize256 : code) |
-                     Control::mbox.put(2 + which) | Control::order.put(in_order));
+      RandomTraffic::set(&send,
+                         Control::ssize.put(exact_config_.retry_limit != 0 ? kSsize256 : code) |
+                             Control::mbox.put(2 + which) | Control::order.put(in_order));
       const bool wrong = i + 1 == count && entries == ~0u && long_ones && random_.one_in(10);
       if (wrong) {
         broken_.insert({to.node, which});
       }
       if (i < entries) {
-        const uint32_t cookie = next_cookie_++;
+        const uint32_t cookie = traffic_.next_cookie();
         const uint32_t entry = !wrong ? size : size == 4096 ? size - 256 : size + 256;
         both([&](World& world) { world.post_dedicated(to, which, entry, cookie); });
       } else {
@@ -298,13 +118,13 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
         }
       });
     }
-    for (const Spot spot : spots_) {
+    for (const Spot spot : traffic_.spots()) {
       both([&](World& world) { world.ring_doorbell(spot); });
     }
   }
   /// Compares the completions of both worlds. @param refused the order of messages may differ.
   void take(bool refused) {
-    for (const Spot spot : spots_) {
+    for (const Spot spot : traffic_.spots()) {
       Results exact = exact_.take(spot);
       Results fast = fast_.take(spot);
       SCOPED_TRACE(testing::Message() << "node " << spot.node << " pair " << spot.pair);
@@ -366,23 +186,6 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     }
     ASSERT_EQ(exact.indices, fast.indices);
     ASSERT_EQ(exact.arrivals, fast.arrivals);
-  }
-  /// Compares results in order within each group, or in any order if `any_order`.
-  template <class Result, class Group>
-  static void compare_grouped(std::vector<Result>& exact, std::vector<Result>& fast, bool any_order,
-                              Group group) {
-    for (auto* all : {&exact, &fast}) {
-      if (any_order) {
-        std::sort(all->begin(), all->end());
-      }
-      std::stable_sort(all->begin(), all->end(),
-                       [&](const Result& a, const Result& b) { return group(a) < group(b); });
-    }
-    ASSERT_EQ(exact.size(), fast.size());
-    for (size_t i = 0; i < exact.size(); ++i) {
-      ASSERT_TRUE(exact[i] == fast[i])
-          << "number " << i << " of " << exact.size() << ": " << exact[i] << " but " << fast[i];
-    }
   }
   /// Compares the counts since rebase(). @param whole every message was sent whole.
   void compare_counts(bool whole) {
@@ -449,7 +252,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     });
   }
   void give_bells() {
-    for (const Spot spot : spots_) {
+    for (const Spot spot : traffic_.spots()) {
       both([&](World& world) { world.give_bells(spot); });
     }
   }
@@ -464,7 +267,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
     sends_.clear();
     needed_.clear();
     std::map<uint32_t, uint32_t> bells;  // number of doorbells to each destID
-    for (const Spot spot : spots_) {
+    for (const Spot spot : traffic_.spots()) {
       uint32_t left = random_.one_in(3) ? kTxEntries : random_.below(kTxEntries + 1);
       while (left > 0) {
         if (random_.one_in(6)) {
@@ -472,7 +275,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
           left -= dedicated(spot, left, in_order, ~0u);
           continue;
         }
-        const Send send = any_send(spot);
+        const Send send = traffic_.any_send(spot);
         const uint32_t entries = send.wide ? 2 : 1;
         const bool bell =
             Control::op.get(send.desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell);
@@ -484,7 +287,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
         left -= entries;
       }
     }
-    for (const Spot spot : spots_) {
+    for (const Spot spot : traffic_.spots()) {
       both([&](World& world) {
         const uint32_t have = world.shared_left(spot);
         const uint32_t want = needed_[{spot.node, spot.pair}];
@@ -514,7 +317,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   void scarce() {
     sends_.clear();
     owed_.clear();
-    const Spot from = spots_[random_.below(static_cast<uint32_t>(spots_.size()))];
+    const Spot from = traffic_.any_spot();
     Spot to = from;
     const bool to_dedicated = random_.one_in(3);
     if (to_dedicated) {
@@ -535,7 +338,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   }
   /// Sends more messages or doorbells to one pair than it has room for.
   void one_target(Spot from, Spot* to) {
-    Send send = plain(from);
+    Send send = traffic_.plain(from);
     ASSERT_TRUE(exact_.target(send.desc.dest_id, Control::mbox.get(send.desc.control), to));
     const bool bells = random_.one_in(4);
     const uint32_t left = exact_.shared_left(*to);
@@ -549,21 +352,22 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
       owed_.push_back({*to, ~0u, missing});
     }
     for (uint32_t i = 0; i < count; ++i) {
-      Send next = plain(from);
+      Send next = traffic_.plain(from);
       next.desc.dest_id = send.desc.dest_id;
       if (bells) {
-        set(&next, Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)));
+        RandomTraffic::set(&next, Control::op.put(static_cast<uint32_t>(regs::TxOp::kDoorbell)));
         next.desc.addr = random_.below(0x10000);
       } else {
         const uint32_t mbox = Control::mbox.get(send.desc.control);
         const bool several = next.desc.length > 256;
-        set(&next, Control::ssize.put(kSsize256) | Control::mbox.put(several ? mbox & 1 : mbox) |
-                       Control::order.put(random_.one_in(4)));
+        RandomTraffic::set(&next, Control::ssize.put(kSsize256) |
+                                      Control::mbox.put(several ? mbox & 1 : mbox) |
+                                      Control::order.put(random_.one_in(4)));
         Spot at;
         const bool there = exact_.target(next.desc.dest_id, several ? mbox & 1 : mbox, &at);
         if (!there || at.node != to->node || at.pair != to->pair) {
           next.desc.length = 1 + next.desc.length % 256;
-          add(&next, Control::mbox.put(mbox));
+          RandomTraffic::add(&next, Control::mbox.put(mbox));
         }
       }
       sends_.push_back(next);
@@ -579,7 +383,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
       if (owed.which == ~0u) {
         both([&](World& world) { world.post_shared(owed.to, owed.count); });
       } else {
-        const uint32_t cookie = next_cookie_++;
+        const uint32_t cookie = traffic_.next_cookie();
         both([&](World& world) { world.post_dedicated(owed.to, owed.which, owed.count, cookie); });
       }
     }
@@ -645,7 +449,7 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
         both([&](World& world) { world.restart_dedicated({node, 0}, which); });
       }
     }
-    for (const Spot spot : spots_) {
+    for (const Spot spot : traffic_.spots()) {
       both([&](World& world) { static_cast<void>(world.take(spot)); });
     }
   }
@@ -656,14 +460,13 @@ class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
   World exact_{exact_config_, false, 0};
   World fast_{config_of(wiring_, seed_, false), true, seed_};
   Random random_{seed_ * 1000 + static_cast<uint64_t>(wiring_)};
-  std::vector<Spot> spots_;
+  RandomTraffic traffic_{exact_, exact_config_, wiring_, random_};
   std::vector<Send> sends_;
   std::vector<Owed> owed_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> needed_;
   std::set<std::pair<uint32_t, uint32_t>> broken_;                   // node, dedicated ring
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Send> posted_;  // node, pair, index
   std::map<uint32_t, model::PortCounts> counts_[2];
-  uint32_t next_cookie_ = 1;
   uint32_t since_ = 0;
   uint32_t more_packets_ = 0;
   bool failed_ = false;
