@@ -106,7 +106,7 @@ class Instructions(unittest.TestCase):
 
     def test_what_is_the_card(self):
         for name in ("rio::model::Card::step()", "unsigned int rio::model::RxEngine::run<true>(x)",
-                     "rio::sim::shm::ShmWire::way(unsigned int)", "rio::pmd::EmuBus::Impl::step(void*)"):
+                     "rio::wire::shm::ShmWire::way(unsigned int)", "rio::pmd::EmuBus::Impl::step(void*)"):
             self.assertTrue(mpi_count.MODEL.match(name), name)
         for name in ("rio::msg::Port::progress()", "f(int, rio::model::Card&)", "rio::pmd::TxQueue::settle()"):
             self.assertFalse(mpi_count.MODEL.match(name), name)

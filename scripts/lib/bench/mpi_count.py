@@ -14,7 +14,7 @@ import tempfile
 from bench import callgrind, programs
 from bench.mpi_ways import TWO, WAYS
 
-MODEL = re.compile(r"^([\w ]+ )?rio::(model::|sim::|pmd::EmuBus::Impl::)")
+MODEL = re.compile(r"^([\w ]+ )?rio::(model::|wire::|pmd::EmuBus::Impl::)")
 FEW, MANY = 500, 1500
 TIMEOUT_S = 120
 RANKS = (0, 1)
