@@ -41,8 +41,7 @@ void Inflows::grow(Link& link, uint32_t context) {
   if (more >= kShareMin && shares_.take_all(more)) {
     flow.grow(static_cast<uint16_t>(more));
     flow.half = flow.window() / 2;
-    link.say.credit |= 1ull << context;
-    peers_.want(link);
+    say_credit(link, context);
   }
 }
 
@@ -67,10 +66,14 @@ void Inflows::return_credit(const Origin& origin, uint32_t to, uint32_t count) {
   }
   flow.free_known(count);  // credits for buffers are never lent
   // The peer learns its new limit from the next message to it, or from a kCredit if due().
-  if (flow.due()) {
-    link.say.credit |= 1ull << to;
-    peers_.want(link);
+  if (flow.due()) [[unlikely]] {
+    say_credit(link, to);
   }
+}
+
+void Inflows::say_credit(Link& link, uint32_t context) {
+  link.say.credit |= 1ull << context;
+  peers_.want(link);
 }
 
 void Inflows::return_record(const Origin& origin, uint32_t to) {

@@ -42,6 +42,9 @@ class Inflows {
       32;  // buffers kept for control messages, never part of a share
   static constexpr uint32_t kRecords = 1u << 16;  // most records lent, over all peers and contexts
 
+  /// Cold, so that return_credit() saves no registers: note that the peer is to be told its limit.
+  [[gnu::noinline]] void say_credit(Link& link, uint32_t context);
+
   SharePool shares_;  // buffers not assigned to any peer and context
   SharePool records_lent_{kRecords};
   uint32_t share_;
