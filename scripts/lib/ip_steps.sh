@@ -174,11 +174,11 @@ step_reset() {
   [ $code -eq 0 ] && echo "both cards, each in a transfer: $(same reset "$ip_work/got")"
 }
 
-# reset_in_transfer SIDE: once a quarter has come, and before all has.
+# reset_in_transfer SIDE: once an eighth has come, and before all has.
 reset_in_transfer() {
   local pid code=0 size
   size=$(stat -c %s "$ip_work/www/reset")
-  fetch 10.77.0.2 reset --limit-rate $((size / 8)) & # at least eight seconds
+  fetch 10.77.0.2 reset --limit-rate $((size / 4)) & # at least four seconds
   pid=$!
   while [ "$(stat -c %s "$ip_work/got" 2>/dev/null || echo 0)" -lt $((size / 8)) ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
   kill -0 $pid 2>/dev/null || code=1

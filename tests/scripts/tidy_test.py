@@ -3,6 +3,7 @@
 import os
 import sys
 import unittest
+import unittest.mock
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
@@ -19,6 +20,13 @@ class Tidy(unittest.TestCase):
         known = {"x.cc": {"x.cc", "*/riopmd.h"}, "*/riopmd.h": {"*/riopmd.h"}}
         self.assertTrue(tidy.differs("x.cc", {"pmd/api/riopmd.h"}, dict(known)))
         self.assertFalse(tidy.differs("x.cc", {"pmd/api/riopmd.hpp"}, dict(known)))
+
+    def test_whole_where_the_rules_differ(self):
+        for changed, whole in (([".clang-tidy"], True), (["tests/.clang-tidy"], True), (["meson.build"], True),
+                               (["pmd/dev/meson.build", "scripts/lib/tidy.py"], False)):
+            with unittest.mock.patch.object(tidy.subprocess, "run") as run:
+                run.return_value = unittest.mock.Mock(returncode=0, stdout="\n".join(changed) + "\n")
+                self.assertEqual(tidy.changed_since("x"), None if whole else set(changed), changed)
 
     def test_unknown_commit(self):
         self.assertIsNone(tidy.changed_since("no-such-commit"))

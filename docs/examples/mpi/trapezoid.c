@@ -1,5 +1,5 @@
 /* The integral of x^2 from 0 to 3 in 1024 strips [S2]: each rank sums up its part, rank 0 adds
- * them. ranks: 8 64 128
+ * them. ranks: 8 128
  *
  * mpicc -O2 -o trapezoid trapezoid.c && scripts/mpirun-rio -np 8 ./trapezoid
  */
