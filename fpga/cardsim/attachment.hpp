@@ -50,8 +50,4 @@ class Attachment {
   [[nodiscard]] virtual AttachmentCounts counts() const = 0;
 };
 
-/// Make the attachment that `spec` describes; then sockets listen and files exist. @return 0, or
-/// -errno, reported on stderr.
-[[nodiscard]] int attach(const CardSpec& spec, std::unique_ptr<Attachment>* out);
-
 }  // namespace rio::cardsim

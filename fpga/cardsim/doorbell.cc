@@ -4,7 +4,7 @@
 
 #include "fpga/cardsim/complain.hpp"
 #include "fpga/cardsim/event_irqs.hpp"
-#include "fpga/cardsim/guest_memory.hpp"
+#include "fpga/cardsim/iommu_memory.hpp"
 #include "fpga/cardsim/ivshmem_server.hpp"
 #include "fpga/cardsim/shared_bar.hpp"
 

@@ -1,7 +1,5 @@
 #include "fpga/cardsim/guest_memory.hpp"
 
-#include "fpga/cardsim/iommu_memory.hpp"
-
 namespace rio::cardsim {
 
 bool GuestMemory::find(uint64_t iova, model::HostWindow* out) {
@@ -22,13 +20,6 @@ void GuestMemory::refused(uint64_t iova) {
 void GuestMemory::forget_guest() {
   changed();
   ram_ = std::make_unique<GuestRam>(ram_path_);
-}
-
-std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest) {
-  if (guest.monitor.empty()) {
-    return std::make_unique<GuestMemory>(guest.ram);
-  }
-  return std::make_unique<IommuMemory>(guest.ram, monitor_at(guest.monitor), guest.bdf);
 }
 
 }  // namespace rio::cardsim

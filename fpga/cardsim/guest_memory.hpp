@@ -7,7 +7,6 @@
 
 #include "fpga/cardsim/guest_ram.hpp"
 #include "fpga/model/host_memory.hpp"
-#include "fpga/name/card_name.hpp"
 
 namespace rio::cardsim {
 
@@ -43,8 +42,5 @@ class GuestMemory : public model::HostMemory {
   uint64_t faults_ = 0;
   uint64_t first_fault_ = 0;
 };
-
-/// Make the guest's memory: with a monitor it obeys the guest's IOMMU.
-[[nodiscard]] std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest);
 
 }  // namespace rio::cardsim

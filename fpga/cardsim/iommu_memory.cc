@@ -163,4 +163,11 @@ bool IommuMemory::stitch(uint64_t iova, uint64_t len_bytes, model::HostWindow* o
   return true;
 }
 
+std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest) {
+  if (guest.monitor.empty()) {
+    return std::make_unique<GuestMemory>(guest.ram);
+  }
+  return std::make_unique<IommuMemory>(guest.ram, monitor_at(guest.monitor), guest.bdf);
+}
+
 }  // namespace rio::cardsim

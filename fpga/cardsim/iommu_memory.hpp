@@ -12,6 +12,7 @@
 #include "fpga/cardsim/guest_memory.hpp"
 #include "fpga/cardsim/iommu_walk.hpp"
 #include "fpga/cardsim/monitor.hpp"
+#include "fpga/name/card_name.hpp"
 
 namespace rio::cardsim {
 
@@ -63,5 +64,8 @@ class IommuMemory final : public GuestMemory {
   std::vector<Stitched> stitched_;
   std::vector<Stitched> stale_;  // a card may still point into them until its next step
 };
+
+/// Make the guest's memory: with a monitor it obeys the guest's IOMMU.
+[[nodiscard]] std::unique_ptr<GuestMemory> guest_memory_of(const name::Guest& guest);
 
 }  // namespace rio::cardsim

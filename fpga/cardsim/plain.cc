@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "fpga/cardsim/guest_memory.hpp"
+#include "fpga/cardsim/iommu_memory.hpp"
 #include "fpga/cardsim/shared_bar.hpp"
 
 namespace rio::cardsim {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "fpga/cardsim/attach.hpp"
 #include "fpga/cardsim/complain.hpp"
 
 namespace rio::cardsim {

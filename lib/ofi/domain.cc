@@ -8,10 +8,7 @@
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
-#include "lib/ofi/fi_fabric.hpp"
-#include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/provider.hpp"
 #include "lib/ofi/releases.hpp"
 #include "lib/ofi/socket_address.hpp"
@@ -29,37 +26,10 @@ constexpr uint32_t kCloseMs = 1000;
          name::is_in_fabric(name);
 }
 
-int no_scalable(fid_domain*, fi_info*, fid_ep**, void*) {
-  return -FI_ENOSYS;
-}
-int no_stx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
-  return -FI_ENOSYS;
-}
-int no_srx(fid_domain*, fi_rx_attr*, fid_ep**, void*) {
-  return -FI_ENOSYS;
-}
-int no_collective(fid_domain*, fi_collective_op, fi_collective_attr*, uint64_t) {
-  return -FI_ENOSYS;
-}
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<Domain>, no_bind, no_control, no_ops_open, nullptr, nullptr};
-fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
-                            open_address_vector,
-                            open_completion_queue,
-                            open_endpoint,
-                            no_scalable,
-                            open_counter,
-                            open_poll_set,
-                            no_stx,
-                            no_srx,
-                            query_atomic,
-                            no_collective,
-                            nullptr};
 }  // namespace
 
 Domain::Domain(Used& fabric, void* user_context)
-    : fid_domain{{FI_CLASS_DOMAIN, user_context, &object_ops}, &domain_ops, memory_ops()},
-      use_(fabric) {}
+    : fid_domain{{FI_CLASS_DOMAIN, user_context, nullptr}, nullptr, nullptr}, use_(fabric) {}
 
 Domain::~Domain() {
   attendant_.reset();
@@ -106,6 +76,21 @@ int Domain::open(Used& fabric, const fi_info& info, void* user_context,
   }
   *out = std::move(domain);
   return 0;
+}
+
+bool Domain::make_name(uint32_t endpoint, Name* out) const {
+  const std::string address = port_->address();
+  *out = {.magic = kNameMagic,
+          .dest_id = port_->dest_id(),
+          .owner = port_->instance(),
+          .fabric = fabric_,
+          .endpoint = static_cast<uint16_t>(endpoint),
+          .address = {}};
+  if (address.size() >= sizeof(out->address)) {
+    return false;
+  }
+  address.copy(out->address, address.size());
+  return true;
 }
 
 void Domain::work() {
@@ -181,17 +166,6 @@ void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
       endpoints_[i]->forget_former(dest_id);
     }
   }
-}
-
-int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {
-  return no_throw([&] {
-    std::unique_ptr<Domain> domain;
-    const int rc = Domain::open(of<FiFabric>(fabric), *info, user_context, &domain);
-    if (rc == 0) {
-      *out = domain.release();
-    }
-    return rc;
-  });
 }
 
 }  // namespace rio::ofi

@@ -28,7 +28,8 @@ class Domain : public fid_domain, public Used {
  public:
   using Fid = fid_domain;
 
-  /// @return 0, or as msg::MessagePort::open().
+  /// The tables of libfabric's calls are the caller's to set. @return 0, or as
+  /// msg::MessagePort::open().
   [[nodiscard]] static int open(Used& fabric, const fi_info& info, void* user_context,
                                 std::unique_ptr<Domain>* out);
   ~Domain();
@@ -42,6 +43,8 @@ class Domain : public fid_domain, public Used {
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
   [[nodiscard]] uint16_t fabric() const { return fabric_; }
+  /// The name of an endpoint of this domain. @return false: the card's address is too long for it.
+  [[nodiscard]] bool make_name(uint32_t endpoint, Name* out) const;
   /// Whether its addresses are FI_SOCKADDR_IN.
   [[nodiscard]] bool has_sockets() const { return has_sockets_; }
 
@@ -102,8 +105,5 @@ class Domain : public fid_domain, public Used {
   std::atomic<uint64_t> looks_ = 0;
   std::unique_ptr<Attendant> attendant_;
 };
-
-/// fi_domain().
-int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context);
 
 }  // namespace rio::ofi

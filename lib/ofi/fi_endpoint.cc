@@ -180,7 +180,7 @@ int FiEndpoint::take_source(const fi_info& info, int* number) {
     return 0;
   }
   Name own{};
-  if (!make_name(domain_, name.endpoint, &own) || own.dest_id != name.dest_id ||
+  if (!domain_.make_name(name.endpoint, &own) || own.dest_id != name.dest_id ||
       std::memcmp(own.address, name.address, sizeof(own.address)) != 0) {
     base::log_error(
         "rio: the source address is that of another card; set FI_RIO_DESTID, or leave it out");
@@ -217,7 +217,7 @@ int FiEndpoint::serve() {
     return 0;
   }
   Name name{};
-  if (!make_name(domain_, static_cast<uint32_t>(number_), &name)) {
+  if (!domain_.make_name(static_cast<uint32_t>(number_), &name)) {
     return -FI_EOTHER;
   }
   return service_ != 0 ? Service::claim(domain_.fabric(), service_, name, needs_service_, &served_)
@@ -345,7 +345,7 @@ int FiEndpoint::name(void* out, size_t* bytes) const {
     return 0;
   }
   Name name{};
-  if (!make_name(domain_, static_cast<uint32_t>(number_), &name)) {
+  if (!domain_.make_name(static_cast<uint32_t>(number_), &name)) {
     return -FI_EOTHER;
   }
   std::memcpy(out, &name, sizeof(name));

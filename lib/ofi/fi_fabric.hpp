@@ -11,7 +11,4 @@ struct FiFabric : fid_fabric, Used {
   using Fid = fid_fabric;
 };
 
-/// Opens the fabric: the provider's entry.
-int open_fabric(fi_fabric_attr* attr, fid_fabric** out, void* user_context);
-
 }  // namespace rio::ofi

@@ -32,8 +32,6 @@ inline constexpr size_t kIovMax = 4;
 /// Number of outstanding operations that an endpoint claims to have room for; only memory limits
 /// it.
 inline constexpr size_t kContextSize = 1024;
-inline constexpr uint32_t kProviderVersion = FI_VERSION(0, 1);
-
 /// fi_getinfo(). @return 0; -FI_ENODATA: not what is asked for; -FI_ENOMEM, -FI_EINVAL.
 int get_info(uint32_t version, const char* node, const char* service, uint64_t flags,
              const fi_info* hints, fi_info** out);

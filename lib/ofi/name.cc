@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/hash.hpp"
-#include "lib/ofi/domain.hpp"
 
 namespace rio::ofi {
 
@@ -13,21 +12,6 @@ uint16_t fabric_mark(const std::string& fabric) {
   const auto mark = base::fnv1a<uint32_t>(fabric);
   constexpr uint32_t kHalf = 16;
   return static_cast<uint16_t>(mark ^ mark >> kHalf);
-}
-
-bool make_name(const Domain& domain, uint32_t endpoint, Name* out) {
-  const std::string address = domain.port().address();
-  *out = {.magic = kNameMagic,
-          .dest_id = domain.port().dest_id(),
-          .owner = domain.port().instance(),
-          .fabric = domain.fabric(),
-          .endpoint = static_cast<uint16_t>(endpoint),
-          .address = {}};
-  if (address.size() >= sizeof(out->address)) {
-    return false;
-  }
-  address.copy(out->address, address.size());
-  return true;
 }
 
 int read_name(const void* bytes, uint16_t fabric, Name* out) {

@@ -10,8 +10,6 @@
 
 namespace rio::ofi {
 
-class Domain;
-
 /// Number of contexts of an endpoint, all served by lib/tag.
 inline constexpr uint32_t kContextsOfEndpoint = 4;
 inline constexpr uint32_t kTaggedContext = 0;
@@ -19,7 +17,6 @@ inline constexpr uint32_t kPlainContext = 1;
 inline constexpr uint32_t kRemoteContext = 2;  ///< requests on each other's memory
 /// The context of answers. It is separate, so that requests waiting for credits cannot block
 /// answers.
-/// being answered.
 inline constexpr uint32_t kReplyContext = 3;
 /// Largest number of endpoints in a domain.
 inline constexpr uint32_t kEndpoints = 16;
@@ -47,9 +44,6 @@ inline constexpr uint32_t kNameMagic = 0x666F6905;
 
 /// Hash of a fabric's name. Endpoints on different fabrics cannot reach each other.
 [[nodiscard]] uint16_t fabric_mark(const std::string& fabric);
-
-/// Our own name. @return false: the card's address is too long for it.
-[[nodiscard]] bool make_name(const Domain& domain, uint32_t endpoint, Name* out);
 
 /// Parses foreign bytes. @param fabric mark of ours. @return 0; -EINVAL: not a name; -EHOSTUNREACH:
 /// a name of another fabric.

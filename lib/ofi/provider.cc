@@ -1,8 +1,5 @@
 #include "lib/ofi/provider.hpp"
 
-#include "lib/ofi/fi_fabric.hpp"
-#include "lib/ofi/info.hpp"
-
 namespace rio::ofi {
 
 fi_provider& provider() {
@@ -11,8 +8,6 @@ fi_provider& provider() {
     made.version = kProviderVersion;
     made.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
     made.name = "rio";
-    made.getinfo = get_info;
-    made.fabric = open_fabric;
     made.cleanup = [] {};
     return made;
   }();
@@ -20,9 +15,3 @@ fi_provider& provider() {
 }
 
 }  // namespace rio::ofi
-
-/// The entry that libfabric calls when it has loaded this library.
-extern "C" FI_EXT_INI {
-  rio::ofi::define_params();
-  return &rio::ofi::provider();
-}

@@ -9,7 +9,9 @@
 
 namespace rio::ofi {
 
-/// The provider of this library.
+inline constexpr uint32_t kProviderVersion = FI_VERSION(0, 1);
+
+/// The provider of this library, without its two calls, which the library's entry adds.
 [[nodiscard]] fi_provider& provider();
 
 /// Largest read or write of peers' memory that goes by the card's DMA queue, in bytes, unless set

@@ -1,9 +1,10 @@
-#include "lib/ofi/fi_fabric.hpp"
+#include "lib/ofi/fabric_calls.hpp"
 
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/domain.hpp"
+#include "lib/ofi/domain_calls.hpp"
 #include "lib/ofi/event_queue.hpp"
 #include "lib/ofi/fi_counter.hpp"
+#include "lib/ofi/fi_fabric.hpp"
 
 namespace rio::ofi {
 namespace {

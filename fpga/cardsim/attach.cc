@@ -1,4 +1,4 @@
-#include "fpga/cardsim/attachment.hpp"
+#include "fpga/cardsim/attach.hpp"
 
 #include "fpga/cardsim/doorbell.hpp"
 #include "fpga/cardsim/listen.hpp"
