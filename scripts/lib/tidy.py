@@ -7,7 +7,7 @@ BUILD_FOLDER was configured with clang. A unit that was clean stays clean until 
 text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that, and
 --once, for a tree that is looked at once, does not spend the time to remember it. --since looks only at
 units that differ from a commit: in their source, or in a header of ours that they include; at all if
-.clang-tidy or the top meson file, which has the warnings, differs.
+.clang-tidy or a warning of the top meson file differs.
 Exit code 1 if clang-tidy had anything to say.
 """
 import argparse
@@ -65,14 +65,21 @@ def differs(name, changed, known):
                for one in included(name, known))
 
 
+def git(*arguments):
+    """What git prints, or None if it fails."""
+    done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None
+
+
 def changed_since(commit):
     """The files that differ from a commit, or None if all units have to be looked at."""
-    done = subprocess.run(["git", "-C", ROOT, "diff", "--name-only", commit, "--"], capture_output=True, text=True)
-    if done.returncode != 0:
+    text = git("diff", "--name-only", commit, "--")
+    if text is None:
         return None
-    changed = set(done.stdout.split("\n")) - {""}
-    everything = re.compile(r"(^|/)\.clang-tidy$|^meson\.build$")
-    return None if any(everything.search(file) for file in changed) else changed
+    changed = set(text.split("\n")) - {""}
+    warnings = git("diff", "-U0", commit, "--", "meson.build") if "meson.build" in changed else ""
+    rules = any(os.path.basename(file) == ".clang-tidy" for file in changed)
+    return None if rules or re.search(r"^[+-].*-W", warnings, re.MULTILINE) else changed
 
 
 def preprocessed(folder, command):

@@ -22,10 +22,11 @@ class Tidy(unittest.TestCase):
         self.assertFalse(tidy.differs("x.cc", {"pmd/api/riopmd.hpp"}, dict(known)))
 
     def test_whole_where_the_rules_differ(self):
-        for changed, whole in (([".clang-tidy"], True), (["tests/.clang-tidy"], True), (["meson.build"], True),
-                               (["pmd/dev/meson.build", "scripts/lib/tidy.py"], False)):
-            with unittest.mock.patch.object(tidy.subprocess, "run") as run:
-                run.return_value = unittest.mock.Mock(returncode=0, stdout="\n".join(changed) + "\n")
+        for changed, lines, whole in (([".clang-tidy"], "", True), (["tests/.clang-tidy"], "", True),
+                                      (["meson.build"], "+  '-Wshadow',", True), (["meson.build"], "-  license: 'BSD',", False),
+                                      (["pmd/dev/meson.build", "scripts/lib/tidy.py"], "+ '-Wshadow'", False)):
+            with unittest.mock.patch.object(tidy, "git", lambda *words, names="\n".join(changed), text=lines:
+                                            text if "-U0" in words else names + "\n"):
                 self.assertEqual(tidy.changed_since("x"), None if whole else set(changed), changed)
 
     def test_unknown_commit(self):
