@@ -128,7 +128,7 @@ void Card::Impl::step(bool answers) {
   }
   bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
-    house_is_due = look_around(&answers);
+    house_is_due = check_host(&answers);
   }
   // Send posted messages first: they need not wait for a cache line that the other side has just
   // written.
@@ -144,12 +144,12 @@ void Card::Impl::step(bool answers) {
 }
 
 /// Check the host's control words and the clock. @return whether timers are due as well.
-bool Card::Impl::look_around(bool* answers) {
+bool Card::Impl::check_host(bool* answers) {
   *answers = true;
   const uint32_t since = kScanEvery + kLooksPerScan - looks;
   scan_in = kScanEvery;
   looks = kLooksPerScan;
-  upkeep.look_at_clock();
+  upkeep.update_clock();
   control.check_ring_memory();
   control.scan();
   control.interrupts();
@@ -157,7 +157,7 @@ bool Card::Impl::look_around(bool* answers) {
   const bool house_is_due = core.exact || housekeep_in <= since;
   housekeep_in = house_is_due ? kHousekeepEvery : housekeep_in - since;
   if (house_is_due) {
-    upkeep.look_at_link();  // must come before anything is sent
+    upkeep.poll_link();  // must come before anything is sent
   }
   return house_is_due;
 }

@@ -95,7 +95,7 @@ struct Card::Impl final : Neighbour {
  private:
   static constexpr uint32_t kLooksApart = 2;  // looks in vain between messages that come singly
 
-  [[nodiscard]] bool look_around(bool* answers);
+  [[nodiscard]] bool check_host(bool* answers);
   void send_posted(bool* answers);
   void take_frames(bool answers);
   void finish_work();

@@ -7,7 +7,7 @@ constexpr uint32_t kBusyLooks = 128;  // steps within which every ring of frames
 
 }  // namespace
 
-void Upkeep::look_at_clock() {
+void Upkeep::update_clock() {
   const uint64_t before = core_.now_ns;
   core_.now_ns = core_.clock->now_ns();
   // Frames carry the time of the last clock update. If the card was not stepped for long since
@@ -18,7 +18,7 @@ void Upkeep::look_at_clock() {
   }
 }
 
-void Upkeep::look_at_link() {
+void Upkeep::poll_link() {
   const bool up = core_.wire->link_up() && !forced_down_ && down_steps_ == 0 &&
                   regs::port::Control::enable.get(core_.bar.load(regs::port::control())) != 0;
   if (up != core_.link_up) {

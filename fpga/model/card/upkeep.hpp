@@ -13,8 +13,8 @@ class Upkeep {
   Upkeep(Core& core, Engines& engines, Control& control)
       : core_(core), engines_(engines), control_(control) {}
 
-  void look_at_clock();
-  void look_at_link();
+  void update_clock();
+  void poll_link();
   /// Check timers, and update the heartbeat and the BAR's counters.
   void housekeep();
   /// Process the wire's reports of partners that have come or gone.

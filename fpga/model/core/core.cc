@@ -74,7 +74,7 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
   if (!ring.running()) {
     return;
   }
-  const uint32_t room = look_at_tail(pair, kEventRing);
+  const uint32_t room = poll_tail(pair, kEventRing);
   if (pair.lost_events > 0 && room > 1) {
     regs::EventCpl lost{
         static_cast<uint32_t>(regs::EventType::kOverflow), 0, pair.lost_events, 0, 0, 0, 0, 0};

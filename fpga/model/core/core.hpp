@@ -176,14 +176,14 @@ struct Core {
   /// Write an event for a pair; if its event ring is full or stopped the event is lost and counted.
   void event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
              const uint32_t (&data)[4]);
-  /// Whether a ring has posted entries that are not fetched. look_at_tail() updates the tail
+  /// Whether a ring has posted entries that are not fetched. poll_tail() updates the tail
   /// itself.
   [[nodiscard]] static bool waits(const Pair& pair, uint32_t number) {
     const Ring& ring = pair.rings[number];
     return ring.running() && __atomic_load_n(ring.tail_word, __ATOMIC_RELAXED) != ring.head;
   }
   /// Read the tail of a ring. @return entries to fetch. A tail too far ahead stops the ring.
-  [[nodiscard]] uint32_t look_at_tail(Pair& pair, uint32_t number) {
+  [[nodiscard]] uint32_t poll_tail(Pair& pair, uint32_t number) {
     Ring& ring = pair.rings[number];
     if (!ring.running() || ring.held) [[unlikely]] {
       return 0;

@@ -61,7 +61,7 @@ bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
 
 void DmaEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kDmaRing];
-  uint32_t count = core_.look_at_tail(pair, kDmaRing);
+  uint32_t count = core_.poll_tail(pair, kDmaRing);
   for (Operation& operation : operations_) {
     if (count == 0 || of_pair_[pair.number] == share_) {
       break;
