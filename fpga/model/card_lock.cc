@@ -72,8 +72,7 @@ bool CardLock::take_preference() {
   if (seat != nullptr) {
     preferred_.store(nullptr, std::memory_order_relaxed);
     // After this, either the thread sees that it is not preferred, or we see that it is inside.
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) !=
-        0) {  // it worked before, so it was forbidden meanwhile
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {  // it worked before: now forbidden
       std::this_thread::sleep_for(kStoresAreSeen);
     }
     leaving_ = seat;

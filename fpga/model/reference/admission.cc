@@ -68,8 +68,8 @@ Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, La
   Pair& pair = *out->pair;
   Ring& ring = pair.rings[out->ring];
   if (!ring.running()) {
-    return Answer::kError;  // the ring stopped with an error; the shared queue would get only part
-                            // of the stream
+    // The ring stopped with an error. Falling back to the shared queue would split the stream.
+    return Answer::kError;
   }
   if (ring.held || (ring.posted() == 0 && core_.poll_tail(pair, out->ring) == 0)) {
     return Answer::kRetry;  // the ring is open, but has no entry
