@@ -31,8 +31,8 @@ struct Name {
   uint32_t dest_id;  ///< of the card, below 2^24; of a card with an address, the number that it has
                      ///< given itself
   uint32_t owner;    ///< msg::MessagePort::instance() of the domain: tells apart processes that use
-                   ///< one destID at the same time, or one after the other
-  uint16_t fabric;    ///< fabric_mark() of the fabric's name
+                     ///< one destID at the same time, or one after the other
+  uint16_t fabric;   ///< fabric_mark() of the fabric's name
   uint16_t endpoint;  ///< below kEndpoints
   /// msg::MessagePort::address() of the card, padded with zeros; empty: the card is reached by its
   /// destID.
