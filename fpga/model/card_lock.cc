@@ -10,14 +10,13 @@
 namespace rio::model {
 namespace {
 
-constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a processor keeps one for nanoseconds
+constexpr std::chrono::milliseconds kStoresAreSeen{1};  // store buffers drain within nanoseconds
 
 int64_t membarrier(int command) {
   return syscall(SYS_membarrier, command, 0, 0);
 }
 
-/// Whether the kernel can make all threads' stores seen; otherwise no lock leans. Slow the first
-/// time.
+/// Whether membarrier works; without it no lock prefers a thread. Slow the first time.
 bool can_lean() {
   static const bool kRegistered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
   return kRegistered;
@@ -61,7 +60,8 @@ CardLock::Held CardLock::try_lock_shared(const char* thread) {
     return &busy_;
   }
   seat->inside.store(true, std::memory_order_relaxed);
-  // release: the seat, and what others did inside before; pairs with the acquires in try_lock().
+  // release: the seat, and what other threads did inside before; pairs with the acquires in
+  // try_lock().
   preferred_.store(seat, std::memory_order_release);
   unlock(&busy_);
   return &seat->inside;
@@ -71,8 +71,8 @@ bool CardLock::take_preference() {
   const Seat* seat = preferred_.load(std::memory_order_relaxed);
   if (seat != nullptr) {
     preferred_.store(nullptr, std::memory_order_relaxed);
-    // From here on the thread sees that it is not preferred, or we see that it is inside.
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {  // it worked once: forbidden meanwhile
+    // After this, either the thread sees that it is not preferred, or we see that it is inside.
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {  // it worked before: now forbidden
       std::this_thread::sleep_for(kStoresAreSeen);
     }
     leaving_ = seat;

@@ -16,13 +16,13 @@ class Clock {
   [[nodiscard]] virtual uint64_t now_ns() = 0;
 };
 
-/// Time of this machine.
+/// The time of this machine.
 class HostClock final : public Clock {
  public:
   uint64_t now_ns() override { return base::now_ns(); }
 };
 
-/// Time that a test moves.
+/// A time that a test advances.
 class ManualClock final : public Clock {
  public:
   uint64_t now_ns() override { return now_ns_.load(std::memory_order_relaxed); }

@@ -1,29 +1,29 @@
 /// @file
-/// What a model card is made of.
+/// Configuration of a model card.
 #pragma once
 
 #include <cstdint>
 
 namespace rio::model {
 
-/// Things that can go wrong. Bits of FaultConfig::kinds.
+/// Faults that can be injected. Bits of FaultConfig::kinds.
 enum class Fault : uint32_t {
   kRetry = 1u << 0,         ///< the receiver answers RETRY
   kError = 1u << 1,         ///< the receiver answers ERROR
-  kLostResponse = 1u << 2,  ///< a response vanishes: the sender is in doubt
-  kReorder = 1u << 3,       ///< segments leave in another order
+  kLostResponse = 1u << 2,  ///< a response is lost: the sender is in doubt
+  kReorder = 1u << 3,       ///< segments leave out of order
   kSlowReceiver = 1u << 4,  ///< the receiver takes nothing for some steps
   kBadAddress = 1u << 5,    ///< a read of host memory fails
   kLinkDown = 1u << 6,      ///< the link goes down for some steps
-  kStuckQueue = 1u << 7,    ///< a ring is not looked at for some steps
+  kStuckQueue = 1u << 7,    ///< the card ignores a ring for some steps
 };
 
-/// The faults that `rate` draws unless told otherwise.
+/// The default of FaultConfig::kinds.
 inline constexpr uint32_t kAllFaults = 0xFF;
 
 struct FaultConfig {
   uint64_t seed = 0;
-  double rate = 0.0;  ///< chance of a fault each time that it could happen, 0 to 1
+  double rate = 0.0;  ///< probability of a fault at each opportunity, 0 to 1
   uint32_t kinds = kAllFaults;
 };
 
@@ -48,7 +48,7 @@ struct Config {
   uint64_t pcie_seed = 0;  ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
-/// Whether a card can be made so.
+/// Whether the configuration is valid.
 [[nodiscard]] bool valid(const Config& config);
 
 }  // namespace rio::model

@@ -8,8 +8,8 @@
 
 namespace rio::model {
 
-/// 32 bytes at any address: one register where the machine has such, else two. The attributes stand
-/// before the equals sign: behind it clang leaves aligned(1) out, and moves as if aligned to 32.
+/// 32 bytes at any address: one vector register if the machine has such, else two. The attributes
+/// must stand before the equals sign: behind it clang ignores aligned(1) and emits aligned moves.
 using Bytes32 [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = uint64_t;
 static_assert(alignof(Bytes32) == 1);
 
@@ -20,11 +20,11 @@ inline void zero32(uint8_t* to) {
   *reinterpret_cast<Bytes32*>(to) = Bytes32{};
 }
 
-/// Copy 16 bytes, of which the first `len`, at least 1, are kept and the others become zeros. One
-/// load of 16 bytes: what the host has just written so is then at hand.
+/// Copy the first `len` of 16 bytes, at least 1, and write zeros for the others. It loads 16 bytes
+/// at once, so that a store of 16 bytes by the host can be forwarded.
 [[gnu::always_inline]] inline void copy16_kept(uint8_t* to, const uint8_t* from, uint32_t len) {
   using Bytes16 [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = uint64_t;
-  // Ones, then zeros.
+  // A window into this gives `len` ones, then zeros.
   static constexpr struct {
     alignas(32) uint8_t bytes[32] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
                                      0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
@@ -40,8 +40,9 @@ inline void copy16(uint8_t* to, const uint8_t* from) {
   *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
 }
 
-/// Copy `len` bytes, at least 1, and zeros up to a multiple of 16, to which `from` may be read. The
-/// first 32 come last. In pieces of 16: what the host has just written so is then at hand.
+/// Copy `len` bytes, at least 1, and write zeros up to a multiple of 16; `from` must be readable up
+/// to there. The first 32 bytes are written last. It loads pieces of 16 bytes, so that stores of 16
+/// bytes by the host can be forwarded.
 [[gnu::always_inline]] inline void copy_first_last(uint8_t* to, const uint8_t* from, size_t len) {
   const size_t whole = len & ~size_t{15};
   if (len != whole) [[unlikely]] {
@@ -86,8 +87,8 @@ inline void copy_rest(uint8_t* to, const uint8_t* from, uint32_t len) {
   }
 }
 
-/// Copy exactly `len` bytes, 1 to 4096; the ranges do not overlap. Calls beat it from about 512
-/// bytes on.
+/// Copy exactly `len` bytes, 1 to 4096; the ranges must not overlap. From about 512 bytes on memcpy
+/// is faster.
 inline void copy_bytes(uint8_t* to, const uint8_t* from, uint32_t len) {
   if (len > 512) [[unlikely]] {
     std::memcpy(to, from, len);
@@ -117,13 +118,14 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   copy_bytes(to, from, len);
 }
 
-/// Write a last segment as a card with the quirk does: `len` bytes, a multiple of 8, and zeros up
-/// to 256. The zeros go everywhere first: eight stores cost less than finding out where.
+/// Write a last segment as a card with the landing quirk does: `len` bytes, a multiple of 8, and
+/// zeros up to 256. It first zeroes all 256 bytes: eight stores cost less than finding out which
+/// are needed.
 [[gnu::always_inline]] inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
   for (uint32_t at = 0; at < 256; at += 32) {
     zero32(to + at);
   }
-  // Straight to where all of the whole pieces of 32 are copied.
+  // Jump to the case that copies all whole pieces of 32 bytes.
   switch (len / 32) {
     case 8:
       copy32(to + 224, from + 224);

@@ -1,5 +1,5 @@
 /// @file
-/// A table of mapped windows: the simple HostMemory.
+/// A table of mapped windows: the simplest HostMemory.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@ namespace rio::model {
 /// Thread-safe. Functions return 0 or -errno.
 class DmaTable final : public HostMemory {
  public:
-  /// @return -EINVAL: empty or wraps; -EEXIST: overlaps a window.
+  /// Add a window. @return 0; -EINVAL: empty or wraps; -EEXIST: overlaps a window.
   [[nodiscard]] int add(const HostWindow& window);
-  /// Removes the window that begins at `iova`. The caller keeps the card from a step meanwhile
-  /// (Card::with_lock) and may give the memory up afterwards. @return -ENOENT.
+  /// Remove the window that begins at `iova`. The caller keeps the card from stepping meanwhile
+  /// (Card::with_lock), and may free the memory afterwards. @return 0; -ENOENT.
   [[nodiscard]] int remove(uint64_t iova);
   [[nodiscard]] bool find(uint64_t iova, HostWindow* out) override;
 

@@ -1,5 +1,5 @@
 /// @file
-/// What a model card is connected to, what it counts, and what it is at.
+/// The interfaces that a model card is connected to, its counters, and its activity.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace rio::model {
 
-/// Raises interrupts; called by the thread that steps the card.
+/// Receives interrupts. Called by the thread that steps the card.
 class IrqSink {
  public:
   virtual ~IrqSink() = default;
   virtual void raise(uint32_t vector) = 0;
 };
 
-/// The ends that a card is connected to. Everything but the wire stays the caller's and outlives
-/// the card.
+/// The ends that a card is connected to. The card owns the wire; the caller owns the rest, which
+/// outlives the card.
 struct Ends {
   uint8_t* bar = nullptr;  ///< BAR0's memory: Card::bar_bytes() of zeros, page-aligned
   HostMemory* memory = nullptr;
@@ -40,12 +40,12 @@ struct PortCounts {
   uint32_t rx_unmapped = 0;
 };
 
-/// The work that a card has under way, for a caller that steps it and wants to know whether it may
-/// sleep.
+/// The work that a card has under way, for a caller that steps it and wants to sleep when there is
+/// none.
 struct Activity {
-  uint64_t done = 0;       ///< another value: the card has done something since
-  bool posted = false;     ///< something is posted, and not completed
-  bool under_way = false;  ///< that, or something flies, or waits to be taken
+  uint64_t done = 0;       ///< changes whenever the card has done something
+  bool posted = false;     ///< an entry is posted and not completed
+  bool under_way = false;  ///< `posted`, or something is in flight or waits to be taken
 };
 
 }  // namespace rio::model

@@ -1,6 +1,6 @@
 /// @file
-/// What travels between two cards: a header of 32 bytes and a payload. The fields are those of the
-/// RapidIO packets; a frame is not their bit format.
+/// The unit that travels between two cards: a header of 32 bytes and a payload. It has the fields
+/// of RapidIO packets, but not their bit format.
 #pragma once
 
 #include <cstddef>
@@ -19,41 +19,41 @@ enum class FrameType : uint8_t {
   kMaintRequest,  ///< type 8; `address` is the offset
   kMaintResponse,
   kPortWrite,
-  /// Whole messages of one sender and mailbox, each after the answer to the one before, without
-  /// their bytes: `length` / 16 PullParts. The receiver pulls them out of the sender's process
-  /// (wires between processes). With `op` kBytesBehind: `segments` PullParts, followed by the
-  /// bytes, for a receiver that may not read the sender's memory.
+  /// A run of whole messages of one sender and mailbox without their bytes: `length` / 16
+  /// PullParts. The receiver pulls the bytes out of the sender's process. With `op` kBytesBehind,
+  /// for a receiver that may not read the sender's memory: `segments` PullParts, followed by the
+  /// bytes.
   kPull,
-  /// A kPull whose bytes are not there any more: its sender has given it up.
+  /// A kPull that its sender has revoked: the bytes are no longer there.
   kRevoked,
-  /// The answer to a kPull: `ssize` messages were taken; the next one, if any, is answered `op`.
+  /// The answer to a kPull: `ssize` messages were taken; `op` answers the next one, if any.
   kPulled,
 };
 
 /// Status of a type 13 response. RIO Part 2 §3.3.3
 enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
 
-/// A frame begins at a multiple of 32 bytes and its payload follows it directly.
+/// The header of a frame. It begins at a multiple of 32 bytes, and the payload follows directly.
 struct Frame {
   uint32_t bytes;  ///< header, payload and padding; a multiple of 32
   FrameType type;
   uint8_t op;    ///< regs::DmaOp, regs::MaintOp, Answer, or kBytesBehind
-  uint8_t tid;   ///< transaction of requests and their responses
+  uint8_t tid;   ///< transaction ID of requests and their responses
   uint8_t hops;  ///< hop count of maintenance
   uint32_t source;
   uint32_t dest;
-  uint16_t length;   ///< payload bytes, or bytes asked for
+  uint16_t length;   ///< payload bytes, or bytes requested
   uint8_t place;     ///< mailbox (with xmbox) | letter << 6
   uint8_t segment;   ///< number of this segment
-  uint8_t segments;  ///< of the message: msglen + 1
+  uint8_t segments;  ///< segments of the message: msglen + 1
   uint8_t unused;    ///< zero
   uint16_t ssize;    ///< bytes of all segments but the last
-  /// Of a segment: a number of its message, another one for each of a {source, place}. No such
-  /// field travels on a link; but there no segment waits in a queue for longer than its sender's
-  /// letter rests, as a segment does here while the card is not stepped.
+  /// In a segment: a number that differs for successive messages of one {source, place}. Real
+  /// packets need no such field, because no segment waits in a link for longer than its letter
+  /// rests; here one may, while the card is not stepped.
   uint64_t address;
 
-  /// Clear all but `bytes`, which belongs to the ring.
+  /// Clear all fields except `bytes`, which belongs to the ring.
   void clear() {
     type = FrameType::kSkip;
     op = tid = hops = 0;
@@ -68,17 +68,19 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 32);
 
-/// A frame that has come. Its writer may be another process, which may change it at any time: the
-/// header is a copy, checked and used; the payload still lies in the ring and is read once.
+/// A frame that has arrived. Its writer may be another process, which may change it at any time.
+/// The header is a copy, so what is checked is what is used. The payload stays in the ring, and
+/// must be read only once.
 struct InFrame : Frame {
-  const uint8_t* at;  ///< in the ring
+  const uint8_t* at;  ///< address in the ring
 
   [[nodiscard]] const uint8_t* payload() const { return at + sizeof(Frame); }
 };
 
-/// A message of a kPull.
+/// One message of a kPull.
 struct PullPart {
-  uint64_t address;  ///< address of its bytes: in the sender's process, or an offset in the frame
+  uint64_t
+      address;  ///< address of the bytes in the sender's process, or their offset in the payload
   uint32_t length;
   uint32_t zero;
 };
@@ -89,13 +91,13 @@ inline constexpr uint8_t kBytesBehind = 1;  ///< PullPart::address is an offset 
 
 inline constexpr uint32_t kFrameAlign = 32;
 
-/// Size of a frame with that much payload.
+/// Size of a frame with a given payload.
 [[nodiscard]] constexpr uint32_t frame_bytes(uint32_t payload_bytes) {
   return (static_cast<uint32_t>(sizeof(Frame)) + payload_bytes + kFrameAlign - 1) &
          ~(kFrameAlign - 1);
 }
 
-/// Message payloads travel as doublewords: padded to a multiple of 8 with zeros.
+/// Length of a message payload on the link: padded with zeros to a multiple of 8.
 [[nodiscard]] constexpr uint32_t padded(uint32_t bytes) {
   return (bytes + 7) & ~7u;
 }
@@ -109,7 +111,7 @@ struct Ack {
     return {static_cast<uint8_t>(place),
             static_cast<uint8_t>(segment | static_cast<uint32_t>(answer) << 4)};
   }
-  /// As it travels.
+  /// The two bytes as they are sent.
   [[nodiscard]] uint32_t word() const { return place | static_cast<uint32_t>(result) << 8; }
   [[nodiscard]] uint32_t segment() const { return result & 15u; }
   [[nodiscard]] Answer answer() const { return static_cast<Answer>(result >> 4); }

@@ -1,10 +1,9 @@
 /// @file
 /// A byte ring of frames between one writer and one reader.
 ///
-/// A frame announces itself: its `bytes` is written last, together with a tag of the lap. So a
-/// short frame moves one cache line, not two. A reader that waits polls the word left by the last
-/// lap, in its own cache. The writer checks that word, too: where it could pass for a new frame,
-/// the writer makes it zero.
+/// A frame announces itself: its `bytes` is written last, with a tag of the lap, so a short frame
+/// moves one cache line instead of two. A waiting reader polls that word, left over from the last
+/// lap, in its own cache. If it could pass for a new frame, the writer zeroes it.
 #pragma once
 
 #include <atomic>
@@ -19,22 +18,22 @@
 
 namespace rio::model {
 
-/// The reader's news for the writer. Zero-initialised memory is an empty ring.
+/// The words that the reader writes for the writer. Zeroed memory is an empty ring.
 struct FrameRingShared {
   alignas(64) std::atomic<uint32_t> head{0};
-  /// Not 0: the reader does not look at its ring, and wants to be woken when something comes.
+  /// Not 0: the reader sleeps, and must be woken when a frame arrives.
   alignas(64) std::atomic<uint32_t> asleep{0};
 };
 
-/// Wakes a reader that sleeps. Used by the thread that steps the writer's card.
+/// Wakes a sleeping reader. Used by the thread that steps the writer's card.
 class Bell {
  public:
   virtual ~Bell() = default;
   virtual void ring() = 0;
 };
 
-/// Have a line that will be written soon: not only to read, as __builtin_prefetch does for want of
-/// an option of the compiler.
+/// Prefetch a cache line for writing. __builtin_prefetch prefetches only for reading unless a
+/// compiler option is set.
 inline void prefetch_to_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
@@ -43,18 +42,19 @@ inline void prefetch_to_write(const void* line) {
 #endif
 }
 
-/// In a ring a frame's `bytes` shares its word with the tag above it.
+/// In a ring, the tag is stored in the upper bits of a frame's `bytes`.
 inline constexpr uint32_t kTagShift = 20;
 inline constexpr uint32_t kFrameRingBytesMax = 1u << kTagShift;
-/// Whether a word without its tag is of a frame. A word with another tag is not.
+/// Whether a word, after removing the expected tag, is the `bytes` of a frame. With another tag it
+/// is not.
 [[nodiscard]] constexpr bool is_frame(uint32_t bytes) {
   return bytes - 1 < kFrameRingBytesMax - 1;
 }
 
-/// Tags by position, for a ring.
+/// Computes the tag of a ring position.
 class LapTag {
  public:
-  /// @param bytes of the ring: power of two, at most kFrameRingBytesMax; or 0.
+  /// @param bytes size of the ring: power of two, at most kFrameRingBytesMax; or 0.
   explicit LapTag(uint32_t bytes)
       : laps_(~(bytes - 1)),
         shift_(bytes == 0 ? 0 : kTagShift - static_cast<uint32_t>(std::countr_zero(bytes))) {}
@@ -66,26 +66,26 @@ class LapTag {
   uint32_t shift_;
 };
 
-/// A Frame as words, but for its `bytes`, which is 0 in it.
+/// A Frame header as words, with `bytes` 0.
 struct FrameHead {
   uint64_t words[4];
 };
 
-/// Writer's end. One thread at a time. The memory is zeroed before the first use, and aligned
-/// to 64.
+/// The writer's end. One thread at a time. The memory must be zeroed before the first use, and
+/// aligned to 64.
 class FrameWriter {
  public:
-  /// @param shared may be another process's: nothing is written there, and what it says is checked.
-  /// @param bytes power of two, at least 8 KiB, so that the longest message fits, and at most
-  /// kFrameRingBytesMax; or 0: a ring without memory, which is always full.
-  /// @param bell for readers that sleep; null: they do not.
+  /// @param shared may be in memory of another process: it is only read, and its values are
+  /// checked. @param bytes power of two, at least 8 KiB, so that the longest message fits, and at
+  /// most kFrameRingBytesMax; or 0: a ring without memory, which is always full. @param bell wakes
+  /// the reader; null: the reader never sleeps.
   FrameWriter(const FrameRingShared* shared, uint8_t* memory, uint32_t bytes, Bell* bell = nullptr)
       : memory_(memory), mask_(bytes - 1), tag_(bytes), shared_(shared), bell_(bell) {
     assert(bytes <= kFrameRingBytesMax);
   }
 
-  /// Room for a frame of `bytes` (a multiple of 32), contiguous. The caller fills everything but
-  /// Frame::bytes, then commits it or leaves it. @return null: full.
+  /// Reserve contiguous room for a frame of `bytes`, a multiple of 32. The caller fills everything
+  /// except Frame::bytes, then calls commit(), or drops the frame. @return null: full.
   [[nodiscard]] Frame* reserve(uint32_t bytes) {
     if (!fits(bytes)) {
       return nullptr;
@@ -99,7 +99,7 @@ class FrameWriter {
     return frame_at(tail_);
   }
 
-  /// The frame that reserve() gave is complete; the reader sees it after publish().
+  /// Add the reserved frame to the ring. The reader sees it after publish().
   void commit(Frame* frame, uint32_t bytes) {
     if (first_ == nullptr) {
       hold_back(frame, bytes);
@@ -109,25 +109,24 @@ class FrameWriter {
     tail_ += bytes;
   }
 
-  /// A run of free bytes at the tail.
+  /// Contiguous free bytes at the tail.
   struct Window {
     uint8_t* bytes;
     uint32_t room;     ///< contiguous
-    uint32_t tag;      ///< for every other frame's `bytes`
-    bool hides_first;  ///< the first frame's `bytes` must stay as it is
+    uint32_t tag;      ///< to be added to `bytes` of every frame but the first
+    bool hides_first;  ///< the first frame's `bytes` must not be written
   };
-  /// For several frames in a row; looks for what the reader gave back if there is less than
-  /// `wanted`.
+  /// Room for several frames. Checks what the reader has released if there is less than `wanted`.
   [[nodiscard]] Window window(uint32_t wanted) {
     if (room() < wanted + kEndBytes) {
-      look_at_head();
+      poll_head();
     }
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     const uint32_t free = room() < kEndBytes ? 0 : room() - kEndBytes;
     return {memory_ + (tail_ & mask_), free < to_end ? free : to_end, tag_.at(tail_),
             first_ == nullptr};
   }
-  /// Frames in the window are complete. @param first_bytes of the first of them.
+  /// Add the frames that were written to a window. @param first_bytes `bytes` of the first one.
   void commit_run(const Window& window, uint32_t first_bytes, uint32_t bytes) {
     if (first_ == nullptr && bytes != 0) {
       hold_back(reinterpret_cast<Frame*>(window.bytes), first_bytes);
@@ -135,21 +134,22 @@ class FrameWriter {
     tail_ += bytes;
   }
 
-  /// Whether put_short() may be called. @param bytes of the frame, as frame_bytes() says, of at
-  /// most 256 of payload. Publishes what was committed.
+  /// Whether put_short() may be called. Publishes committed frames. @param bytes frame_bytes() of a
+  /// payload of at most 256.
   [[nodiscard]] bool has_short_room(uint32_t bytes) {
-    return has_short_room_at_hand(bytes) || look_for_short(bytes);
+    return has_short_room_at_hand(bytes) || update_short_room(bytes);
   }
-  /// Hot. The same as far as it is known without a look: nothing is called, and nothing is done.
+  /// Hot. Whether put_short() may be called, as far as known without reading shared memory. Has no
+  /// side effects.
   [[nodiscard]] bool has_short_room_at_hand(uint32_t bytes) const {
     return static_cast<int32_t>(short_end_ - tail_ - (bytes + kEndBytes)) >= 0;
   }
-  /// Hot. A short frame, visible at once, with all before it. @param fill writes what stands behind
-  /// its header. @return whether the reader sleeps: then wake() is to be called.
+  /// Hot. Write and publish a short frame. @param fill writes the payload. @return whether the
+  /// reader sleeps: then call wake().
   template <class Fill>
   [[nodiscard]] [[gnu::always_inline]] bool put_short(uint32_t bytes, const FrameHead& head,
                                                       Fill fill) {
-    // Locals: stores through byte pointers would make the compiler load members again each time.
+    // Locals: after each store through a byte pointer, the compiler would reload members.
     uint8_t* const memory = memory_;
     const uint32_t mask = mask_;
     const FrameRingShared* const shared = shared_;
@@ -157,13 +157,14 @@ class FrameWriter {
     const uint32_t tail = tail_;
     const uint32_t end = tail + bytes;
     tail_ = end;
-    // The reader has the lines of the next frames still. So far ahead it does not look for one.
+    // The reader's cache still has the lines of the next frames. Prefetch one so far ahead that the
+    // reader does not poll it.
     prefetch_to_write(memory + ((end + 4 * kLineBytes) & mask));
     uint8_t* const at = memory + (tail & mask);
     fill(at + sizeof(Frame));
     clear_the_end(memory + (end & mask), tag);
-    // Its header is written last and in one go: done bit by bit, a reader that looks for it would
-    // take the line away in between.
+    // Write the header last and in one go: otherwise a polling reader would take the cache line
+    // away in between.
     auto* const words = reinterpret_cast<uint64_t*>(at);
     __atomic_store_n(words + 3, head.words[3], __ATOMIC_RELAXED);
     __atomic_store_n(words + 2, head.words[2], __ATOMIC_RELAXED);
@@ -172,9 +173,9 @@ class FrameWriter {
     __atomic_store_n(words, head.words[0] | bytes | tag, __ATOMIC_RELEASE);
     return shared->asleep.load(std::memory_order_relaxed) != 0;
   }
-  /// put_short() with a copy of the payload, and what belongs to it. @param payload may be read up
-  /// to a multiple of 16 bytes. @param length of it, 1 to 256; zeros follow it to a multiple of 8.
-  /// @return false: no room.
+  /// Send a short frame with a copy of a payload, and wake the reader if needed. @param payload
+  /// readable up to a multiple of 16 bytes. @param length of the payload, 1 to 256; padded with
+  /// zeros to a multiple of 8. @return false: no room.
   [[nodiscard]] bool send_short(const FrameHead& head, const uint8_t* payload, uint32_t length) {
     const uint32_t bytes = frame_bytes(length);
     if (!has_short_room(bytes)) [[unlikely]] {
@@ -186,25 +187,25 @@ class FrameWriter {
     }
     return true;
   }
-  /// No fence behind the frame: a reader that goes to sleep makes all processors' stores seen
-  /// between its flag and its last look (membarrier).
+  /// Wake the reader if it sleeps. No fence is needed after the frame: a reader that goes to sleep
+  /// issues a membarrier between setting its flag and its last check.
   void wake() {
     if (shared_->asleep.load(std::memory_order_relaxed) != 0 && bell_ != nullptr) [[unlikely]] {
       bell_->ring();
     }
   }
 
-  /// Whether reserve() would give so much.
+  /// Whether reserve() of `bytes` would succeed.
   [[nodiscard]] bool fits(uint32_t bytes) {
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     const uint32_t need = kEndBytes + (bytes <= to_end ? bytes : to_end + bytes);
     if (room() < need) [[unlikely]] {
-      look_at_head();
+      poll_head();
     }
     return room() >= need;
   }
 
-  /// Something will be sent soon.
+  /// Prefetch the tail, because a frame will be sent soon.
   void prepare() const { prefetch_to_write(memory_ + (tail_ & mask_)); }
 
   void publish() {
@@ -212,39 +213,39 @@ class FrameWriter {
       return;
     }
     clear_the_end(memory_ + (tail_ & mask_), tag_.at(tail_));
-    // release: frames and what is behind them before the first length; pairs with FrameReader::peek
-    // and load_frame_word.
+    // release: the frames, and the cleared words behind them, visible before the first length;
+    // pairs with FrameReader::peek and load_frame_word.
     __atomic_store_n(&first_->bytes, first_bytes_, __ATOMIC_RELEASE);
     first_ = nullptr;
     prefetch_to_write(frame_at(tail_ + 64));
     wake();
   }
 
-  /// Where the next frame will begin. Wraps.
+  /// Position of the next frame. Wraps.
   [[nodiscard]] uint32_t tail() const { return tail_; }
-  /// Whether the reader is done with all that lies before `position`, a former tail().
+  /// Whether the reader has released everything before `position`, an earlier tail().
   [[nodiscard]] bool passed(uint32_t position) {
-    look_at_head();
+    poll_head();
     return static_cast<int32_t>(head_ - position) >= 0;
   }
-  /// The bytes that the frame of type kPull at `position` tells of will go: unless the reader is
-  /// done with it, it shall not believe what it reads from now on.
+  /// Revoke the kPull frame at `position`, because the bytes that it points to will go. If the
+  /// reader has not released it, is_pull() will fail from now on.
   void revoke(uint32_t position) {
     if (memory_ != nullptr && !passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
       __atomic_store_n(reinterpret_cast<uint8_t*>(&frame_at(position)->type),
                        static_cast<uint8_t>(FrameType::kRevoked), __ATOMIC_RELAXED);
-      // Before the bytes change; pairs with the acquire in is_pull().
+      // The revocation is visible before the bytes change; pairs with the acquire in is_pull().
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
   }
-  /// The reader has given back what it was not given: do not believe it any more.
+  /// Whether the reader has released bytes that were never written: nothing is sent to it any more.
   [[nodiscard]] bool foul() const { return foul_; }
 
  private:
   static constexpr uint32_t kLineBytes = 64;
-  static constexpr uint32_t kEndBytes = 32;  // of what is behind the last frame
+  static constexpr uint32_t kEndBytes = 32;  // bytes behind the last frame that are cleared
 
-  /// Clear bytes of an earlier lap that could be taken for a frame. @param tag of the position.
+  /// Clear bytes of an earlier lap that could be taken for a frame. @param tag tag of the position.
   [[gnu::always_inline]] static void clear_the_end(uint8_t* end, uint32_t tag) {
     if (is_frame(load32(end) ^ tag)) [[unlikely]] {
       store32(end, 0);
@@ -255,8 +256,8 @@ class FrameWriter {
     return reinterpret_cast<Frame*>(memory_ + (position & mask_));
   }
   [[nodiscard]] uint32_t room() const { return mask_ + 1 - (tail_ - head_); }
-  void look_at_head() {
-    // acquire: the reader is done with the bytes; pairs with FrameReader::release.
+  void poll_head() {
+    // acquire: the reader has read the bytes; pairs with FrameReader::release.
     const uint32_t head = shared_->head.load(std::memory_order_acquire);
     if (tail_ - head > tail_ - head_) [[unlikely]] {
       foul_ = true;
@@ -264,17 +265,16 @@ class FrameWriter {
     }
     head_ = head;
   }
-  /// The frame at the tail is complete, but its reader does not see it yet.
+  /// Remember the first unpublished frame, whose `bytes` publish() will write.
   void hold_back(Frame* first, uint32_t bytes) {
     first_ = first;
     first_bytes_ = bytes | tag_.at(tail_);
-    short_end_ = tail_;  // so that what is short asks for room, which publishes
+    short_end_ = tail_;  // forces has_short_room() to take its slow path, which publishes
   }
-  /// Look how far short frames may go from here, for put_short(). @return whether one of `bytes`
-  /// has room.
-  [[gnu::noinline]] [[nodiscard]] bool look_for_short(uint32_t bytes) {
+  /// Update the room for put_short(). @return whether a frame of `bytes` fits.
+  [[gnu::noinline]] [[nodiscard]] bool update_short_room(uint32_t bytes) {
     publish();
-    look_at_head();
+    poll_head();
     const uint32_t to_end = mask_ + 1 - (tail_ & mask_);
     const uint32_t room_now = room();
     short_end_ = tail_ + (room_now < to_end ? room_now : to_end);
@@ -286,29 +286,29 @@ class FrameWriter {
   uint32_t mask_;
   LapTag tag_;
   uint32_t tail_ = 0;
-  uint32_t head_ = 0;         // as last seen
-  uint32_t short_end_ = 0;    // position up to which there is room in a row
-  uint32_t short_tag_ = 0;    // of all positions before that
-  Frame* first_ = nullptr;    // first that is not published
-  uint32_t first_bytes_ = 0;  // and its tag
+  uint32_t head_ = 0;         // last value read
+  uint32_t short_end_ = 0;    // end of the contiguous room for short frames
+  uint32_t short_tag_ = 0;    // tag of all positions before that
+  Frame* first_ = nullptr;    // first unpublished frame
+  uint32_t first_bytes_ = 0;  // its `bytes`, with the tag
   bool foul_ = false;
   const FrameRingShared* shared_;
   Bell* bell_;
 };
 
-/// Take a value for what it is now: what follows uses it and does not read its memory again, which
-/// another process may have changed.
+/// Keep the compiler from reading a value's memory again, which another process may have changed.
 [[nodiscard]] [[gnu::always_inline]] inline uint64_t pinned(uint64_t value) {
   asm("" : "+r"(value));
   return value;
 }
 
-/// First eight bytes of a frame: `bytes`, `type` and what stands beside it. There is a frame if the
-/// lower half is_frame(). @param tag of its position.
+/// Load the first eight bytes of a frame: `bytes`, `type` and the fields beside it, without the
+/// tag. There is a frame if is_frame() of the lower half. @param tag tag of the position.
 [[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame, uint32_t tag) {
-  if constexpr (base::kThreadSanitizer) {  // the upper half is written before the lower says so
+  if constexpr (base::kThreadSanitizer) {  // the writer stores the upper half before it releases
+                                           // the lower one
     uint64_t word = 0;
-    // acquire: as below.
+    // acquire: as at the end of the function.
     if (is_frame(__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) ^
                  tag)) {
       std::memcpy(&word, frame, sizeof(word));
@@ -316,62 +316,63 @@ class FrameWriter {
     }
     return word;
   }
-  // acquire: the frame after its length; pairs with FrameWriter::publish.
+  // acquire: the frame is read after its length; pairs with FrameWriter::publish.
   return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE) ^ tag;
 }
 
-/// Whether the bytes that a frame of type kPull told of were there until now. After they were read.
+/// Whether a kPull frame has not been revoked. Called after its bytes were read, to validate them.
 [[nodiscard]] inline bool is_pull(const uint8_t* frame) {
-  // acquire: after the bytes; pairs with the fence in FrameWriter::revoke().
+  // acquire: the check comes after the bytes were read; pairs with the fence in
+  // FrameWriter::revoke().
   std::atomic_thread_fence(std::memory_order_acquire);
   return __atomic_load_n(frame + offsetof(Frame, type), __ATOMIC_ACQUIRE) ==
          static_cast<uint8_t>(FrameType::kPull);
 }
 
-/// Reader's end. One thread at a time.
+/// The reader's end. One thread at a time.
 class FrameReader {
  public:
   FrameReader(FrameRingShared* shared, const uint8_t* memory, uint32_t bytes)
       : memory_(memory), mask_(bytes - 1), tag_(bytes), shared_(shared) {}
 
-  /// The next frame, or null. It stays until pop() and release(), its copy until the next peek().
-  /// A writer that gives an impossible length is not read any more.
+  /// The next frame; null: none. The frame is valid until pop() and release(), the copy of its
+  /// header until the next peek(). After an invalid length, nothing is read any more: foul().
   [[nodiscard]] const InFrame* peek() {
     const uint8_t* at = next();
     const uint64_t word = load_frame_word(at, tag());
     return is_frame(static_cast<uint32_t>(word)) ? take(at, word) : nullptr;
   }
 
-  /// Where the next frame is, or will be; load_frame_word() tells which. Unchecked.
+  /// Address of the next frame, unchecked; load_frame_word() tells whether it has arrived.
   [[nodiscard]] const uint8_t* next() const { return memory_ + (head_ & mask_); }
-  /// Tag of the next frame, and of those behind it up to the end of the memory.
+  /// Tag of the next frame and of all later ones up to the end of the memory.
   [[nodiscard]] uint32_t tag() const { return tag_.at(head_); }
 
-  /// The writer gave an impossible length: nothing will come any more.
+  /// Whether the writer gave an invalid length: nothing is read any more.
   [[nodiscard]] bool foul() const { return foul_; }
 
   /// Bytes from the next frame to the end of the memory.
   [[nodiscard]] uint32_t to_end() const { return mask_ + 1 - (head_ & mask_); }
 
   void pop(const InFrame* frame) { head_ += frame->bytes; }
-  /// Pop several frames that lie in a row.
+  /// Pop several contiguous frames.
   void pop_bytes(uint32_t bytes) { head_ += bytes; }
 
-  /// Give popped frames' room back.
+  /// Release the room of popped frames to the writer.
   void release() {
-    // release: reads of the frames done before; pairs with FrameWriter::look_at_head.
+    // release: the frames were read before; pairs with FrameWriter::poll_head.
     shared_->head.store(head_, std::memory_order_release);
   }
 
  private:
   static_assert(sizeof(Frame) == 4 * sizeof(uint64_t));
 
-  /// Copy the header. @param word its first eight bytes, as they were when it was there.
+  /// Copy and check a header. @param word its first eight bytes, from load_frame_word().
   [[nodiscard]] const InFrame* take(const uint8_t* at, uint64_t word) {
     const auto bytes = static_cast<uint32_t>(word);
     const auto type = static_cast<FrameType>(word >> 32 & 0xFF);
     const bool skip = type == FrameType::kSkip;
-    // No filler is a whole ring.
+    // A filler is never as long as the whole ring.
     if ((bytes & (kFrameAlign - 1)) != 0 || bytes > to_end() ||
         (skip && (bytes != to_end() || (head_ & mask_) == 0))) [[unlikely]] {
       foul_ = true;

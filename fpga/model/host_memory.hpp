@@ -1,5 +1,5 @@
 /// @file
-/// The card's view of host memory: what the host has mapped, as an IOMMU would check it.
+/// The card's view of host memory: only mapped ranges are accessible, as behind an IOMMU.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace rio::model {
 
-/// A range of bus addresses and where it is in this process.
+/// A range of bus addresses, and its address in this process.
 struct HostWindow {
   uint64_t iova = 0;
   uint64_t len_bytes = 0;  ///< 0: no window
@@ -15,39 +15,39 @@ struct HostWindow {
   bool readable = true;
   bool writable = true;
 
-  /// Whether [addr, addr + len) lies inside. Safe for any addr and len.
+  /// Whether [addr, addr + len) is inside. Safe for any values.
   [[nodiscard]] bool holds(uint64_t addr, uint64_t len) const {
     return len <= len_bytes && addr - iova <= len_bytes - len;
   }
   [[nodiscard]] uint8_t* at(uint64_t addr) const { return va + (addr - iova); }
 };
 
-/// Implemented by the owner of the memory: this process, another one, a QEMU guest.
-/// find() may be called from the thread that steps the card while others map memory.
+/// Implemented by the owner of the memory: this process, another one, or a QEMU guest. find() may
+/// be called by the thread that steps the card while other threads map memory.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
-  /// The window that holds `iova`. @return false: it is not mapped.
+  /// Find the window that contains `iova`. @return false: it is not mapped.
   [[nodiscard]] virtual bool find(uint64_t iova, HostWindow* out) = 0;
 
-  /// As find(), for a ring, which is used as one piece: a window that holds all of [iova, iova +
-  /// len) if the memory can be shown so. Valid until the generation changes.
+  /// Find one window that contains all of [iova, iova + len_bytes), for a ring. Valid until the
+  /// generation changes. @return false: not mapped, or not possible in one piece.
   [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t len_bytes, HostWindow* out) {
     static_cast<void>(len_bytes);
     return find(iova, out);
   }
-  /// The card was refused an access; called once for each, with the first address that is not
-  /// mapped, or not for that.
+  /// Report a refused access. Called once for each, with the first address that is not mapped or
+  /// not permitted.
   virtual void refused(uint64_t iova) { static_cast<void>(iova); }
 
-  /// Another value means that a window may have gone: forget what find() gave.
+  /// A change of this number means that windows were removed: drop all results of find().
   [[nodiscard]] uint32_t generation() const {
     return generation_.load(std::memory_order_acquire);  // pairs with the release in changed()
   }
 
  protected:
-  /// To be called after a window was removed and before its memory is given up.
+  /// Call this after removing a window, before its memory is freed.
   void changed() { generation_.fetch_add(1, std::memory_order_release); }
 
  private:

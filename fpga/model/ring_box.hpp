@@ -1,5 +1,5 @@
 /// @file
-/// A ring of frames with its memory and both of its ends, for wires within one process.
+/// A ring of frames with its memory and both ends, for wires within one process.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rio::model {
 
 /// Memory and both ends of one ring.
 struct RingBox {
-  /// @param bytes as FrameWriter wants it.
+  /// @param bytes size, as for FrameWriter.
   explicit RingBox(uint32_t bytes)
       : memory(bytes / sizeof(Line)),
         writer(&shared, reinterpret_cast<uint8_t*>(memory.data()), bytes),

@@ -45,10 +45,11 @@ class CableImpl final : public Cable, public std::enable_shared_from_this<CableI
  public:
   std::unique_ptr<Wire> plug(int side) override;
 
-  /// One side of the cable. A line of its own: the other side reads `thread` with each burst.
+  /// One side of the cable. It has a cache line of its own, because the other side reads `thread`
+  /// with each burst.
   struct alignas(64) Slot {
     std::atomic<const char*> thread{nullptr};
-    std::atomic<bool> busy{false};  ///< a lock, held while the other side works on the card
+    std::atomic<bool> busy{false};  ///< lock, held while the other side works on this card
     Neighbour* card = nullptr;
   };
 
@@ -74,7 +75,7 @@ class CableEnd final : public Wire {
 
   void attach(Neighbour* card) override {
     CableImpl::Slot& mine = cable_->slot[side_];
-    // acquire: pairs with the release in leave_neighbour: the other side is done with the card.
+    // acquire: the other side has left the card; pairs with the release in leave_neighbour.
     while (mine.busy.exchange(true, std::memory_order_acquire)) {
       std::this_thread::yield();
     }
@@ -104,7 +105,7 @@ class CableEnd final : public Wire {
 
   Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
   bool link_up() const override {
-    // acquire: the rings as the other side left them; pairs with set_plugged.
+    // acquire: the state in which the other side left the rings; pairs with set_plugged.
     return cable_->plugged[1 - side_].load(std::memory_order_acquire);
   }
 

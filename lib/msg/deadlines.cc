@@ -31,12 +31,12 @@ void Deadlines::look() {
       watched.pop_back();
       continue;
     }
-    look_at(link, now);
+    check_link(link, now);
     ++i;
   }
 }
 
-void Deadlines::look_at(Link& link, uint64_t now) {
+void Deadlines::check_link(Link& link, uint64_t now) {
   LinkClock& clock = link.clock;
   if (clock.deadline_ns != 0 && now > clock.deadline_ns) {
     sessions_.end(link, -EHOSTUNREACH);

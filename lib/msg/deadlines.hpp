@@ -29,7 +29,7 @@ class Deadlines {
   [[nodiscard]] uint64_t next_ns(uint64_t bound_ns) const;
 
  private:
-  void look_at(Link& link, uint64_t now);
+  void check_link(Link& link, uint64_t now);
   [[nodiscard]] bool end_if_hole(Link& link, uint64_t now);
 
   Endpoint& endpoint_;

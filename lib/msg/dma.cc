@@ -76,12 +76,12 @@ void Dma::reap() {
   for (uint16_t n = kBurst; n == kBurst;) {
     n = queue_.reap(done, kBurst);
     for (uint16_t i = 0; i < n; ++i) {
-      went_on(done[i]);
+      on_piece_done(done[i]);
     }
   }
 }
 
-void Dma::went_on(const pmd::EntryDone& done) {
+void Dma::on_piece_done(const pmd::EntryDone& done) {
   auto& transfer = *reinterpret_cast<DmaTransfer*>(done.cookie);
   if (transfer.status == pmd::Status::kOk) {
     transfer.status = done.status;

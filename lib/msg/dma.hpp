@@ -70,7 +70,7 @@ class Dma {
   void reap();
   void end_all(pmd::Status status);
   void post_waiting();
-  void went_on(const pmd::EntryDone& done);
+  void on_piece_done(const pmd::EntryDone& done);
   void end(DmaTransfer& transfer);
 
   pmd::DmaQueue& queue_;

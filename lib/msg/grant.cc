@@ -48,7 +48,7 @@ int SendGrant::on_extend(uint8_t attempt, uint32_t total) {
   }
   heard_ = true;
   total_ = total;
-  look_done();
+  check_done();
   return 0;
 }
 
@@ -126,10 +126,10 @@ void SendGrant::completed(uint32_t n) {
   assert(n <= out());
   completed_ += n;
   arrived_ += state_ == State::kSending ? n : 0;
-  look_done();
+  check_done();
 }
 
-void SendGrant::look_done() {
+void SendGrant::check_done() {
   if (state_ == State::kSending && heard_ && completed_ == messages_) {
     state_ = State::kDone;
   }

@@ -113,7 +113,7 @@ class SendGrant {
 
  private:
   void begin(uint8_t mailbox, uint32_t messages, uint32_t total);
-  void look_done();
+  void check_done();
 
   uint64_t rest_us_ = 0;
   uint32_t messages_ = 0;

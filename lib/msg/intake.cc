@@ -71,7 +71,7 @@ void Intake::take_all() {
 
 /// Take messages in runs, so that what a run has in common is checked once.
 uint32_t Intake::fetch_plain() {
-  uint32_t other_count = 0;
+  uint32_t unsorted_count = 0;
   uint32_t done = 0;
   while (done < kBurst) {
     Arrival first{};
@@ -85,14 +85,14 @@ uint32_t Intake::fetch_plain() {
     const HeaderWords header = load_header(first.buffer);
     Link* const link = begin_run(first, header);
     if (link == nullptr) {
-      others_[other_count++] = first;
+      unsorted_[unsorted_count++] = first;
       done += ring_.for_each_plain(1, [](uint64_t, uint32_t, uint32_t) { return true; });
       continue;
     }
     done += take_run(*link, header, first.source, kBurst - done);
   }
-  for (uint32_t i = 0; i < other_count; ++i) {
-    sorter_.take(others_[i]);
+  for (uint32_t i = 0; i < unsorted_count; ++i) {
+    sorter_.take(unsorted_[i]);
   }
   return done;
 }

@@ -56,7 +56,7 @@ class Intake {
   Sorter& sorter_;
   const Large& large_;
   PortStats& stats_;
-  std::array<Arrival, kBurst> others_;  // messages of the current burst for Sorter
+  std::array<Arrival, kBurst> unsorted_;  // messages of the current burst for Sorter
 };
 
 }  // namespace rio::msg

@@ -1,6 +1,6 @@
 /// @file
 /// Messages of any size on a context. One longer than a message of the card goes in several parts.
-/// From Profile::eager_bytes on, or if credit for the parts is missing, it is sent as large data:
+/// If longer than Profile::eager_bytes, or if credit for the parts is missing, it is large data:
 /// the receiver sees source and length first, then gives a buffer or refuses. See
 /// docs/decisions/0018-messages-of-every-size.md.
 #pragma once

@@ -209,7 +209,7 @@ int MessagePort::not_now(const Route& route) {
 
 uint32_t MessagePort::progress() {
   if (--until_look_ == 0) [[unlikely]] {
-    look_now_and_then();
+    check_periodically();
   }
   if (peers_.has_talkers()) [[unlikely]] {
     speaker_.speak();
@@ -222,15 +222,15 @@ uint32_t MessagePort::progress() {
   return intake_.take(late);
 }
 
-void MessagePort::look_now_and_then() {
+void MessagePort::check_periodically() {
   until_look_ = kCallsPerLook;
   outbox_.reap();
   look_for_gone();
-  look_at_time();
+  check_timers();
 }
 
-void MessagePort::look_at_time() {
-  sessions_.look_at_card();
+void MessagePort::check_timers() {
+  sessions_.check_card();
   silence_.look_at_ring();
   if (silence_.any_rests()) {
     silence_.look_at_rests();
@@ -246,7 +246,7 @@ int MessagePort::flush(uint32_t timeout_ms) {
   const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
   while (outbox_.ring().outstanding() != 0 || outbox_.stopped() || retries_.has_any() ||
          peers_.has_talkers()) {
-    sessions_.look_at_card();
+    sessions_.check_card();
     if (error() != 0 || now_ns() > end) {
       return error() != 0 ? error() : -ETIMEDOUT;
     }
@@ -277,11 +277,11 @@ uint64_t MessagePort::activity() const {
   return sum;
 }
 
-void MessagePort::look_at_all() {
+void MessagePort::check_all() {
   outbox_.reap();
   look_for_gone();
   health_.look_soon();
-  look_at_time();
+  check_timers();
   for (uint32_t looks = 0; progress() != 0 && looks < kLooksMax;) {
     ++looks;
   }

@@ -208,7 +208,7 @@ class MessagePort {
   /// worth another try once it has changed.
   [[nodiscard]] uint64_t activity() const;
   /// Do now all checks that progress() makes only every now and then.
-  void look_at_all();
+  void check_all();
   /// Ask the card for interrupts.
   void arm();
   /// How long a sleep may last before work is due that no interrupt announces.
@@ -224,8 +224,8 @@ class MessagePort {
   MessagePort(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
               uint64_t seed, uint32_t instance);
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
-  [[gnu::noinline]] void look_now_and_then();
-  void look_at_time();
+  [[gnu::noinline]] void check_periodically();
+  void check_timers();
 
   std::vector<std::shared_ptr<void>> taken_over_;  // destroyed last
   std::unique_ptr<Endpoint> endpoint_;

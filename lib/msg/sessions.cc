@@ -135,7 +135,7 @@ void Sessions::cut_off(Link& link) {
   reset(link, -EPROTO);
 }
 
-void Sessions::look_at_card() {
+void Sessions::check_card() {
   if (!on_.health.has_just_gone()) {
     return;
   }

@@ -53,7 +53,7 @@ class Sessions {
   /// peer.
   void cut_off(Link& link);
   /// If the card is gone, end all sessions and transfers. Called every now and then.
-  void look_at_card();
+  void check_card();
   /// The peer's process has ended.
   void peer_gone(Link& link) {
     if (link.state == LinkState::kUp || link.keys.remote != 0) {

@@ -26,7 +26,7 @@ void Silence::look_at_ring() {
     return;
   }
   if (works_.outbox.stopped()) {
-    look_at_stop();
+    poll_stop();
     return;
   }
   const uint32_t oldest = ring().oldest_index();
@@ -72,7 +72,7 @@ void Silence::begin_restart() {
   works_.outbox.begin_stop();
 }
 
-void Silence::look_at_stop() {
+void Silence::poll_stop() {
   const int stopped = ring().stopped();
   const uint64_t bound_ns = 4 * response_timeout_ns_ + kStopNs;
   if (stopped == 1) {
@@ -89,7 +89,7 @@ void Silence::look_at_stop() {
 /// The card has not stopped or restarted its ring, usually because it is gone.
 void Silence::give_up(const char* what) {
   works_.health.look_soon();
-  works_.sessions.look_at_card();
+  works_.sessions.check_card();
   works_.health.fail(what);
 }
 

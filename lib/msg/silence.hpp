@@ -57,7 +57,7 @@ class Silence {
 
  private:
   void begin_restart();
-  void look_at_stop();
+  void poll_stop();
   void finish_restart();
   void give_up(const char* what);
   [[nodiscard]] bool still_rests(Link& link, uint64_t now);

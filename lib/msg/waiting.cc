@@ -59,7 +59,7 @@ void Sleeper::wake() {
   bool overslept = false;
   if (slept_out_) {
     const uint64_t before = port_.activity();
-    port_.look_at_all();
+    port_.check_all();
     overslept = port_.activity() != before;
   }
   sleepers.note_end(overslept);

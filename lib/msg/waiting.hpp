@@ -55,11 +55,11 @@ class Sleeper {
   /// @return true: nothing has arrived; sleep() is next. false: something has arrived; handle it.
   template <class Work>
   [[nodiscard]] bool prepare(Work&& work) {
-    port_.look_at_all();
+    port_.check_all();
     work();
     port_.arm();
     const uint64_t before = port_.activity();
-    port_.look_at_all();
+    port_.check_all();
     work();
     return port_.activity() == before && port_.error() == 0;
   }

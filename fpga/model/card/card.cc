@@ -52,13 +52,13 @@ void Card::step_to_receive() {
 
 void Card::step_to_send() noexcept {
   Impl& card = *impl_;
-  // The slow way is called last, so that this function keeps no registers.
+  // Slow paths are tail calls, so that this function saves no registers.
   const CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
   if (held == nullptr) [[unlikely]] {
     card.step_to_send_shared();
     return;
   }
-  // Each countdown of a scan looks whether the next steps may be so short.
+  // Each full step decides whether the next ones may use this fast path.
   if (!card.may_kick()) [[unlikely]] {
     card.step_instead(held);
     return;
@@ -98,7 +98,7 @@ void Card::lose_state() {
 
 void Card::vanish() {
   const Impl::Hold hold(*impl_);
-  impl_->control.lose_state();  // no request of the host's waits for it any more, either
+  impl_->control.lose_state();  // also drops pending requests of the host
   impl_->gone = true;
   for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
     impl_->core.bar.store(offset, regs::kAllOnes);

@@ -5,10 +5,10 @@
 namespace rio::model {
 namespace {
 
-constexpr uint32_t kScanEvery = 16;        // steps between looks at the control words (fast mode)
-constexpr uint32_t kKicksPerStep = 128;    // messages sent in between without a look at anything
-constexpr uint32_t kLooksPerScan = 128;    // looks for messages without a look at anything else
-constexpr uint32_t kHousekeepEvery = 256;  // steps and looks between those at timers and counters
+constexpr uint32_t kScanEvery = 16;        // steps between scans of the control words (fast mode)
+constexpr uint32_t kKicksPerStep = 128;    // messages sent by kicks between full steps
+constexpr uint32_t kLooksPerScan = 128;    // looks for messages between scans
+constexpr uint32_t kHousekeepEvery = 256;  // steps and looks between updates of timers and counters
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Core* Card::Impl::enter(bool self) {
     }
     entered = held;
   }
-  if (gone) {  // meanwhile
+  if (gone) {  // it vanished meanwhile
     leave(self);
     return nullptr;
   }
@@ -50,7 +50,7 @@ void Card::Impl::step_after_looks() {
   step(false);
 }
 
-/// Whether a host that waits for messages may look for them without a step.
+/// Whether look() may replace the next steps: the card has nothing else to do.
 bool Card::Impl::looks_allowed() {
   const Pair& pair = core.pairs[0];
   const bool idle = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
@@ -79,7 +79,7 @@ void Card::Impl::end_kick(TxSingle::Kick kicked, CardLock::Held held) {
 
 void Card::Impl::step_instead(CardLock::Held held) {
   enter_thread();
-  if (kicks_counted != 0) {  // kicks were allowed: look at the rest once they are used up
+  if (kicks_counted != 0) {  // kicks were allowed: scan again once they are used up
     scan_in = std::min(scan_in, kicks);
   }
   step(true);
@@ -98,7 +98,7 @@ void Card::Impl::step_to_send_shared() {
   }
 }
 
-/// How many messages may be sent without looking at anything but the transmit ring.
+/// How many messages kicks may send before the next full step.
 uint32_t Card::Impl::kicks_allowed() {
   const Ring& ring = core.pairs[0].rings[kTxRing];
   const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
@@ -124,17 +124,17 @@ void Card::Impl::step(bool answers) {
     return;
   }
   if (core.host.begin_step()) [[unlikely]] {
-    scan_in = 0;  // memory has gone: no ring may be used before it was looked at
+    scan_in = 0;  // memory may have gone: scan before any ring is used
   }
   bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
-    house_is_due = look_around(&answers);
+    house_is_due = check_host(&answers);
   }
-  // First what the host has posted: it need not wait for a line that the other side has just
+  // Send posted messages first: they need not wait for a cache line that the other side has just
   // written.
   send_posted(&answers);
   take_frames(answers);
-  // Time-outs after arrivals: while the card was not stepped, it has kept no partner waiting.
+  // Check time-outs after arrivals: frames may have waited while the card was not stepped.
   if (house_is_due) [[unlikely]] {
     upkeep.housekeep();
   }
@@ -143,13 +143,13 @@ void Card::Impl::step(bool answers) {
   look_allowed = looks_allowed();
 }
 
-/// Look at the host's words and the clock. @return whether timers are due as well.
-bool Card::Impl::look_around(bool* answers) {
+/// Check the host's control words and the clock. @return whether timers are due as well.
+bool Card::Impl::check_host(bool* answers) {
   *answers = true;
   const uint32_t since = kScanEvery + kLooksPerScan - looks;
   scan_in = kScanEvery;
   looks = kLooksPerScan;
-  upkeep.look_at_clock();
+  upkeep.update_clock();
   control.check_ring_memory();
   control.scan();
   control.interrupts();
@@ -157,7 +157,7 @@ bool Card::Impl::look_around(bool* answers) {
   const bool house_is_due = core.exact || housekeep_in <= since;
   housekeep_in = house_is_due ? kHousekeepEvery : housekeep_in - since;
   if (house_is_due) {
-    upkeep.look_at_link();  // before anything is sent
+    upkeep.poll_link();  // must come before anything is sent
   }
   return house_is_due;
 }

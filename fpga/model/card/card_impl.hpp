@@ -1,5 +1,6 @@
 /// @file
-/// A card put together: its step, and the shorter ways into it.
+/// The card assembled from its engines: its step, and the fast paths around it. A kick sends one
+/// posted message without a step; a look checks for one arrival without a step.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@
 
 namespace rio::model {
 
-/// Its address tells threads apart.
+/// Its address identifies the thread.
 [[gnu::tls_model("initial-exec")]] inline thread_local char thread_tag;
 
 struct Card::Impl final : Neighbour {
@@ -31,14 +32,13 @@ struct Card::Impl final : Neighbour {
   Core* enter(bool self) override;
   void leave(bool self) override;
 
-  /// Keeps others out, and has what kicks have sent counted; there are no short ways until the next
-  /// step.
+  /// Holds the card's lock, and disables the fast paths until the next step.
   struct Hold {
     explicit Hold(Impl& card) : hold(card.lock) { card.end_short_ways(); }
     CardHold hold;
   };
 
-  /// The calling thread is inside.
+  /// Note the calling thread as the one that steps the card.
   void enter_thread() {
     if (core.thread != &thread_tag) [[unlikely]] {
       stepper.store(&thread_tag, std::memory_order_relaxed);
@@ -46,29 +46,29 @@ struct Card::Impl final : Neighbour {
       core.wire->stepped_by(&thread_tag);
     }
   }
-  /// @param answers look at answers, too.
+  /// Do one full step. @param answers whether to read answers, too.
   void step(bool answers);
-  /// The next step looks at everything.
+  /// Make the next step check everything.
   void look_soon() {
     scan_in = 0;
     housekeep_in = 0;
   }
 
-  // A host that has posted one message.
+  // For a host that has posted one message.
   [[nodiscard]] bool may_kick() const {
     return core.thread == &thread_tag && kicks != 0 && core.host.current();
   }
-  /// Do what a kick has left to do. @param held is given back.
+  /// Finish a kick that could not do everything itself. @param held unlocked here.
   [[gnu::noinline]] void end_kick(TxSingle::Kick kicked, CardLock::Held held);
   [[gnu::noinline]] void step_instead(CardLock::Held held);
-  /// For a thread that the lock does not lean to.
+  /// step_to_send() for a thread that the lock does not prefer.
   [[gnu::noinline]] void step_to_send_shared();
-  /// Add what kicks have sent to the counts.
+  /// Add the messages sent by kicks to the counters.
   void count_kicks();
-  /// Also, there are no short ways until the next step.
+  /// Count kicks, and disable the fast paths until the next step.
   void end_short_ways();
 
-  // A host that waits for messages.
+  // For a host that waits for messages.
   [[nodiscard]] bool may_look() const {
     return look_allowed && looks != 0 && core.thread == &thread_tag && core.host.current();
   }
@@ -76,16 +76,16 @@ struct Card::Impl final : Neighbour {
   [[gnu::noinline]] void step_after_looks();
 
   CardLock lock;
-  CardLock::Held entered = nullptr;           // by a neighbour
+  CardLock::Held entered = nullptr;           // lock held for a neighbour
   std::atomic<const char*> stepper{nullptr};  // thread_tag of the last thread in step()
   bool gone = false;
   uint32_t scan_in = 0;
-  uint32_t kicks = 0;  // may be sent until the next step
-  uint32_t looks = 0;  // may be made until the next scan
+  uint32_t kicks = 0;  // messages that kicks may send until the next step
+  uint32_t looks = 0;  // looks that may be made until the next scan
   uint32_t looks_in_vain = 0;
-  bool look_allowed = false;  // until the next step
+  bool look_allowed = false;  // valid until the next step
   uint32_t housekeep_in = 0;
-  uint32_t kicks_counted = 0;  // `kicks` when they were counted last
+  uint32_t kicks_counted = 0;  // value of `kicks` at the last count
   Core core;
   Engines engines;
   Control control;
@@ -93,9 +93,9 @@ struct Card::Impl final : Neighbour {
   Dispatch dispatch;
 
  private:
-  static constexpr uint32_t kLooksApart = 2;  // in vain, between messages that are no stream
+  static constexpr uint32_t kLooksApart = 2;  // looks in vain between messages that come singly
 
-  [[nodiscard]] bool look_around(bool* answers);
+  [[nodiscard]] bool check_host(bool* answers);
   void send_posted(bool* answers);
   void take_frames(bool answers);
   void finish_work();
@@ -103,17 +103,18 @@ struct Card::Impl final : Neighbour {
   [[nodiscard]] bool looks_allowed();
 };
 
-/// Look for a message, and at nothing else. @return false: step() has to take what is there.
+/// Check for an arrived message only. @return false: call step().
 inline bool Card::Impl::look() {
   --looks;
   if (Core::waits(core.pairs[0], kTxRing)) [[unlikely]] {
-    return false;  // posted by another thread, whose hook has found this one inside
+    return false;  // another thread has posted, and found this one inside
   }
   for (const Inbound& in : core.wire->inbound()) {
     const uint64_t word = load_frame_word(in.requests->next(), in.requests->tag());
     if (is_frame(static_cast<uint32_t>(word))) {
-      // Where one soon follows another there are more to come, for step() to take, and to answer,
-      // in one go. Else the next is not looked at: it may still be in another core.
+      // Messages in quick succession are a stream, which step() takes and answers in one go. A
+      // single message is taken here, without touching the next one's cache line, which may still
+      // be in another core.
       const bool alone = looks_in_vain >= kLooksApart;
       looks_in_vain = 0;
       return alone && engines.rx_single.take(in, word);

@@ -10,7 +10,8 @@ namespace qp = regs::qp;
 using regs::RingError;
 using regs::RingState;
 
-/// Rings of a queue pair; maintenance belongs to the physical function.
+/// The rings of a queue pair. Only pair 0 has the maintenance ring, which belongs to the physical
+/// function.
 uint32_t ring_set(uint32_t pair) {
   uint32_t set = 0xFF00u | 1u << kTxRing | 1u << kSharedRing | 1u << kDoorbellRing |
                  1u << kDmaRing | 1u << kEventRing;
@@ -85,7 +86,7 @@ void Control::default_host_words() {
 
 void Control::lose_state() {
   Bar& bar = core_.bar;
-  // Host-written pages are the second of each block and those after it.
+  // The first page of each block is written by the card, the others by the host.
   const auto clear = [&bar](uint32_t base, uint32_t size_bytes) {
     for (uint32_t at = base + regs::kPageBytes; at < base + size_bytes; at += 4) {
       bar.store(at, 0);
@@ -281,7 +282,7 @@ void Control::set_dedicated(Pair& pair, uint32_t number, bool open) {
 void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
   Ring& ring = pair.rings[number];
   if (ring.state != RingState::kStopped) {
-    // Only a stopped ring starts; in any other state the request changes nothing.
+    // Only a stopped ring can start; in any other state the request has no effect.
     return;
   }
   ring.gen = gen;
@@ -294,7 +295,7 @@ void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
   ring.started_us = static_cast<uint32_t>(core_.now_ns / 1000);
   set_dedicated(pair, number, true);
   core_.tell_status(pair, number, RingError::kNone);
-  core_.read_tail(pair, number);  // written before the start: no doorbell on its way
+  core_.read_tail(pair, number);  // read directly: a tail written before the start is not delayed
 }
 
 void Control::stop_ring(Pair& pair, uint32_t number, uint16_t gen) {
@@ -315,7 +316,7 @@ void Control::begin_stop(Pair& pair, uint32_t number) {
     core_.read_tail(pair, number);
   }
   if (ring.base == nullptr) {
-    ring.tail = ring.head;  // nothing posted, or memory that the host took away
+    ring.tail = ring.head;  // nothing is posted, or the host has unmapped the memory
   }
   ring.state = RingState::kStopping;
   switch (number) {
@@ -395,7 +396,7 @@ void Control::interrupts() {
       }
       interrupt_waits_ = interrupt_waits_ || !calm;
       if (calm) {
-        core_.host.flush();  // completion, then interrupt, in one ordered path
+        core_.host.flush();  // the completion must reach memory before the interrupt
         ring.irq_due = false;
         ring.last_irq_ns = core_.now_ns;
         core_.irqs->raise(ring.vector);

@@ -1,6 +1,7 @@
 /// @file
 /// The control side of the BAR: reset, receive map, identity, starting and stopping rings,
-/// interrupts. Looks at the host-written words now and then and answers in the card-written ones.
+/// interrupts. It polls the host-written words every few steps, and answers in the card-written
+/// ones.
 #pragma once
 
 #include "fpga/model/card/engines.hpp"
@@ -13,23 +14,24 @@ class Control {
 
   /// Fill the BAR of a new card.
   void power_on();
-  /// Look at the host-written words.
+  /// Process the host-written words.
   void scan();
-  /// Rings that are being stopped and have nothing in flight any more become STOPPED.
+  /// Set rings to STOPPED that are being stopped and have nothing left in flight.
   void finish_stops();
-  /// Raise what is armed and due.
+  /// Raise interrupts that are armed and due.
   void interrupts();
-  /// Forget all messages under way and stop all rings. Memory that the host wrote stays.
+  /// Forget all messages under way and stop all rings. Host-written words stay.
   void reset(uint32_t gen_ack);
-  /// Lose all state, as a reset from outside does: the host's words as well. It sees GEN_ACK 0.
+  /// Lose all state, including host-written words, as an external reset does. The host then sees
+  /// GEN_ACK 0.
   void lose_state();
   /// Write the counters of block PORT and the link state.
   void tell_port();
-  /// Whether the host's memory under running rings is still mapped; stops those where it is not.
+  /// Stop running rings whose memory the host has unmapped.
   void check_ring_memory();
 
   [[nodiscard]] bool stopping() const { return stopping_; }
-  /// Whether one is due, but not yet, for its moderation.
+  /// Whether an interrupt is delayed by moderation.
   [[nodiscard]] bool interrupt_waits() const { return interrupt_waits_; }
 
  private:
@@ -46,7 +48,7 @@ class Control {
 
   Core& core_;
   Engines& engines_;
-  uint32_t generation_ = 0;  // of host memory
+  uint32_t generation_ = 0;  // HostMemory::generation() at the last check
   bool stopping_ = false;
   bool interrupt_waits_ = false;
 };

@@ -5,10 +5,10 @@
 namespace rio::model {
 namespace {
 
-constexpr uint32_t kFramesPerStep = 64;     // so that one card cannot keep the thread
-constexpr uint32_t kAnswersPerStep = 1024;  // a ring of foreign bytes may have no end
+constexpr uint32_t kFramesPerStep = 64;     // bounds the time of a step
+constexpr uint32_t kAnswersPerStep = 1024;  // a partner could fill the ring as fast as it is read
 
-/// Whether a frame's source is of those that its sender may give.
+/// Whether a frame's source is one of its sender's destIDs.
 [[nodiscard]] inline bool bears_its_name(const Inbound& in, const Frame& frame) {
   return frame.source - in.first_source <= in.more_sources;
 }
@@ -34,7 +34,7 @@ void Dispatch::take_requests(Inbound& in, const InFrame* frame) {
   for (uint32_t left = kFramesPerStep; frame != nullptr && left > 0; --left) {
     const uint32_t taken = take(in, *frame);
     if (taken == 0) {
-      break;  // it stays
+      break;  // the frame stays in the ring
     }
     reader.pop_bytes(taken);
     frame = reader.peek();
@@ -42,7 +42,7 @@ void Dispatch::take_requests(Inbound& in, const InFrame* frame) {
   if (engines_.rx_pull.pulling()) {
     engines_.rx_pull.end_runs(in.puller);
   }
-  // Answers before the room is given back: a sender that sees that a request was taken has its
+  // Publish answers before releasing the ring: a sender that sees its request taken must find the
   // answer.
   if (engines_.responder.pending()) {
     engines_.responder.flush();
@@ -59,7 +59,7 @@ inline uint32_t Dispatch::take(Inbound& in, const InFrame& frame) {
     return 0;
   }
   if (frame.type == FrameType::kPull && core_.link_up) [[unlikely]] {
-    // Where it is not taken now, the host shall see what has come while the next is pulled.
+    // If it is not taken now, the host sees earlier arrivals before the next pull.
     return pull.on_pull(in.puller, frame) ? frame.bytes : 0;
   }
   const uint32_t taken = engines_.rx_express.take(frame, in.requests->to_end(), in.requests->tag());
@@ -74,7 +74,7 @@ bool Dispatch::on_request(const InFrame& frame) {
     return engines_.rx_whole.on_message(frame);
   }
   if (!core_.link_up || !whole(frame)) {
-    return true;  // lost on the way
+    return true;  // a fault: lost on the way
   }
   switch (frame.type) {
     case FrameType::kSegment:

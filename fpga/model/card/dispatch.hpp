@@ -1,5 +1,5 @@
 /// @file
-/// Gives each frame that has come to the engine that it is for.
+/// Passes each arrived frame to its engine.
 #pragma once
 
 #include "fpga/model/card/engines.hpp"
@@ -10,15 +10,15 @@ class Dispatch {
  public:
   Dispatch(Core& core, Engines& engines) : core_(core), engines_(engines) {}
 
-  /// Take what a partner has answered. Bounded.
+  /// Take a partner's answers. Bounded.
   void take_responses(Inbound& in);
-  /// Take what a partner has sent, and answer it. Bounded. @param frame the first of it.
+  /// Take a partner's requests and messages, and answer them. Bounded. @param frame the first one.
   void take_requests(Inbound& in, const InFrame* frame);
 
  private:
-  /// @return bytes of the frames that were taken; 0: no more now.
+  /// Take one frame, or a run of frames. @return bytes taken; 0: nothing more can be taken now.
   [[nodiscard]] uint32_t take(Inbound& in, const InFrame& frame);
-  /// @return false: no room for the answer, come again.
+  /// Handle one frame. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
   void on_response(const InFrame& frame);
 

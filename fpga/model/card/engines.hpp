@@ -1,5 +1,5 @@
 /// @file
-/// All that does the work of a card, on one state.
+/// The engines of a card, which share one Core.
 #pragma once
 
 #include "fpga/model/core/core.hpp"
@@ -41,12 +41,12 @@ struct Engines {
   DmaEngine dma;
   TargetEngine target;
   MaintEngine maint;
-  // Segment by segment.
+  // Messages segment by segment.
   DoorbellEngine doorbells;
   TxEngine tx;
   Admission admission;
   RxEngine rx;
-  // The short ways.
+  // Fast paths.
   FastTx fast_tx;
   RxSingle rx_single;
   RxExpress rx_express;

@@ -3,22 +3,22 @@
 namespace rio::model {
 namespace {
 
-constexpr uint32_t kBusyLooks = 128;  // steps that any ring of frames is emptied in
+constexpr uint32_t kBusyLooks = 128;  // steps within which every ring of frames is emptied
 
 }  // namespace
 
-void Upkeep::look_at_clock() {
+void Upkeep::update_clock() {
   const uint64_t before = core_.now_ns;
   core_.now_ns = core_.clock->now_ns();
-  // Frames sent between two looks at the clock bear the time of the first. If the card was not
-  // stepped for long in between, that is far too early.
+  // Frames carry the time of the last clock update. If the card was not stepped for long since
+  // then, that is much too early: correct it.
   if (!core_.exact && core_.now_ns - before > core_.timers.response_ns / 8) {
     engines_.tx.sent_late(before);
     engines_.transactions.sent_late(before);
   }
 }
 
-void Upkeep::look_at_link() {
+void Upkeep::poll_link() {
   const bool up = core_.wire->link_up() && !forced_down_ && down_steps_ == 0 &&
                   regs::port::Control::enable.get(core_.bar.load(regs::port::control())) != 0;
   if (up != core_.link_up) {
@@ -39,7 +39,8 @@ void Upkeep::housekeep() {
   core_.bar.store(regs::id::heartbeat(), ++heartbeat_);
   core_.wire->look_at_partners(core_.now_ns, core_.timers.response_ns);
   engines_.tx.check_timers();
-  // Segments that wait are no silence; but what waits now does not wait for ever.
+  // While frames wait in a ring their senders are not silent. That excuse ends after kBusyLooks
+  // steps.
   busy_looks_ = requests_wait() ? busy_looks_ + 1 : 0;
   if (busy_looks_ == 0 || busy_looks_ > kBusyLooks) {
     engines_.rx.check_timers();
@@ -69,7 +70,7 @@ void Upkeep::draw_faults() {
   if (slow_steps_ == 0 && core_.faults.draw(Fault::kSlowReceiver)) {
     slow_steps_ = 1 + core_.faults.below(64);
   }
-  // These two hurt more: a tenth as often.
+  // These two faults last longer, so they are drawn a tenth as often.
   if (down_steps_ == 0 && core_.faults.below(10) == 0 && core_.faults.draw(Fault::kLinkDown)) {
     down_steps_ = 1 + core_.faults.below(200);
   }
@@ -118,7 +119,7 @@ void Upkeep::on_change(const PartnerChange& change) {
       engines_.tx.lose(pair, *it->second);
       expire(engines_.transactions.lose(pair, *it->second));
     }
-    if (change.times != 0) {  // else no partner was ever there
+    if (change.times != 0) {  // 0: there never was a partner
       core_.event(pair, regs::EventType::kPartner, change.dest_id, change.here ? 1 : 0,
                   {change.times, 0, 0, 0});
     }

@@ -1,5 +1,5 @@
 /// @file
-/// What a card looks after now and then: clock, link, timers, partners that come and go, faults.
+/// Periodic work of a card: clock, link, timers, partners that come and go, faults.
 #pragma once
 
 #include <vector>
@@ -13,20 +13,20 @@ class Upkeep {
   Upkeep(Core& core, Engines& engines, Control& control)
       : core_(core), engines_(engines), control_(control) {}
 
-  void look_at_clock();
-  void look_at_link();
-  /// Timers, heartbeat, counters of the BAR.
+  void update_clock();
+  void poll_link();
+  /// Check timers, and update the heartbeat and the BAR's counters.
   void housekeep();
-  /// Partners that have come or gone, as the wire has found.
+  /// Process the wire's reports of partners that have come or gone.
   void take_changes();
-  /// Faults that last for some steps, by seed.
+  /// Draw faults that last for some steps.
   void draw_faults();
   void set_link(bool up);
-  /// The link is down, whatever the wire says.
+  /// Force the link down, whatever the wire reports.
   void force_down(bool down) { forced_down_ = down; }
-  /// By a fault: nothing is taken off the wire.
+  /// Whether a fault keeps the card from taking requests off the wire.
   [[nodiscard]] bool receiver_is_slow() const { return slow_steps_ != 0; }
-  /// Whether a partner has sent what was not taken.
+  /// Whether any request waits to be taken.
   [[nodiscard]] bool requests_wait();
   [[nodiscard]] Activity activity();
 
@@ -38,7 +38,7 @@ class Upkeep {
   Engines& engines_;
   Control& control_;
   bool forced_down_ = false;
-  uint32_t busy_looks_ = 0;  // in a row with requests waiting
+  uint32_t busy_looks_ = 0;  // successive checks with requests waiting
   uint32_t slow_steps_ = 0;
   uint32_t down_steps_ = 0;
   uint32_t stuck_steps_ = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// The card's side of its BAR: it reads host-written words and writes card-written ones.
+/// The card's access to its BAR: reads host-written words, writes card-written ones.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace rio::model {
 
-/// A view of registers. The maker of the card owns the memory; processes may share it.
+/// A view of the registers. The creator of the card owns the memory, which processes may share.
 class Bar {
  public:
   Bar(uint8_t* memory, size_t len_bytes) : memory_(memory), len_bytes_(len_bytes) {}

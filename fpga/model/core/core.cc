@@ -51,7 +51,7 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
 
 void Core::tell_status(Pair& pair, uint32_t number, regs::RingError error) {
   const Ring& ring = pair.rings[number];
-  host.flush();  // completions before the status that ends them
+  host.flush();  // completions must reach memory before the status that ends them
   pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings),
                           [](const Ring& any) { return any.state != regs::RingState::kStopped; });
   bar.store(regs::qp::ring_status(pair.number, number),
@@ -74,7 +74,7 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
   if (!ring.running()) {
     return;
   }
-  const uint32_t room = look_at_tail(pair, kEventRing);
+  const uint32_t room = poll_tail(pair, kEventRing);
   if (pair.lost_events > 0 && room > 1) {
     regs::EventCpl lost{
         static_cast<uint32_t>(regs::EventType::kOverflow), 0, pair.lost_events, 0, 0, 0, 0, 0};
@@ -92,8 +92,9 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
 }
 
 bool Core::doorbell_is_late(uint32_t number) {
-  // A doorbell may be on its way for a while. Not those of receive rings: a peer could not tell
-  // that from a full queue, and the rules say what a card does with a posted buffer.
+  // The emulated PCIe delays some doorbells of sending rings. Doorbells of receive rings are not
+  // delayed: a peer could not distinguish that from a full queue, and the rules say how a card uses
+  // a posted buffer.
   const bool sends = number == kTxRing || number == kDmaRing || number == kMaintRing;
   return sends && host.rng().below(3) == 0;
 }

@@ -20,13 +20,14 @@
 
 namespace rio::model {
 
-/// A queue pair.
+/// State of a queue pair.
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
-  bool live = false;                                   ///< a ring of it is not stopped
-  uint32_t dest_id = regs::kAllOnes;                   ///< source ID of what it sends
-  uint8_t dedicated_open[regs::kMultiMailboxes] = {};  ///< open dedicated rings by mailbox
+  bool live = false;                  ///< at least one of its rings is not stopped
+  uint32_t dest_id = regs::kAllOnes;  ///< source ID of its packets
+  uint8_t dedicated_open[regs::kMultiMailboxes] =
+      {};  ///< open dedicated rings of each mailbox, one bit each
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
   uint32_t tx_outstanding = 0;  ///< descriptors fetched and not completed
@@ -37,20 +38,19 @@ struct Pair {
 
 inline constexpr uint8_t kNoPair = 0xFF;
 
-/// The queue pairs that get messages for one of the card's destIDs, from the receive map.
+/// One row of the receive map: the queue pairs that receive messages for one of the card's destIDs.
 struct Owner {
   uint32_t dest_id = 0;
   uint8_t pair_of_mbox[regs::kMailboxes];
-  /// The pair for each mailbox, but kNoPair where a dedicated ring may want the message: for the
-  /// short ways of fast/.
+  /// For fast/: the pair of each mailbox; kNoPair if a dedicated ring may claim the message.
   uint8_t plain_pair[regs::kMailboxes];
-  /// Of each mailbox: those that have the same plain pair, a bit each.
+  /// For each mailbox: the mailboxes with the same plain pair, one bit each.
   uint64_t plain_like[regs::kMailboxes];
   uint8_t pair_of_doorbells = kNoPair;
   uint8_t pair_of_requests = kNoPair;
 };
 
-/// Times in force, from block ID.
+/// Time-outs in force, from block ID.
 struct Timers {
   uint64_t response_ns = 0;
   uint64_t receive_ns = 0;
@@ -72,9 +72,10 @@ struct Core {
         pairs(cfg.queue_pairs) {}
 
   Config config;
-  bool exact;  ///< segment by segment
+  bool exact;  ///< exact mode: segment by segment
   bool link_up = false;
-  const char* thread = nullptr;  ///< who steps the card; for Wire::may_enter_neighbour
+  const char* thread =
+      nullptr;  ///< identifies the thread that steps the card, for Wire::may_enter_neighbour()
   uint64_t now_ns = 0;
   Bar bar;
   HostPort host;
@@ -97,7 +98,7 @@ struct Core {
     }
     return find_owner(dest_id);
   }
-  /// The flow of a pair toward a destination, made if need be; null: no route.
+  /// The flow of a pair toward a destination, created on first use; null: no route.
   [[nodiscard]] Flow* flow(Pair& pair, uint32_t dest_id) {
     if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id &&
         !pair.last_flow->way->gone) [[likely]] {
@@ -105,8 +106,8 @@ struct Core {
     }
     return find_flow(pair, dest_id);
   }
-  /// Whether the response time-out has run out for what was sent at `since_ns` by a ring of `pair`.
-  /// Not while a partner that is alive has not taken it, unless the ring is being stopped.
+  /// Whether the response time-out has expired for a request sent at `since_ns` by a ring of
+  /// `pair`. Not if a live partner has not taken the request yet, unless the ring is being stopped.
   [[nodiscard]] bool late(const Pair& pair, uint32_t ring, const Flow& flow,
                           uint64_t since_ns) const {
     if (now_ns <= since_ns || now_ns - since_ns <= timers.response_ns) {
@@ -114,7 +115,7 @@ struct Core {
     }
     return !flow.way->watched || since_ns <= flow.way->answerable_ns || !pair.rings[ring].running();
   }
-  /// The flow that an answer belongs to; null: nothing was ever sent there.
+  /// The flow that an answer belongs to; null: nothing was ever sent to that destination.
   [[nodiscard]] Flow* known_flow(Pair& pair, uint32_t dest_id) {
     if (pair.last_flow != nullptr && pair.last_flow->dest_id == dest_id) [[likely]] {
       return pair.last_flow;
@@ -122,7 +123,7 @@ struct Core {
     const auto it = pair.flows.find(dest_id);
     return it == pair.flows.end() ? nullptr : it->second.get();
   }
-  /// The pair that sends as `source`, null if none.
+  /// The pair that sends with this source ID; null: none.
   [[nodiscard]] Pair* sender(uint32_t source) {
     for (Pair& pair : pairs) {
       if (pair.dest_id == source) {
@@ -132,13 +133,13 @@ struct Core {
     return nullptr;
   }
 
-  /// Write a completion whose last member is `status`; `last` has no phase. There is always room:
-  /// a ring never has more outstanding entries than completions.
+  /// Write a completion whose last member is `status`. There is always room: a ring never has more
+  /// outstanding entries than completions. @param last value of `status` without the phase bit.
   template <class Cpl>
   void complete(Ring& ring, Cpl* cpl, uint32_t last) {
     cpl->status = last | ring.phase();
     if (ring.cbase == nullptr) [[unlikely]] {
-      ++ring.cidx;  // the host took the ring's memory away
+      ++ring.cidx;  // the host has unmapped the ring's memory
       return;
     }
     constexpr uint32_t kWords = sizeof(Cpl) / 4;
@@ -156,7 +157,7 @@ struct Core {
     ++ring.cidx;
   }
 
-  /// Count what a message, segment or doorbell was answered.
+  /// Count the answer to a message, segment or doorbell.
   void count_answer(Answer answer) {
     if (answer == Answer::kRetry) {
       ++counts.rx_retries;
@@ -164,32 +165,32 @@ struct Core {
       ++counts.rx_errors;
     }
   }
-  /// To be called when owners or dedicated rings have changed.
+  /// Recompute the plain pairs; call it when owners or dedicated rings have changed.
   void sort_plain();
   [[nodiscard]] Owner* find_owner(uint32_t dest_id);
   [[nodiscard]] Flow* find_flow(Pair& pair, uint32_t dest_id);
-  /// Stop a ring for an error of its contents; tells it by an event.
+  /// Stop a ring because of an error in its contents, and report it by an event.
   void fail_ring(Pair& pair, uint32_t ring, regs::RingError error, uint32_t entry);
   /// Write RING_STATUS.
   void tell_status(Pair& pair, uint32_t ring, regs::RingError error);
-  /// Give an event to a pair; lost and counted when its ring is full or stopped.
+  /// Write an event for a pair; if its event ring is full or stopped the event is lost and counted.
   void event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
              const uint32_t (&data)[4]);
-  /// Whether the host has posted to a ring of the pair what was not fetched yet. The tail itself is
-  /// read by look_at_tail().
+  /// Whether a ring has posted entries that are not fetched. poll_tail() updates the tail
+  /// itself.
   [[nodiscard]] static bool waits(const Pair& pair, uint32_t number) {
     const Ring& ring = pair.rings[number];
     return ring.running() && __atomic_load_n(ring.tail_word, __ATOMIC_RELAXED) != ring.head;
   }
-  /// Look at the tail of a ring. @return entries to fetch; a tail too far ahead stops the ring.
-  [[nodiscard]] uint32_t look_at_tail(Pair& pair, uint32_t number) {
+  /// Read the tail of a ring. @return entries to fetch. A tail too far ahead stops the ring.
+  [[nodiscard]] uint32_t poll_tail(Pair& pair, uint32_t number) {
     Ring& ring = pair.rings[number];
     if (!ring.running() || ring.held) [[unlikely]] {
       return 0;
     }
     return host.posting() && doorbell_is_late(number) ? ring.posted() : read_tail(pair, number);
   }
-  /// read_tail() for a caller that stops the ring next: nothing may delay the doorbell any more.
+  /// Read the tail without any injected delay, for a caller that starts or stops the ring.
   uint32_t read_tail(Pair& pair, uint32_t number) {
     Ring& ring = pair.rings[number];
     // acquire: descriptors visible after the tail; pairs with Mmio::write32.

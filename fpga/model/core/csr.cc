@@ -12,14 +12,14 @@ constexpr uint32_t kUnlocked = 0xFFFF;
 
 }  // namespace
 
-// Bit 0 of the specification is the most significant; values are written as 32-bit words.
+// The specification counts bits from the most significant one; values here are 32-bit words.
 Csr::Csr()
     : words_{
           {Off::kDeviceIdentity, {regs::kPciDevice << 16 | regs::kPciVendor, 0}},
           {Off::kDeviceInformation, {1, 0}},
           {Off::kAssemblyIdentity, {regs::kPciDevice << 16 | regs::kPciVendor, 0}},
           {Off::kAssemblyInformation, {Off::kLpSerial, 0}},
-          // Processor and memory; large common transport; extended features; 50 and 34 bit
+          // Processor and memory; large common transport; extended features; 50-bit and 34-bit
           // addresses.
           {Off::kFeatures, {0x60000000u | 0x10 | 0x08 | 0x03, 0}},
           // Read, write, streaming write, write with response, message, doorbell, atomics,

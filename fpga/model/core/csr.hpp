@@ -29,9 +29,9 @@ class Csr {
   Csr();
   /// @param offset multiple of 4. Unknown registers read 0. RIO Part 1 §5.1
   [[nodiscard]] uint32_t read(uint32_t offset) const;
-  /// Writes to read-only bits and unknown registers do nothing.
+  /// Writes to read-only bits and unknown registers have no effect.
   void write(uint32_t offset, uint32_t value);
-  /// State that follows the card, not a writer.
+  /// Update the bits that show the state of the link.
   void set_link(bool up);
   void set_dest_id(uint32_t dest_id, uint32_t size_code);
 

@@ -24,7 +24,7 @@ bool returns_data(DmaOp op) {
   return op == DmaOp::kNread || is_atomic(op);
 }
 
-/// Largest packet that the specification allows at this address. RIO Part 1 §4.1.2
+/// Bytes of the largest packet that the specification allows at this address. RIO Part 1 §4.1.2
 uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {
   const auto in_doubleword = static_cast<uint32_t>(8 - (addr & 7));
   if ((addr & 7) != 0 || left < 8) {
@@ -61,7 +61,7 @@ bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
 
 void DmaEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kDmaRing];
-  uint32_t count = core_.look_at_tail(pair, kDmaRing);
+  uint32_t count = core_.poll_tail(pair, kDmaRing);
   for (Operation& operation : operations_) {
     if (count == 0 || of_pair_[pair.number] == share_) {
       break;
@@ -143,7 +143,7 @@ void DmaEngine::progress() {
     if (core_.link_up) {
       issue(operation);
     } else if (operation.status == Status::kOk) {
-      // The rest is not sent; what was sent may have been carried out.
+      // The rest is not sent. Packets that were sent may have been carried out.
       operation.status = operation.issued == 0 ? Status::kLinkDown : Status::kResponseTimeout;
     }
     finish_if_over(operation);
@@ -151,7 +151,7 @@ void DmaEngine::progress() {
 }
 
 void DmaEngine::fail(Operation& operation, Status status) {
-  // In doubt stays in doubt, whatever becomes of the other packets; else the first error counts.
+  // "In doubt" overrides other errors; otherwise the first error counts.
   if (operation.status == Status::kOk || status == Status::kResponseTimeout) {
     operation.status = status;
   }

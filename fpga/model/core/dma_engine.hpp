@@ -1,5 +1,5 @@
 /// @file
-/// The initiator of fabric reads, writes and atomics.
+/// The initiator of reads, writes and atomics on remote memory.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@ class DmaEngine {
  public:
   DmaEngine(Core& core, Transactions& transactions);
 
-  /// Fetch descriptors, as far as there are operations free.
+  /// Fetch descriptors while operations are free.
   void run(Pair& pair);
   /// Send packets of the operations under way.
   void progress();
   [[nodiscard]] bool busy() const { return busy_ != 0; }
   void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
   void on_expired(const Transaction& transaction, regs::Status status);
-  /// The ring is being stopped. Transfers under way are waited for: see stopped().
+  /// Begin to stop the ring. Transfers under way continue; stopped() tells when they have ended.
   void begin_stop(Pair& pair);
   [[nodiscard]] bool stopped(const Pair& pair) const;
   void forget(Pair& pair);
@@ -48,8 +48,8 @@ class DmaEngine {
   Core& core_;
   Transactions& transactions_;
   std::vector<Operation> operations_;
-  std::vector<uint32_t> of_pair_;  // operations under way of each pair
-  uint32_t share_;                 // most of them: no pair waits for another's
+  std::vector<uint32_t> of_pair_;  // operations under way, by pair
+  uint32_t share_;                 // most operations of one pair, so that no pair blocks another
   uint32_t busy_ = 0;
 };
 

@@ -7,14 +7,14 @@
 
 namespace rio::model {
 
-/// Draws faults by seed. Counts what it did, so that a soak can prove that each happened.
+/// Draws faults from a seed. Counts them, so that a soak test can prove that each kind happened.
 class Faults {
  public:
   explicit Faults(const FaultConfig& config) : config_(config), rng_(config.seed) {}
 
   [[nodiscard]] bool enabled() const { return config_.rate > 0.0 && config_.kinds != 0; }
 
-  /// Whether the fault happens now.
+  /// Whether this fault happens now.
   [[nodiscard]] bool draw(Fault fault) {
     if (!enabled() || (config_.kinds & static_cast<uint32_t>(fault)) == 0 ||
         !rng_.chance(config_.rate)) {

@@ -1,5 +1,5 @@
 /// @file
-/// What a queue pair has in flight toward one destination.
+/// Messages and transactions that a queue pair has in flight to one destination.
 #pragma once
 
 #include <bit>
@@ -14,29 +14,29 @@
 
 namespace rio::model {
 
-/// A message, or a run of them, between its fetch and its last answer; one for each {mailbox,
+/// A message, or a run of them, from its fetch to its last answer. There is one for each {mailbox,
 /// letter}.
 struct alignas(64) TxMsg {
   enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
-  /// As `segments`: a run. More than any message has.
+  /// Value of `segments` that marks a run; more than any message has.
   static constexpr uint8_t kRun = regs::kSegmentsMax + 1;
 
   regs::TxDesc desc;
-  uint64_t since_ns;   ///< flying: last send; quarantine: when it begins to rest
-  uint32_t index;      ///< of the descriptor
-  uint32_t pull_at;    ///< where its frame is, if its bytes are to be pulled, and 1; else 0
-  uint64_t resend_ns;  ///< not before this
-  // The rest are eight bytes, which plain messages have in common: TxLife.
-  uint16_t unsent;  ///< segments still to send, or to send again; a bit each
-  uint16_t open;    ///< segments sent and not answered
+  uint64_t since_ns;   ///< in flight: time of the last send; quarantine: when the rest begins
+  uint32_t index;      ///< ring index of the descriptor
+  uint32_t pull_at;    ///< if its bytes are to be pulled: ring position of its frame | 1; else 0
+  uint64_t resend_ns;  ///< earliest time to send again
+  // The last eight bytes have the same value in all plain messages: TxLife.
+  uint16_t unsent;  ///< segments to send, or to send again, one bit each
+  uint16_t open;    ///< segments sent and not answered, one bit each
   State state;
   uint8_t segments;
-  uint8_t retries;  ///< up to 255; Flow::count_retry() goes on
+  uint8_t retries;  ///< up to 255; Flow::count_retry() counts further
   bool whole;       ///< sent as one unit; counts as one segment
 };
 static_assert(sizeof(TxMsg) == 64);
 
-/// The last eight bytes of a TxMsg that flies as one segment and was never refused.
+/// The last eight bytes of a TxMsg that is in flight as one segment and was never refused.
 struct TxLife {
   uint16_t unsent = 0;
   uint16_t open = 1;
@@ -51,21 +51,22 @@ static_assert(sizeof(TxLife) == 8 && offsetof(TxMsg, unsent) == 56 &&
               offsetof(TxMsg, whole) == 56 + offsetof(TxLife, whole));
 inline constexpr uint64_t kTxLife = std::bit_cast<uint64_t>(TxLife{});
 
-/// Messages that fly one after the other on one letter, each when the one before was answered; the
-/// receiver sees to that, since it has been told of all. They end in order.
+/// A run: messages sent one after the other with one letter, each after the answer to the one
+/// before. The receiver takes care of that, because one frame announces all of them. They end in
+/// order.
 struct PullRun {
   struct Message {
     uint64_t addr;
     uint32_t length;
     uint32_t cookie;
   };
-  uint32_t index;  ///< of the first descriptor
+  uint32_t index;  ///< ring index of the first descriptor
   uint32_t count;
   uint32_t done;
   Message messages[kPullPartsMax];
 };
 
-/// A transaction of doorbells, requests and maintenance; one for each id.
+/// A transaction of a doorbell, a request or maintenance. There is one for each transaction ID.
 struct Transaction {
   enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
   enum Kind : uint8_t { kDoorbell, kDma, kMaint };
@@ -74,14 +75,14 @@ struct Transaction {
   Kind kind = kDoorbell;
   uint8_t op = 0;  ///< regs::DmaOp or regs::MaintOp
   uint8_t hops = 0;
-  bool resend = false;  ///< answered RETRY: to be sent again at since_ns
+  bool resend = false;  ///< answered RETRY: send again at since_ns
   uint16_t length = 0;
   uint32_t retries = 0;
-  uint32_t owner = 0;     ///< doorbell: descriptor index; else number of the operation
-  uint32_t cookie = 0;    ///< doorbell: of the descriptor
+  uint32_t owner = 0;     ///< doorbell: index of the descriptor; else number of the operation
+  uint32_t cookie = 0;    ///< doorbell: the descriptor's cookie
   uint64_t address = 0;   ///< doorbell: information; DMA: RapidIO address; maintenance: offset
-  uint64_t bus_addr = 0;  ///< where the data is or goes
-  uint64_t since_ns = 0;  ///< flying: when sent; quarantine: when it began to rest
+  uint64_t bus_addr = 0;  ///< host memory of the data
+  uint64_t since_ns = 0;  ///< in flight: time of the send; quarantine: when the rest begins
 };
 
 inline constexpr uint32_t kTids = 256;
@@ -92,20 +93,23 @@ struct Flow {
 
   uint32_t dest_id;
   Outbound* way;
-  /// Letters in flight or resting, a bit each. A message of several segments takes its letter in
-  /// all mailboxes of its four: {letter, mailbox, segment} names them.
+  /// Letters in flight or resting, one bit each. A message of several segments takes its letter in
+  /// all mailboxes with the same low two bits, because its packets use the other mailbox bits for
+  /// the segment number.
   uint8_t busy[regs::kMailboxes] = {};
-  std::vector<TxMsg> msgs;               ///< [letter * 64 + mailbox], that is by place_of()
-  std::unique_ptr<regs::TxWide[]> wide;  ///< second halves, same index; made when first needed
-  /// The one run of each mailbox; made when first needed.
+  std::vector<TxMsg> msgs;  ///< index: place_of(), letter * 64 + mailbox
+  std::unique_ptr<regs::TxWide[]>
+      wide;  ///< second halves of descriptors, index as msgs; created on first use
+  /// The run of each mailbox; created on first use.
   std::unique_ptr<PullRun> runs[regs::kMultiMailboxes];
-  std::unique_ptr<uint32_t[]> more_retries;     ///< beyond 255, as msgs; made when first needed
-  std::unique_ptr<Transaction[]> transactions;  ///< by tid; made when first needed
+  std::unique_ptr<uint32_t[]>
+      more_retries;  ///< retries beyond 255, index as msgs; created on first use
+  std::unique_ptr<Transaction[]> transactions;  ///< index: transaction ID; created on first use
   uint8_t next_tid = 0;
-  uint32_t tids_busy = 0;  ///< flying or resting
+  uint32_t tids_busy = 0;  ///< transactions in flight or resting
 
-  /// Whether a message to this mailbox is under way. A letter may be busy for another reason: it
-  /// rests, or a message of several segments has it, to another mailbox of the four.
+  /// Whether a message to this mailbox is in flight. A busy letter is not enough: it may be
+  /// resting, or taken by a message of several segments to a mailbox with the same low bits.
   [[nodiscard]] bool flies(uint32_t mbox) const {
     uint32_t left = busy[mbox];
     while (left != 0) {
@@ -117,7 +121,7 @@ struct Flow {
     }
     return false;
   }
-  /// One more RETRY to a letter's message. @return how many there were.
+  /// Count a RETRY to a message. @return its retries so far.
   [[nodiscard]] uint32_t count_retry(uint32_t place) {
     uint8_t& few = msgs[place].retries;
     if (few != UINT8_MAX) {

@@ -112,7 +112,7 @@ void HostPort::write_completion(uint64_t iova, const uint32_t* words, uint32_t c
   }
   auto* out = reinterpret_cast<uint32_t*>(window.at(iova));
   std::memcpy(out, words, 4ull * (count - 1));
-  // release: payload and completion before the last word; pairs with dma_load_last_word.
+  // release: payload and completion visible before the last word; pairs with dma_load_last_word.
   __atomic_store_n(&out[count - 1], words[count - 1], __ATOMIC_RELEASE);
 }
 
@@ -131,7 +131,7 @@ void HostPort::drain(uint32_t count) {
     if (posted.last_word && find(posted.iova, true, &window) && window.holds(posted.iova, 4)) {
       uint32_t word = 0;
       std::memcpy(&word, posted.bytes, 4);
-      // release: all earlier writes before the last word; pairs with dma_load_last_word.
+      // release: all earlier writes visible before the last word; pairs with dma_load_last_word.
       __atomic_store_n(reinterpret_cast<uint32_t*>(window.at(posted.iova)), word, __ATOMIC_RELEASE);
     } else {
       write_now(posted.iova, posted.bytes, posted.len);

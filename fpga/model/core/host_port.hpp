@@ -1,5 +1,5 @@
 /// @file
-/// The card's PCIe master: reads and writes of host memory, checked against what was mapped.
+/// The card's PCIe master: reads and writes host memory, checked against the host's mappings.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace rio::model {
 
 class HostPort {
  public:
-  /// @param pcie_seed not 0: writes are posted and reach memory later, in order, completions word
+  /// @param pcie_seed not 0: writes are posted, and reach memory later, in order, completions word
   /// by word.
   HostPort(HostMemory* memory, uint64_t pcie_seed)
       : memory_(memory), posting_(pcie_seed != 0), rng_(pcie_seed) {}
 
-  /// Bytes at [iova, iova + len) for reading, or null: not mapped, or in two windows.
-  /// Valid until the end of the step.
+  /// Address of [iova, iova + len) for reading; null: not mapped, or in more than one window. Valid
+  /// until the end of the step.
   [[nodiscard]] const uint8_t* readable(uint64_t iova, uint64_t len) {
     if (read_window_.holds(iova, len)) [[likely]] {
       return read_window_.at(iova);
@@ -27,7 +27,8 @@ class HostPort {
     return look_up(iova, len, &read_window_);
   }
 
-  /// As readable(), for writing. Null also where writes are posted: use write() then.
+  /// Address of [iova, iova + len) for writing; null as in readable(), or if writes are posted:
+  /// then use write().
   [[nodiscard]] uint8_t* writable(uint64_t iova, uint64_t len) {
     if (write_window_.holds(iova, len)) [[likely]] {
       return write_window_.at(iova);
@@ -35,24 +36,25 @@ class HostPort {
     return posting_ ? nullptr : look_up(iova, len, &write_window_);
   }
 
-  /// A ring's memory in one piece, or null, which is counted. Valid until memory may have gone.
+  /// A ring's memory in one piece; null: refused, and counted. Valid until begin_step() returns
+  /// true.
   [[nodiscard]] uint8_t* ring_memory(uint64_t iova, uint64_t len, bool written);
 
-  /// Whether all of it may be read. A refusal is counted.
+  /// Whether all of [iova, iova + len) is mapped. A refusal is counted.
   [[nodiscard]] bool mapped(uint64_t iova, uint64_t len);
-  /// Copy from host memory, over any number of windows. @return false: a byte is not mapped.
+  /// Copy from host memory, across any number of windows. @return false: a byte is not mapped.
   [[nodiscard]] bool read(uint64_t iova, void* to, uint64_t len);
-  /// Copy to host memory. A refused write is lost and counted: a real card cannot know.
+  /// Copy to host memory. A refused write is lost and counted; a real card cannot notice it either.
   void write(uint64_t iova, const void* from, uint64_t len);
-  /// Write a completion; the last word comes last, after all writes before it.
+  /// Write a completion. Its last word becomes visible after all earlier writes.
   void write_completion(uint64_t iova, const uint32_t* words, uint32_t count);
 
-  /// The windows of the last readable() and writable(), for runs; maybe empty.
+  /// The windows of the last readable() and writable(), for runs; possibly empty.
   [[nodiscard]] const HostWindow& read_window() const { return read_window_; }
   [[nodiscard]] const HostWindow& write_window() const { return write_window_; }
 
-  /// Once a step: forget windows that may have gone, let some posted writes reach memory.
-  /// @return whether memory may have gone.
+  /// Called once a step: forget windows if the host has unmapped memory, and let some posted writes
+  /// reach memory. @return whether the host has unmapped memory.
   [[nodiscard]] bool begin_step() {
     const bool changed = memory_->generation() != generation_;
     if (changed) [[unlikely]] {
@@ -67,10 +69,10 @@ class HostPort {
   void flush() { drain(~0u); }
 
   [[nodiscard]] bool posting() const { return posting_; }
-  /// Whether writes are on their way to memory.
+  /// Whether any posted write has not reached memory.
   [[nodiscard]] bool writes_wait() const { return !posted_.empty(); }
   [[nodiscard]] uint32_t generation() const { return generation_; }
-  /// Whether the windows are still what the host has mapped; else only the next step knows.
+  /// Whether the cached windows are still valid; if not, begin_step() will drop them.
   [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
   /// Accesses to memory that is not mapped, for tests; a real card's IOMMU counts them.
   [[nodiscard]] uint64_t refused() const { return refused_; }

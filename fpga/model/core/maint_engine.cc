@@ -24,7 +24,7 @@ MaintEngine::MaintEngine(Core& core, Transactions& transactions, Responder& resp
 
 void MaintEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kMaintRing];
-  uint32_t count = core_.look_at_tail(pair, kMaintRing);
+  uint32_t count = core_.poll_tail(pair, kMaintRing);
   for (Operation& operation : operations_) {
     if (count == 0) {
       return;
@@ -37,7 +37,7 @@ void MaintEngine::run(Pair& pair) {
                            ? nullptr
                            : core_.flow(pair, operation.desc.dest_id);
     if (flow != nullptr && flow->tids_busy == kTids) {
-      return;  // an id comes free when its transaction has rested
+      return;  // wait: an ID is free again after its transaction's rest
     }
     operation.pair = &pair;
     operation.index = ring.head;

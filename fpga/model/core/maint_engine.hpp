@@ -1,5 +1,6 @@
 /// @file
-/// Maintenance: the card's own CARs and CSRs, those of others, and port-writes.
+/// Maintenance: access to the card's own CARs and CSRs and to those of other devices, and
+/// port-writes.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ class MaintEngine {
   MaintEngine(Core& core, Transactions& transactions, Responder& responder);
 
   void run(Pair& pair);
-  /// @return false: no room for the answer, come again.
+  /// Answer a request. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
   void on_port_write(const InFrame& frame);
   void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);

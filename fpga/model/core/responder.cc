@@ -32,7 +32,7 @@ void Responder::send_acks() {
   const auto length = static_cast<uint32_t>(count_ * sizeof(Ack));
   Frame* frame = out_->responses->reserve(frame_bytes(length));
   if (frame == nullptr) {
-    return;  // a reader that takes room back that it gave: its answers vanish
+    return;  // the reader took room back that it had given: drop its answers
   }
   frame->clear();
   frame->type = FrameType::kAcks;

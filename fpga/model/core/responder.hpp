@@ -1,5 +1,6 @@
 /// @file
-/// Answers of a card. They have room before a request is looked at, so that none is ever lost.
+/// Sends a card's answers. Room for the answer is reserved before a request is processed, so no
+/// answer is ever lost.
 #pragma once
 
 #include "fpga/model/core/core.hpp"
@@ -12,9 +13,8 @@ class Responder {
 
   explicit Responder(Core& core) : core_(core) {}
 
-  /// Make room for one more answer to the sender of `request`.
-  /// @return false: no room now, leave the request where it is. An unreachable sender is no
-  /// reason to wait: its answers vanish.
+  /// Make room for one more answer to the sender of `request`. @return false: no room now; leave
+  /// the request in the ring. Answers to an unreachable sender are dropped.
   [[nodiscard]] bool ready(const InFrame& request) {
     if (open_ && dest_ == request.source && source_ == request.dest && count_ < kAcksPerFrame)
         [[likely]] {
@@ -23,22 +23,23 @@ class Responder {
     return open(request);
   }
 
-  /// Whether begin() would have room for so many responses without data.
+  /// Whether begin() has room for `responses` responses without data.
   [[nodiscard]] bool ready_for(const InFrame& request, uint32_t responses) {
     close();
     const Outbound* const out = core_.wire->route(request.source);
     return out == nullptr || out->responses->fits(responses * frame_bytes(0));
   }
 
-  /// Whether answer_at_once() may be called: this request is of the sender that asked last.
+  /// Whether answer_at_once() may be called: the request's sender and destination are those of the
+  /// last one.
   [[nodiscard]] bool ready_at_once(uint32_t asks, uint32_t asked) {
     return dest_ == asks && source_ == asked && out_ != nullptr && !out_->gone && !pending() &&
            out_->responses->has_short_room(frame_bytes(sizeof(Ack)));
   }
-  /// Answer one message, visibly at once. Only without faults.
+  /// Answer one message; the answer is visible immediately. Only without faults.
   void answer_at_once(Ack ack) {
     constexpr uint32_t kBytes = frame_bytes(sizeof(Ack));
-    open_ = false;  // that room is not kept any more
+    open_ = false;  // the room reserved for acks_ is used now
     FrameWriter& writer = *out_->responses;
     if (writer.put_short(kBytes, ack_head(), [&](uint8_t* at) { store64(at, ack.word()); }))
         [[unlikely]] {
@@ -46,7 +47,7 @@ class Responder {
     }
   }
 
-  /// A request has come, likely from the sender of the last one.
+  /// A request has arrived: prefetch, assuming that it is from the same sender as the last one.
   void prepare() const {
     if (out_ != nullptr) {
       out_->responses->prepare();
@@ -61,16 +62,16 @@ class Responder {
     acks_[count_++] = Ack::of(place, segment, answer);
   }
 
-  /// Room for acks in a row, for runs; after ready() said yes. Only without faults.
+  /// Room for the acks of a run; only after ready() returned true, and without faults.
   struct Run {
     Ack* next;
     Ack* end;
   };
   [[nodiscard]] Run run() { return {acks_ + count_, acks_ + kAcksPerFrame}; }
-  /// Acks up to run.next were written.
+  /// The caller has written acks up to run.next.
   void end_run(const Run& run) { count_ = static_cast<uint32_t>(run.next - acks_); }
 
-  /// A response with data or for a transaction, to be filled by the caller and then send().
+  /// Reserve a response with data, or to a transaction. The caller fills it, then calls send().
   /// @return null: no room now.
   [[nodiscard]] Frame* begin(const InFrame& request, FrameType type, uint32_t payload_bytes);
   void send(Frame* frame);
@@ -90,13 +91,13 @@ class Responder {
   void mark_dirty(Outbound* out);
 
   Core& core_;
-  bool open_ = false;  // there is room for acks_ in out_->responses
+  bool open_ = false;  // room for acks_ is reserved in out_->responses
   uint32_t source_ = 0;
   uint32_t dest_ = 0;
   uint32_t count_ = 0;
   Ack acks_[kAcksPerFrame] = {};
   Outbound* out_ = nullptr;    // null: the sender cannot be reached
-  Outbound* dirty_ = nullptr;  // to be published
+  Outbound* dirty_ = nullptr;  // has unpublished answers
   alignas(32) uint8_t sink_[frame_bytes(4096)] = {};
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// A ring as the card sees it.
+/// The card's state of a ring.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@ struct Ring {
   const uint32_t* tail_word = nullptr;
   uint32_t mask = 0;
   uint32_t head = 0;  ///< next entry to fetch
-  uint32_t tail = 0;  ///< as last seen
+  uint32_t tail = 0;  ///< last value read
   uint32_t cidx = 0;  ///< next completion
   uint32_t cmask = 0;
   uint8_t cshift = 0;  ///< log2 of completion entries
   regs::RingState state = regs::RingState::kStopped;
   bool held = false;  ///< stuck by a fault
   bool irq = false;
-  bool irq_due = false;  ///< a completion since the last arm was not yet told
+  bool irq_due = false;  ///< a completion since the last arm has not raised an interrupt yet
 
   uint16_t gen = 0;
   uint8_t entry_bytes = 0;  ///< 0: no submission entries
   uint8_t centry_bytes = 0;
   uint8_t vector = 0;
   uint32_t start = 0;
-  uint32_t started_us = 0;  ///< when: tells an index from the same one before the last start
-  uint32_t armed = 0;       ///< ARM as last seen
+  uint32_t started_us =
+      0;  ///< time of the start; distinguishes indices of this run of the ring from earlier ones
+  uint32_t armed = 0;  ///< last value of ARM
   uint32_t moderation_us = 0;
   uint64_t last_irq_ns = 0;
   uint64_t base_iova = 0;
@@ -41,14 +42,15 @@ struct Ring {
   [[nodiscard]] const uint8_t* entry(uint32_t index, uint32_t log2_bytes) const {
     return base + (static_cast<uint64_t>(index & mask) << log2_bytes);
   }
-  /// Entries up to the end of the ring's memory, and completions up to the end of the lap.
+  /// Contiguous entries up to the end of the ring's memory; completions_in_a_row(): completions up
+  /// to the end of the lap.
   [[nodiscard]] uint32_t entries_in_a_row() const { return mask + 1 - (head & mask); }
   [[nodiscard]] uint32_t completions_in_a_row() const { return cmask + 1 - (cidx & cmask); }
   /// The phase bit of the next completion.
   [[nodiscard]] uint32_t phase() const { return (~(cidx >> cshift) & 1u) << 31; }
 };
 
-/// Dimensions of each ring. regs: descriptors.
+/// Sizes of each kind of ring. regs: descriptors.
 struct RingKind {
   uint8_t entry_bytes;
   uint8_t centry_bytes;

@@ -128,7 +128,7 @@ void TargetEngine::serve(const InFrame& frame, const Window& window, Frame* resp
   bool ok = true;
   switch (static_cast<DmaOp>(frame.op)) {
     case DmaOp::kNread:
-      core_.host.flush();  // a read pushes earlier posted writes
+      core_.host.flush();  // a read pushes earlier posted writes to memory
       ok = core_.host.read(bus, response->payload(), frame.length);
       break;
     case DmaOp::kNwrite:

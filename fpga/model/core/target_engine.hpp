@@ -14,7 +14,8 @@ class TargetEngine {
  public:
   TargetEngine(Core& core, Responder& responder);
 
-  /// @return false: no room for the answer, come again.
+  /// Carry out a request and answer it. @return false: no room for the answer; leave the frame in
+  /// the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
   /// Read the windows of a pair whose CONTROL has changed.
   void read_windows(Pair& pair);

@@ -16,7 +16,7 @@ bool has_data(const Transaction& t) {
           op == regs::DmaOp::kAtomicSwap || op == regs::DmaOp::kAtomicCswap);
 }
 
-/// Bytes of data in the request; a compare and swap carries two operands.
+/// Bytes of data in the request. A compare-and-swap carries two operands.
 uint32_t data_bytes(const Transaction& t) {
   if (!has_data(t)) {
     return 0;
@@ -26,7 +26,7 @@ uint32_t data_bytes(const Transaction& t) {
   return two ? 2u * t.length : t.length;
 }
 
-/// The ring that it was posted to.
+/// The ring that the transaction was posted to.
 uint32_t ring_of(const Transaction& t) {
   return t.kind == Transaction::kDoorbell ? kTxRing
          : t.kind == Transaction::kDma    ? kDmaRing
@@ -86,8 +86,8 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
   }
   frame->clear();
   if (payload > 0 && !core_.host.read(t.bus_addr, frame->payload(), payload)) {
-    // Reported as a time-out would hide the cause: the owner checked the range beforehand, so
-    // memory was unmapped in between. An empty payload is answered ERROR by the receiver.
+    // The memory was unmapped after the owner had checked it. Send an empty payload: the receiver
+    // answers ERROR, which is a clearer report than a time-out.
     frame->length = 0;
   } else {
     frame->length = static_cast<uint16_t>(t.length);
@@ -114,7 +114,7 @@ void Transactions::send_due() {
       continue;
     }
     if (fate(*due.pair, t) != regs::Status::kOk) {
-      due_[kept++] = due;  // its ring is being stopped: check_timers() ends it
+      due_[kept++] = due;  // the ring is being stopped: check_timers() ends the transaction
       continue;
     }
     if (t.since_ns > core_.now_ns || !transmit(*due.pair, *due.flow, t, due.tid)) {
@@ -162,7 +162,7 @@ void Transactions::rest(Transaction& t) {
 
 void Transactions::expire(Flow& flow, Transaction& t) {
   if (t.resend || flow.way->gone) {
-    end(flow, t);  // nothing of it is on its way
+    end(flow, t);  // nothing of it is in flight
   } else {
     rest(t);
   }
@@ -225,7 +225,7 @@ void Transactions::sent_late(uint64_t time_ns) {
       for (uint32_t tid = 0; flow->tids_busy > 0 && tid < kTids; ++tid) {
         Transaction& t = flow->transactions[tid];
         if (t.state == Transaction::kFlying && t.since_ns == time_ns) {
-          t.since_ns = core_.now_ns - 1;  // not what this look stamps
+          t.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
         }
       }
     }

@@ -1,5 +1,5 @@
 /// @file
-/// Transactions with an id of 8 bits: doorbells, fabric reads and writes, maintenance.
+/// Transactions with an 8-bit ID: doorbells, reads and writes of remote memory, maintenance.
 #pragma once
 
 #include <vector>
@@ -12,40 +12,41 @@ class Transactions {
  public:
   explicit Transactions(Core& core) : core_(core) {}
 
-  /// A free transaction of the flow. @return null: all 256 fly or rest.
+  /// Take a free transaction of the flow. @return null: all 256 are in flight or resting.
   [[nodiscard]] Transaction* start(Flow& flow);
 
-  /// Send the request, first or again. Where the wire has no room it is sent by send_due().
+  /// Send the request, for the first time or again. If the wire has no room, send_due() sends it
+  /// later.
   void send(Pair& pair, Flow& flow, Transaction& transaction);
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
-  /// Send a request that has no response. @return false: no room on the wire, come again.
+  /// Send a request that has no response. @return false: no room on the wire; try again later.
   [[nodiscard]] bool send_posted(Pair& pair, Flow& flow, const Transaction& request);
 
-  /// The transaction that a response answers; null: none that flies.
+  /// The transaction in flight that a response answers; null: none.
   [[nodiscard]] Transaction* answered(Flow& flow, const InFrame& response);
-  /// RETRY: to be sent again after a while. @return false: the limit is reached.
+  /// Answered RETRY: send again later. @return false: the retry limit is reached.
   [[nodiscard]] bool again(Pair& pair, Flow& flow, Transaction& transaction);
-  /// It is over and its id is free.
+  /// End a transaction and free its ID.
   void end(Flow& flow, Transaction& transaction);
-  /// It is over for its owner, but a response may still come: the id rests.
+  /// End a transaction for its owner. A response may still arrive, so its ID rests.
   void rest(Transaction& transaction);
 
   struct Expired {
     Pair* pair;
     Flow* flow;
     Transaction* transaction;
-    regs::Status status;  ///< in doubt, or what kept it from being sent (again)
+    regs::Status status;  ///< in doubt, or the reason why it was not sent (again)
   };
-  /// Its owner was told.
+  /// The owner was told of an expired transaction.
   void expire(Flow& flow, Transaction& transaction);
-  /// Transactions whose response time-out has run out; ends quarantines on the way.
+  /// Transactions whose response time-out has expired. Also ends quarantines that are over.
   [[nodiscard]] const std::vector<Expired>& check_timers();
-  /// Those of a flow whose partner is gone; ends quarantines on the way.
+  /// All transactions in flight to a partner that is gone. Also ends the flow's quarantines.
   [[nodiscard]] const std::vector<Expired>& lose(Pair& pair, Flow& flow);
-  /// Frames that were stamped with `time_ns` were sent just now.
+  /// Correct the send time of frames that were stamped `time_ns` but sent just now.
   void sent_late(uint64_t time_ns);
-  /// The card was reset: what flies rests.
+  /// The card was reset: transactions in flight rest.
   void forget(Pair& pair);
 
  private:
@@ -54,10 +55,10 @@ class Transactions {
     Flow* flow;
     uint8_t tid;
   };
-  /// @return the status of a transaction whose time has run out; kOk: it waits to be sent, with
-  /// reason.
+  /// The status with which a transaction would expire. @return kOk: it must not, since it waits to
+  /// be sent.
   [[nodiscard]] regs::Status fate(const Pair& pair, const Transaction& transaction) const;
-  /// @return false: no room on the wire.
+  /// Write the request to the wire. @return false: no room.
   bool transmit(Pair& pair, Flow& flow, const Transaction& transaction, uint8_t tid);
   [[nodiscard]] static uint8_t tid_of(const Flow& flow, const Transaction& transaction) {
     return static_cast<uint8_t>(&transaction - flow.transactions.get());

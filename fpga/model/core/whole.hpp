@@ -1,5 +1,5 @@
 /// @file
-/// Whether a frame is what its header says.
+/// Checks a frame against its header.
 #pragma once
 
 #include "fpga/model/frame.hpp"
@@ -7,7 +7,7 @@
 
 namespace rio::model {
 
-/// Whether a frame is as long as it says. Wires between processes carry foreign bytes.
+/// Whether the payload length fits the frame. Frames from other processes are untrusted.
 [[nodiscard]] inline bool whole(const Frame& frame) {
   uint32_t payload = 0;
   switch (frame.type) {

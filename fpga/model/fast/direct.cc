@@ -13,8 +13,8 @@ using plain::kFull;
   return (length_bytes + kFull - 1) / kFull;
 }
 
-/// Letters that are busy in any of the mailboxes that a message of several segments names, a byte
-/// for each of the four.
+/// Letters that are busy for messages of several segments, one byte for each of the four mailboxes.
+/// A letter is busy there if it is busy in any mailbox with the same low bits.
 [[nodiscard]] uint32_t busy_for_several(const uint8_t* busy_letters) {
   uint32_t busy = 0;
   for (uint32_t m = 0; m < regs::kMailboxes; m += regs::kMultiMailboxes) {
@@ -23,7 +23,8 @@ using plain::kFull;
   return busy;
 }
 
-/// As it lands segment by segment, the last one in full where the card does so.
+/// Write a message of several segments as the reference does: with the landing quirk, the last
+/// segment in full.
 [[gnu::noinline]] void land_several(uint8_t* land, const uint8_t* from, uint32_t length_bytes,
                                     bool full) {
   std::memcpy(land, from, length_bytes);
@@ -31,8 +32,8 @@ using plain::kFull;
   std::memset(land + length_bytes, 0, end - length_bytes);
 }
 
-/// One segment where land_full_256() does not do: the card has no quirk, or zeros pad it. Not
-/// inlined, for the registers of the loop around it.
+/// Write one segment when land_full_256() does not fit: the card has no quirk, or zeros pad the
+/// segment. Not inlined, to spare registers in the caller's loop.
 [[gnu::noinline]] void land_padded(uint8_t* land, const uint8_t* from, uint32_t length_bytes,
                                    bool full) {
   if (full) {
@@ -43,7 +44,7 @@ using plain::kFull;
 
 }  // namespace
 
-/// From where to where a run goes.
+/// The source and the destination of a run.
 struct Direct::Sides {
   Pair& from;
   Ring& ring;
@@ -59,7 +60,7 @@ template <bool several>
 uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
   const Ring& ring = sides.ring;
   const Ring& shared = sides.shared;
-  // Locals: stores through byte pointers would make the compiler load members again each time.
+  // Locals: after each store through a byte pointer, the compiler would reload members.
   const plain::Decoder decoder(core_.host.read_window(), sides.flow.dest_id,
                                core_.config.tx_addr_log2);
   const HostWindow target = sides.target;
@@ -124,7 +125,8 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
 
 uint32_t Direct::enter(Pair& pair, Ring& ring, uint32_t count) {
   if (pair.last_flow != nullptr) {
-    // Frames already in the ring come first: the neighbour is not entered while it sees a frame.
+    // Frames already in the ring come first: enter_neighbour() fails while the neighbour sees a
+    // frame.
     pair.last_flow->way->requests->publish();
   }
   Core* peer = core_.wire->enter_neighbour();
@@ -149,7 +151,7 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
   const HostWindow& target = peer.host.write_window();
   if (shared.held || !peer.host.current() || ring.cbase == nullptr ||
       core_.host.read_window().len_bytes < kFull || target.len_bytes < kFull ||
-      peer.look_at_tail(to, kSharedRing) == 0) {
+      peer.poll_tail(to, kSharedRing) == 0) {
     return 0;
   }
   count = std::min({count, ring.entries_in_a_row(), ring.completions_in_a_row(), shared.posted(),

@@ -1,7 +1,8 @@
 /// @file
-/// Between two cards of one process that one thread steps, a plain message is sent, lands and is
-/// answered in one go: nothing could see it fly. Buffers, letters, the receive map and dedicated
-/// rings are obeyed; what is not plain, or would be refused, goes through the wire.
+/// Fast path between two cards that one thread steps: a plain message is sent, lands and is
+/// answered in one go, since nothing could observe it in flight. Buffers, letters, the receive map
+/// and dedicated rings are obeyed. Messages that are not plain, or would be refused, go through the
+/// wire.
 #pragma once
 
 #include "fpga/model/core/core.hpp"
@@ -13,8 +14,8 @@ class Direct {
   explicit Direct(Core& core)
       : core_(core), all_letters_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
 
-  /// Carry a run of plain messages, of one segment or several, to the last destination.
-  /// @param count posted entries. @return how many; 0: another way is needed.
+  /// Carry a run of plain messages to the last destination. @param count posted entries. @return
+  /// messages carried; 0: use another path.
   [[nodiscard]] uint32_t send(Pair& pair, Ring& ring, uint32_t count) {
     return core_.wire->may_enter_neighbour(core_.thread) ? enter(pair, ring, count) : 0;
   }
@@ -24,8 +25,8 @@ class Direct {
 
   [[nodiscard]] uint32_t enter(Pair& pair, Ring& ring, uint32_t count);
   [[nodiscard]] uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const;
-  /// @tparam several messages of several segments; else of one. @return how many there were in a
-  /// row.
+  /// @tparam several true: messages of several segments; false: of one segment. @return messages
+  /// carried.
   template <bool several>
   [[nodiscard]] uint32_t carry_run(const Sides& sides, uint32_t count) const;
 

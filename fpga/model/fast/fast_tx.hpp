@@ -1,5 +1,5 @@
 /// @file
-/// The transmit side in fast mode: the shortest way that a posted message may take.
+/// The transmit side in fast mode: chooses the fastest path that posted messages may take.
 #pragma once
 
 #include "fpga/model/fast/direct.hpp"
@@ -16,7 +16,7 @@ class FastTx final : public UnitWay {
     tx.use(this);
   }
 
-  /// Fetch and send what the pair has posted, as far as letters and room allow.
+  /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
   [[nodiscard]] TxSingle& single() { return single_; }
   void on_acks(const InFrame& frame) { express_.on_acks(frame); }

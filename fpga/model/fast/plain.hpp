@@ -1,7 +1,7 @@
 /// @file
-/// What a plain message is, in its descriptor, as a frame and as a completion: one by address or
-/// inline, of 256-byte segments, without order, priority or a second half. The short ways look for
-/// nothing else; what is not plain goes the way of reference/.
+/// Defines a plain message, as a descriptor, a frame and a completion: by address or inline, of
+/// 256-byte segments, without order, priority or a second half. The fast paths handle only plain
+/// messages; reference/ handles all others.
 #pragma once
 
 #include <bit>
@@ -15,18 +15,18 @@ namespace rio::model::plain {
 using Control = regs::tx_desc::Control;
 
 inline constexpr uint32_t kFull = regs::kSegmentBytesMax;
-/// Control word of a plain message but for its mailbox and whether its bytes are in the descriptor.
+/// Control word of a plain message, without its mailbox and its inline bit.
 inline constexpr uint32_t kControl = Control::ssize.put(14);
 inline constexpr uint64_t kMboxMask = Control::mbox.mask();
 inline constexpr uint64_t kInlineMask = Control::inline_.mask();
 
-/// A descriptor, word by word as the host wrote it: a load of two at once would wait for its
-/// stores.
+/// A descriptor, loaded word by word as the host wrote it: a load of two words would stall until
+/// both stores have left the store buffer.
 struct Message {
   uint64_t word;           ///< control word and destID
   uint64_t cookie_length;  ///< length in the upper half
   uint64_t addr;
-  const uint8_t* bytes;  ///< its payload; of a message that is not plain it points nowhere
+  const uint8_t* bytes;  ///< its payload; an invalid pointer if the message is not plain
 
   [[nodiscard]] uint32_t length() const { return static_cast<uint32_t>(cookie_length >> 32); }
   [[nodiscard]] uint32_t mbox() const {
@@ -34,13 +34,12 @@ struct Message {
   }
 };
 
-/// Decodes descriptors of plain messages to one destination. Good as long as the window of host
-/// memory is.
+/// Decodes descriptors of plain messages to one destination. Valid as long as the window of host
+/// memory.
 class Decoder {
  public:
   Decoder() = default;
-  /// @param host where payloads may be read. @param addr_log2 what their addresses are multiples
-  /// of.
+  /// @param host window that payloads must be in. @param addr_log2 log2 of their alignment.
   Decoder(const HostWindow& host, uint32_t dest_id, uint32_t addr_log2)
       : word_(kControl | static_cast<uint64_t>(dest_id) << 32),
         begin_(host.iova),
@@ -49,8 +48,8 @@ class Decoder {
         va_(reinterpret_cast<uintptr_t>(host.va)),
         unaligned_(pinned((1ull << addr_log2) - 1)) {}
 
-  /// Hot. A message of one segment, by address or inline.
-  /// @return false: it is not plain, or the window does not hold it.
+  /// Hot. Decode a message of one segment, by address or inline. @return false: it is not plain, or
+  /// not in the window.
   [[nodiscard]] [[gnu::always_inline]] bool decode(const uint8_t* desc, Message* out) const {
     if (decode_by_address<kFull>(desc, out)) [[likely]] {
       return true;
@@ -59,8 +58,9 @@ class Decoder {
     return (out->word & ~kMboxMask) == (word_ | kInlineMask) &&
            out->length() - 1 < regs::kInlineBytes;
   }
-  /// Hot. A message by address. @tparam kMost bytes. Of one that is longer than a segment, holds()
-  /// is to be asked. @return false: it is another, or the window does not hold its first segment.
+  /// Hot. Decode a message by address. If it is longer than a segment, check holds(), too. @tparam
+  /// kMost most bytes. @return false: it is another kind, or its first segment is not in the
+  /// window.
   template <uint32_t kMost>
   [[nodiscard]] [[gnu::always_inline]] bool decode_by_address(const uint8_t* desc,
                                                               Message* out) const {
@@ -68,46 +68,46 @@ class Decoder {
     out->cookie_length = load64(desc + 8);
     out->addr = load64(desc + 16);
     const uint64_t offset = out->addr - begin_;
-    // As a number: of a message that is not good the sum points nowhere.
+    // Computed as an integer: for an invalid message the sum is no valid pointer.
     out->bytes = reinterpret_cast<const uint8_t*>(va_ + offset);
     return (out->word & ~kMboxMask) == word_ && out->length() - 1 < kMost &&
            (out->addr & unaligned_) == 0 && offset < begins_;
   }
-  /// Whether the window holds all of a message that is longer than a segment.
+  /// Whether all of a message is in the window; to be checked if it is longer than a segment.
   [[nodiscard]] bool holds(const Message& message) const {
     return message.addr - begin_ + message.length() <= len_bytes_;
   }
 
  private:
-  uint64_t word_ = 0;       // but for mailbox and inline
-  uint64_t begin_ = 0;      // bus address where payload may begin, and for how long: what is of one
-  uint64_t begins_ = 0;     // segment may be read in full
-  uint64_t len_bytes_ = 0;  // of the window
-  uintptr_t va_ = 0;        // of it
-  uint64_t unaligned_ = 0;  // bits that are 0 in an address
+  uint64_t word_ = 0;    // control word and destID of a plain message, without mailbox and inline
+  uint64_t begin_ = 0;   // first bus address of the window
+  uint64_t begins_ = 0;  // bytes from there at which a segment may begin and still be read in full
+  uint64_t len_bytes_ = 0;  // length of the window
+  uintptr_t va_ = 0;        // address of the window in this process
+  uint64_t unaligned_ = 0;  // address bits that must be 0
 };
 
-/// Bytes 16 to 23 of a Frame: of a message of one segment.
+/// Bytes 16 to 23 of the Frame of a message of one segment.
 [[nodiscard]] constexpr uint64_t shape(uint64_t length, uint64_t place) {
   return length | place << 16 | 1ull << 32 | static_cast<uint64_t>(kFull) << 48;
 }
 static_assert(offsetof(Frame, place) == 18 && offsetof(Frame, segments) == 20 &&
               offsetof(Frame, ssize) == 22);
 
-/// Bytes 19 to 23 of it: segment 0 of 1, ssize 256.
+/// Bytes 19 to 23 of such a Frame: segment 0 of 1, ssize 256.
 inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
 
-/// First eight bytes of a Frame of such a message, without a ring's tag.
+/// First eight bytes of the Frame of a whole message, without the ring's tag.
 [[nodiscard]] constexpr uint64_t kind_of(uint32_t length) {
   return frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
 }
 
-/// Bytes 8 to 15 of a Frame, and 0 to 7 of a completion: source and destination.
+/// Source and destination: bytes 8 to 15 of a Frame, and bytes 0 to 7 of a completion.
 [[nodiscard]] constexpr uint64_t route(uint32_t source, uint32_t dest) {
   return source | static_cast<uint64_t>(dest) << 32;
 }
 
-/// Note that a message flies as one segment.
+/// Record a message that is in flight as one segment.
 [[gnu::always_inline]] inline void note(TxMsg& msg, const Message& message, const uint8_t* desc,
                                         uint32_t index, uint64_t now_ns) {
   store64(reinterpret_cast<uint8_t*>(&msg.desc), message.word);
@@ -124,7 +124,7 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
                                                uint64_t last_word) {
   store32(cpl, cookie);
   store32(cpl + 4, index);
-  // release: the completion before its last word; pairs with dma_load_last_word.
+  // release: the completion visible before its last word; pairs with dma_load_last_word.
   base::tsan_release(cpl + 12);
   __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
 }
@@ -132,23 +132,24 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
 /// The fields that all completions of a run in the shared queue have in common.
 struct Completion {
   uint64_t route;
-  uint64_t time;  // both in the upper half
+  uint64_t time;  // `time` and `last_word` use the upper half
   uint64_t last_word;
 
-  /// Of a message whose payload has landed. @param bytes of it, padded.
+  /// Write the completion of a message whose payload has landed. @param bytes its padded length.
   [[gnu::always_inline]] void write(uint8_t* cpl, uint32_t bytes, uint32_t segments, uint32_t place,
                                     uint32_t index, uint32_t arrival) const {
     store64(cpl, route);
     store32(cpl + 8, bytes | segments << 16 | place << 24);
     store32(cpl + 12, index);
     store64(cpl + 16, arrival | time);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    // release: payload and completion visible before the last word; pairs with dma_load_last_word.
     base::tsan_release(cpl + 28);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
   }
 };
 
-/// Payload of a message of one segment, padded to `bytes`. @param full the card's quirk.
+/// Write the payload of a message of one segment. @param bytes padded length. @param full the card
+/// has the landing quirk.
 [[gnu::always_inline]] inline void land_plain(uint8_t* to, const uint8_t* from, uint32_t bytes,
                                               bool full) {
   if (full) [[likely]] {

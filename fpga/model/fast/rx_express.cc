@@ -24,7 +24,7 @@ inline Pair* RxExpress::target(const InFrame& frame) {
 uint32_t RxExpress::take(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Pair* const pair = target(first);
   if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
-      pair->rings[kSharedRing].held || core_.look_at_tail(*pair, kSharedRing) == 0) {
+      pair->rings[kSharedRing].held || core_.poll_tail(*pair, kSharedRing) == 0) {
     return 0;
   }
   return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end, tag)
@@ -37,14 +37,15 @@ uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end,
   const HostWindow host = core_.host.write_window();
   const uint8_t* at = first.at;
   const uint8_t* const begin = at;
-  // For any length that the next frames claim, the copy ends within the memory.
+  // Limit for the start of a frame, so that a copy stays in the ring's memory whatever length the
+  // frame claims.
   const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
   const Completion completion = {load64(reinterpret_cast<const uint8_t*>(&first) + 8),
                                  static_cast<uint64_t>(core_.ticks()) << 32,
                                  static_cast<uint64_t>(ring.phase()) << 32};
   const uint64_t last_addr = host.len_bytes - kFull;
   Responder::Run acks = responder_.run();
-  // Locals: stores through byte pointers would make the compiler load members again each time.
+  // Locals: after each store through a byte pointer, the compiler would reload members.
   const uint64_t mailboxes = core_.owner(first.dest)->plain_like[first.mbox()];
   const uint8_t* entry = ring.entry(ring.head, 3);
   uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl);
@@ -54,13 +55,14 @@ uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end,
   const uint32_t before = pair.arrivals - ring.head;
   uint32_t head = ring.head;
   for (; at <= last_at && head != until; ++head) {
-    const uint64_t word = load_frame_word(at, tag);  // first: the rest is there only if this is
+    const uint64_t word =
+        load_frame_word(at, tag);  // load this first: the rest is valid only if this is a frame
     if constexpr (base::kThreadSanitizer) {
       if (word == 0) {
         break;
       }
     }
-    // Read once, the first frame too: what was checked is what is used.
+    // Read each word once, also of the first frame: use exactly the value that was checked.
     const uint64_t shape = pinned(load64(at + 16));
     const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
     const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;

@@ -12,7 +12,7 @@ using regs::Status;
 
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
-/// Copies bytes out of the ring, where they follow the frame's parts.
+/// A puller that copies bytes from the ring, for frames that carry the bytes behind the parts.
 class LocalPuller final : public Puller {
  public:
   uint64_t pull(std::span<const PullPiece> pieces) override {
@@ -30,7 +30,7 @@ LocalPuller local_puller;
   return frame.op == kBytesBehind;
 }
 
-/// Messages that a frame tells of. @return 0: none, or more than there may be.
+/// Number of messages that a frame announces. @return 0: none, or too many.
 [[nodiscard]] uint32_t parts_of(const InFrame& frame) {
   const auto room = static_cast<uint32_t>(frame.length / sizeof(PullPart));
   const uint32_t parts = bytes_are_behind(frame) ? frame.segments : room;
@@ -38,8 +38,8 @@ LocalPuller local_puller;
                                                                                             : 0;
 }
 
-/// Reads each word once, since the sender may overwrite it. Bytes that follow the parts: the
-/// address is a local one, and the length is 0 if they are not all there.
+/// Read a part; each word only once, since the sender may overwrite it. If the frame carries the
+/// bytes, the result has their local address, and length 0 if they are incomplete.
 [[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
   const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
   PullPart part = {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
@@ -67,7 +67,7 @@ struct Entry {
 
 RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxWhole& whole)
     : core_(core), responder_(responder), admission_(admission), whole_(whole) {
-  runs_.reserve(kRunsMax);  // pulls point at them
+  runs_.reserve(kRunsMax);  // pulls hold pointers to runs
 }
 
 bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
@@ -92,7 +92,7 @@ bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
   return true;
 }
 
-/// A frame that may land in the same rings, or needs much room for its answer, ends the runs.
+/// Runs must end before a frame that may land in the same rings, or needs much room for its answer.
 bool RxPull::ends_runs(const InFrame& frame) {
   if (frame.type == FrameType::kPull) {
     return false;
@@ -109,7 +109,7 @@ void RxPull::end_runs(Puller* puller) {
     core_.count_answer(run.answer);
     Frame* const answer = responder_.begin(pulling_, FrameType::kPulled, 0);
     if (answer == nullptr) {
-      break;  // a reader that takes room back that it gave: its answers vanish
+      break;  // the reader took room back that it had given: drop its answers
     }
     answer->op = static_cast<uint8_t>(run.answer);
     answer->place = run.place;
@@ -119,7 +119,8 @@ void RxPull::end_runs(Puller* puller) {
   runs_.clear();
 }
 
-/// One message after the other, as if each came when the one before was answered.
+/// Place the messages of a run one after the other, as if each had arrived after the answer to the
+/// one before.
 void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
   const uint32_t parts = parts_of(frame);
   InFrame message = frame;
@@ -148,8 +149,8 @@ void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
   }
 }
 
-/// The short way: those that a dedicated ring has entries for, as admit_dedicated() wants them, and
-/// that land in one piece. @return how many; admit() has to look at the next.
+/// Fast path: messages for a dedicated ring with matching entries that land in one piece. @return
+/// how many; admit() handles the next one.
 uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
   if (core_.faults.enabled() || frame.mbox() >= regs::kMultiMailboxes) {
     return 0;
@@ -159,7 +160,7 @@ uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, 
   if (ring == nullptr || !ring->running() || ring->held) {
     return 0;
   }
-  parts = std::min(parts, core_.look_at_tail(pair, static_cast<uint32_t>(number)));
+  parts = std::min(parts, core_.poll_tail(pair, static_cast<uint32_t>(number)));
   const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
   const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
   const bool full = core_.config.quirk_last_full_256;
@@ -194,8 +195,9 @@ uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, 
   return taken;
 }
 
-/// Messages behind the first of `pull`, which has its place, that are as long as it and adjoin
-/// there and here. @param number of the first in the frame. @return how many with it, up to `most`.
+/// Extend a pull by the following messages that have the same length, and adjoin both in the
+/// sender's memory and here. @param number index of the first message in the frame. @return
+/// messages in the pull, up to `most`.
 uint32_t RxPull::take_alike(const InFrame& frame, uint32_t number, uint32_t most,
                             const PullPiece& first, const Pull& pull) const {
   const HostWindow& window = core_.host.write_window();
@@ -203,7 +205,7 @@ uint32_t RxPull::take_alike(const InFrame& frame, uint32_t number, uint32_t most
   uint64_t from = first.from;
   uint64_t addr = window.iova + static_cast<uint64_t>(first.to - window.va);
   uint64_t left = window.iova + window.len_bytes - addr - len;
-  // Locals: the compiler would load members again after each store.
+  // Locals: after each store, the compiler would reload members.
   const uint8_t* const entries = pull.ring->base;
   const uint32_t mask = pull.ring->mask;
   const uint32_t index = pull.index;
@@ -243,7 +245,8 @@ void RxPull::place(const InFrame& frame, Puller& puller, Run& run, const Landing
     add({&run, nullptr, &placed, 0, 1, frame.length, nullptr}, {to, frame.address, frame.length});
     return;
   }
-  // Not in one piece: it lands bit by bit, behind those before it.
+  // The destination is not in one piece: pull earlier messages first, then land this one segment by
+  // segment.
   end_pulls(puller);
   alignas(Frame) uint8_t copy[sizeof(Frame) + regs::kMessageBytesMax] = {};
   const PullPiece piece{copy + sizeof(Frame), frame.address, frame.length};
@@ -256,7 +259,7 @@ void RxPull::place(const InFrame& frame, Puller& puller, Run& run, const Landing
   end_pull({&run, nullptr, &landing, 0, 1, frame.length, nullptr}, came ? 1 : 0);
 }
 
-/// @param came of its messages, how many; none of those behind them.
+/// Complete the messages of a pull. @param came how many were read; the later ones were not.
 void RxPull::end_pull(const Pull& pull, uint32_t came) {
   const uint32_t bytes = padded(pull.len_bytes);
   if (pull.landing != nullptr) {
@@ -272,7 +275,7 @@ void RxPull::end_pull(const Pull& pull, uint32_t came) {
   }
 }
 
-/// Those from `begin` to `end` of its messages.
+/// Complete messages [begin, end) of a pull into a dedicated ring.
 void RxPull::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
                               Status status) {
   Ring& ring = *pull.ring;
@@ -289,7 +292,7 @@ void RxPull::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, ui
   ring.cidx += end - begin;
   for (; begin < end; ++begin, out += sizeof(regs::EntryCpl)) {
     store64(out, pull.cookies[begin] | static_cast<uint64_t>(pull.index + begin) << 32);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    // release: payload and completion visible before the last word; pairs with dma_load_last_word.
     base::tsan_release(out + 12);
     __atomic_store_n(reinterpret_cast<uint64_t*>(out + 8), last_words, __ATOMIC_RELEASE);
   }

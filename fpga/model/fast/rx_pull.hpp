@@ -1,6 +1,6 @@
 /// @file
-/// Long messages between processes: the receiver copies them once, straight out of the sender's
-/// memory, as many at a time as there are.
+/// Receives long messages from another process: copies them once, directly from the sender's
+/// memory, as many at a time as possible.
 #pragma once
 
 #include <array>
@@ -14,41 +14,43 @@ class RxPull {
  public:
   RxPull(Core& core, Responder& responder, Admission& admission, RxWhole& whole);
 
-  /// A run of messages whose bytes are to be pulled: together with those that come next, by
-  /// end_runs(). Until then the frame stays in the ring, though it may be popped.
-  /// @param puller null: none, the answer is ERROR. @return false: no more now, come again.
+  /// Take a kPull frame. Its bytes are pulled later, in end_runs(), together with those of the next
+  /// frames; until then the frame must not be overwritten, but may be popped. @param puller null:
+  /// the answer is ERROR. @return false: no more now; leave the frame in the ring.
   [[nodiscard]] bool on_pull(Puller* puller, const InFrame& frame);
-  /// Whether there are runs that wait for end_runs().
+  /// Whether runs wait for end_runs().
   [[nodiscard]] bool pulling() const { return !runs_.empty(); }
-  /// Whether `frame` must come after them.
+  /// Whether end_runs() must be called before `frame` is handled.
   [[nodiscard]] bool ends_runs(const InFrame& frame);
-  /// Pull what on_pull() took, and answer.
+  /// Pull the bytes of all taken frames, and answer them.
   void end_runs(Puller* puller);
 
  private:
   static constexpr uint32_t kRunsMax = 8;
-  /// Messages that are pulled at once. More would save little of the system call, and what has come
-  /// would wait for the rest before it can be answered.
+  /// Most messages pulled in one system call. More would save little, and would delay the answers
+  /// to the first ones.
   static constexpr uint32_t kPullsMax = kPullPartsMax;
-  /// Room for their answers, counted in answers without data, and for those to what comes between.
+  /// Room needed for their answers and for those to frames in between, counted in answers without
+  /// data.
   static constexpr uint32_t kAnswersMax = kRunsMax + 24;
 
-  /// A frame of type kPull, and how it is to be answered.
+  /// A kPull frame and its answer.
   struct Run {
-    const uint8_t* at;  ///< in the ring
+    const uint8_t* at;  ///< address in the ring
     uint8_t place;
     uint16_t taken;
-    Answer answer;  ///< to the message behind those taken
+    Answer answer;  ///< answer to the first message that was not taken
   };
-  /// Messages of one that have their places, which adjoin, and are to be pulled.
+  /// Adjoining messages of one run that have their destinations and are to be pulled.
   struct Pull {
     Run* run;
-    Ring* ring;              ///< dedicated; where `landing` is null
-    const Landing* landing;  ///< of a single message; null: entries of `ring` from `index` on
+    Ring* ring;  ///< dedicated ring, if `landing` is null
+    const Landing*
+        landing;  ///< destination of a single message; null: entries of `ring` from `index` on
     uint32_t index;
     uint32_t count;
-    uint32_t len_bytes;  ///< of each
-    uint32_t* cookies;   ///< of the entries
+    uint32_t len_bytes;  ///< length of each message
+    uint32_t* cookies;   ///< cookies of the entries
   };
 
   void take_run(const InFrame& frame, Puller& puller, Run& run);
@@ -66,14 +68,14 @@ class RxPull {
   Responder& responder_;
   Admission& admission_;
   RxWhole& whole_;
-  std::vector<Run> runs_;      // that are to be pulled, all of one sender
-  InFrame pulling_{};          // the first of their frames
-  uint32_t run_messages_ = 0;  // that they tell of
-  uint32_t pull_count_ = 0;    // that have their place
-  uint32_t run_cookies_ = 0;   // of those in use
+  std::vector<Run> runs_;      // runs to be pulled, all from one sender
+  InFrame pulling_{};          // the first frame of these runs
+  uint32_t run_messages_ = 0;  // messages that these runs announce
+  uint32_t pull_count_ = 0;    // entries of pulls_ and pieces_ in use
+  uint32_t run_cookies_ = 0;   // entries of cookies_ in use
   std::array<Pull, kPullsMax> pulls_;
-  std::array<PullPiece, kPullsMax> pieces_;  // of the same
-  std::array<Landing, kPullsMax> placed_;    // of those pulls that have one
+  std::array<PullPiece, kPullsMax> pieces_;  // source and destination of each pull
+  std::array<Landing, kPullsMax> placed_;    // Landing of pulls that have one
   std::array<uint32_t, kPullsMax> cookies_;
 };
 

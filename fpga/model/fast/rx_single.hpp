@@ -1,5 +1,5 @@
 /// @file
-/// The shortest way from the wire to the host: one plain message of one segment into the shared
+/// The fastest path from the wire to the host: one plain message of one segment into the shared
 /// queue, for a host that waits for it.
 #pragma once
 
@@ -12,11 +12,10 @@ class RxSingle {
  public:
   RxSingle(Core& core, Responder& responder) : core_(core), responder_(responder) {}
 
-  /// See whether single messages may go this way, and which. @return false: they may not. Holds
-  /// until the end of the step, or as long as what it has looked at is as it was.
+  /// Compute which messages take() may handle. @return false: none. Valid until the next step.
   [[nodiscard]] bool aim();
-  /// Hot. Take the message that is next, and answer it. @param word load_frame_word() of it.
-  /// @return false: nothing was done, another way has to look at it.
+  /// Hot. Take the next message and answer it. @param word its load_frame_word(). @return false:
+  /// nothing was done; use another path.
   [[nodiscard]] bool take(const Inbound& in, uint64_t word);
 
  private:
@@ -24,9 +23,9 @@ class RxSingle {
   struct Aim {
     Pair* pair = nullptr;
     Ring* ring = nullptr;
-    uint64_t mailboxes = 0;  ///< that lead there, a bit each
-    uint64_t begin = 0;      ///< of the host's memory
-    uint64_t last = 0;       ///< offset of the last place for the longest payload
+    uint64_t mailboxes = 0;  ///< mailboxes that lead to `ring`, one bit each
+    uint64_t begin = 0;      ///< bus address of the host's memory
+    uint64_t last = 0;       ///< last offset at which the longest payload fits
     uint8_t* va = nullptr;
     uint64_t time = 0;  ///< ticks, in the upper half
     uint32_t dest_id = 0;
@@ -41,7 +40,7 @@ inline bool RxSingle::take(const Inbound& in, uint64_t word) {
   FrameReader& reader = *in.requests;
   const uint8_t* const at = reader.next();
   Ring& ring = *lane_.ring;
-  // Read once, since others may write there: what is checked is what is used.
+  // Read each word once, since the sender may overwrite it: use exactly the value that was checked.
   const uint64_t route = pinned(load64(at + 8));
   const uint64_t shape = pinned(load64(at + 16));
   const auto length = static_cast<uint32_t>(shape) & 0xFFFF;

@@ -1,5 +1,5 @@
 /// @file
-/// Messages that come as one unit, of one segment or several, one by one.
+/// Receives whole messages, of one segment or several, one by one.
 #pragma once
 
 #include "fpga/model/core/responder.hpp"
@@ -12,11 +12,11 @@ class RxWhole {
   RxWhole(Core& core, Responder& responder, Admission& admission, const RxEngine& rx)
       : core_(core), responder_(responder), admission_(admission), rx_(rx) {}
 
-  /// A message has come. @return false: no room for the answer, come again.
+  /// Take a message. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_message(const InFrame& frame);
-  /// Whether its length, segments and mailbox go together.
+  /// Whether a frame's length, segments and mailbox are consistent.
   [[nodiscard]] static bool sane(const Frame& frame);
-  /// Write its bytes where its segments would land.
+  /// Write a message's bytes where its segments would land.
   void land(const Landing& landing, const InFrame& frame);
 
  private:

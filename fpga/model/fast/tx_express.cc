@@ -28,7 +28,7 @@ uint32_t TxExpress::send(Pair& pair, Ring& ring, uint32_t count) {
   const uint32_t letters = core_.config.letters;
   const uint64_t now_ns = core_.now_ns;
   TxMsg* const msgs = flow->msgs.data();
-  // Locals: stores through byte pointers would make the compiler load members again each time.
+  // Locals: after each store through a byte pointer, the compiler would reload members.
   const uint8_t* desc = ring.entry(ring.head, 5);
   uint8_t* const busy_letters = flow->busy;
   const uint32_t first = ring.head;
@@ -84,18 +84,18 @@ void TxExpress::settle(Pair& pair, Flow& flow, const uint8_t* ack, uint32_t leng
   Ring& ring = pair.rings[kTxRing];
   TxMsg* const msgs = flow.msgs.data();
   const uint64_t time = core_.ticks();
-  // Where completions cannot be written so, nothing is alive in this sense.
+  // If completions cannot be written directly, no message matches, and TxEngine handles all.
   const uint64_t life = ring.cbase != nullptr && !core_.host.posting() ? kTxLife : ~0ull;
   uint8_t* const completions = ring.cbase;
   const uint32_t cmask = ring.cmask;
   uint8_t* const busy_letters = flow.busy;
   uint32_t cidx = ring.cidx;
-  uint32_t settled = cidx;  // and those that TxEngine has counted
+  uint32_t settled = cidx;  // advances with completions that TxEngine has counted
   uint64_t last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
   for (; ack != end; ack += sizeof(Ack)) {
     uint16_t word = 0;
     std::memcpy(&word, ack, sizeof(word));
-    const auto once = static_cast<uint32_t>(pinned(word));  // others may write there
+    const auto once = static_cast<uint32_t>(pinned(word));  // the partner may overwrite it
     TxMsg& msg = msgs[once & 0xFF];
     if (once > 0xFF || load64(reinterpret_cast<const uint8_t*>(&msg.unsent)) != life) [[unlikely]] {
       const uint32_t before = cidx;
@@ -112,7 +112,7 @@ void TxExpress::settle(Pair& pair, Flow& flow, const uint8_t* ack, uint32_t leng
     plain::complete_tx(completions + (cidx & cmask) * sizeof(regs::TxCpl), msg.desc.cookie,
                        msg.index, last_word);
     if ((++cidx & cmask) == 0) [[unlikely]] {
-      last_word ^= 1ull << 63;  // the phase of the next lap
+      last_word ^= 1ull << 63;  // phase of the next lap
     }
   }
   ring.cidx = cidx;

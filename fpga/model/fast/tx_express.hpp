@@ -1,5 +1,5 @@
 /// @file
-/// Plain messages of one segment through the ring between two cards, in runs.
+/// Sends plain messages of one segment through the ring between two cards, in runs.
 #pragma once
 
 #include "fpga/model/reference/tx_engine.hpp"
@@ -8,13 +8,13 @@ namespace rio::model {
 
 class TxExpress {
  public:
-  /// @param tx answers to what is not plain are for it.
+  /// @param tx handles answers to messages that are not plain.
   TxExpress(Core& core, TxEngine& tx) : core_(core), tx_(tx) {}
 
-  /// Send a run to the last destination. The reader sees it after FrameWriter::publish().
-  /// @param count posted entries. @return how many; 0: another way has to look at the first.
+  /// Send a run to the last destination. The reader sees it after FrameWriter::publish(). @param
+  /// count posted entries. @return messages sent; 0: use another path for the first one.
   [[nodiscard]] uint32_t send(Pair& pair, Ring& ring, uint32_t count);
-  /// Answers to messages: plain ones in a run.
+  /// Process answers to messages; those to plain messages in runs.
   void on_acks(const InFrame& frame);
 
  private:

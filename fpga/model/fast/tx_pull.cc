@@ -10,14 +10,15 @@ namespace {
 using Control = regs::tx_desc::Control;
 using regs::Status;
 
-/// Least length that begins a run: shorter messages pass the ring faster than one system call.
+/// Shortest first message of a run: shorter messages pass through the ring faster than one system
+/// call takes.
 constexpr uint32_t kFirstBytesMin = 2048;
-/// As many are pulled sooner than they are through the ring. In order, where each has to wait for
-/// the answer to the one before, the ring is slow.
+/// Shortest run for which pulling is faster than the ring. It is shorter for ordered messages
+/// (kOrderedRunMin), which in the ring wait for each other's answers.
 constexpr uint32_t kRunMin = 4;
 constexpr uint32_t kOrderedRunMin = 2;
-/// Most payload of a run that carries its bytes: together with a filler before it, it fits in the
-/// 64 KiB ring between two processes.
+/// Most bytes that a kPull frame carries: with a filler before it, it fits into the 64 KiB ring
+/// between two processes.
 constexpr uint32_t kBehindMax = 30 * 1024;
 
 [[nodiscard]] bool may_be_pulled(const regs::TxDesc& desc) {
@@ -33,8 +34,9 @@ constexpr uint32_t kBehindMax = 30 * 1024;
   return flow.way->pulls != nullptr && flow.way->pulls->load(std::memory_order_relaxed) != 0;
 }
 
-/// Counts the messages of a run that fit in one frame with their bytes; the next ones follow after
-/// the answer. @param bytes of these messages, padded. @return how many, at least one.
+/// Count the messages of a run that fit into one frame with their bytes; the next ones follow after
+/// the answer. @param bytes set to the padded length of these messages. @return how many, at least
+/// one.
 [[nodiscard]] uint32_t fit_behind(const PullRun& run, uint32_t* bytes) {
   uint32_t count = 0;
   uint32_t sum = 0;
@@ -63,8 +65,8 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   if (flow == nullptr || flow->way->pulls == nullptr || flow->flies(mbox) || tx_.contexts_full()) {
     return 0;
   }
-  // A run also spares messages in order the wait for each other's answers when they go through the
-  // ring.
+  // If the partner cannot pull, a run still helps ordered messages: they need not wait for each
+  // other's answers.
   if (!pulls(*flow) && !(ordered && flow->way->takes_bytes_behind)) {
     return 0;
   }
@@ -89,7 +91,8 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   return found;
 }
 
-/// Those that are alike, and that this card may read. @return how many.
+/// Collect the messages with the same control word and destination whose memory this card may read.
+/// @return how many.
 uint32_t TxPull::collect(const Ring& ring, uint32_t count, PullRun& run) {
   run.index = ring.head;
   run.count = 0;
@@ -134,7 +137,7 @@ bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   frame->place = static_cast<uint8_t>(place);
   frame->ssize = regs::kSegmentBytesMax;
   msg.pull_at = flow.way->requests->tail() | 1;
-  flow.way->requests->commit(frame, frame_bytes(length));  // published with those behind it
+  flow.way->requests->commit(frame, frame_bytes(length));  // published with later frames
   core_.counts.tx_packets += left;
   msg.unsent = 0;
   msg.open = 1;
@@ -142,11 +145,11 @@ bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
   return true;
 }
 
-/// Write where the next messages are. @param behind write their bytes as well.
-/// @return false: this card may not read one.
+/// Write the parts of the next messages. @param behind also write their bytes. @return false: this
+/// card may not read one of them.
 bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payload) {
   uint8_t* to = payload;
-  // Offset of the bytes that follow the parts.
+  // offset of the bytes behind the parts
   auto at = static_cast<uint32_t>(count * sizeof(PullPart));
   for (uint32_t i = run.done; i < run.done + count; ++i, to += sizeof(PullPart)) {
     const PullRun::Message& message = run.messages[i];
@@ -184,7 +187,7 @@ void TxPull::on_pulled(const InFrame& frame) {
   }
   TxMsg& msg = flow->msgs[frame.place];
   if (msg.segments != TxMsg::kRun || msg.open == 0 || msg.state == TxMsg::kFree) {
-    return;  // answers nothing that flies
+    return;  // answers nothing that is in flight
   }
   PullRun& run = *flow->runs[frame.place & 63];
   const uint32_t done = frame.ssize;
@@ -207,7 +210,7 @@ void TxPull::on_pulled(const InFrame& frame) {
   stopped_at(*pair, *flow, msg, frame);
 }
 
-/// The message behind those that were taken was answered otherwise than DONE, or was not in the
+/// Handle the first message that was not taken: it was answered RETRY or ERROR, or was not in the
 /// frame.
 void TxPull::stopped_at(Pair& pair, Flow& flow, TxMsg& msg, const InFrame& frame) {
   const auto answer = static_cast<Answer>(frame.op);

@@ -1,5 +1,5 @@
 /// @file
-/// The shortest way from a doorbell to the wire: one plain message of one segment.
+/// The fastest path from a doorbell to the wire: one plain message of one segment.
 #pragma once
 
 #include "fpga/model/fast/plain.hpp"
@@ -11,40 +11,39 @@ class TxSingle {
   explicit TxSingle(Core& core)
       : core_(core), letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
 
-  /// Look up what kick() needs: it sends for this pair to its last destination. Good until another
-  /// way sends for the pair, memory has gone, or the pair's rings have changed.
-  /// @return false: kick() must not be called.
+  /// Prepare kick() to send for this pair to its last destination. Valid until another path sends
+  /// for the pair, memory was unmapped, or the pair's rings have changed. @return false: kick()
+  /// must not be called.
   [[nodiscard]] bool aim(Pair& pair);
   enum class Kick : uint8_t {
-    kNot,            ///< nothing was done, another way is needed
-    kSent,           ///< to be counted by the caller: count()
-    kSentToSleeper,  ///< also, wake() is to be called
+    kNot,            ///< nothing was done; use another path
+    kSent,           ///< sent; the caller counts it with count()
+    kSentToSleeper,  ///< sent; the caller must also call wake()
   };
-  /// Hot. Send what was posted, but only if it is one plain message to that destination, and there
-  /// is room at hand. Calls nothing.
+  /// Hot. Send what was posted, but only if it is one plain message to that destination and room is
+  /// known to be free. Calls no function.
   [[nodiscard]] Kick kick();
-  /// kick() may have failed for want of room. @return whether there is more now.
+  /// Look for room, after kick() has returned kNot. @return whether there is more room now.
   [[nodiscard]] bool find_room() {
     constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
     return !lane_.writer->has_short_room_at_hand(kLongest) &&
            lane_.writer->has_short_room(kLongest);
   }
   void wake() { lane_.writer->wake(); }
-  /// So many messages were sent by kick().
+  /// Count messages that kick() has sent.
   void count(Pair& pair, uint32_t sent) {
     core_.counts.tx_packets += sent;
     pair.tx_outstanding += sent;
   }
-  /// Send the message at the head of the pair's ring, the only one that was posted.
-  /// @return false: another way is needed.
+  /// Send the only posted message of the pair. @return false: use another path.
   [[nodiscard]] bool send(Pair& pair);
 
  private:
-  /// The values that do not change from one message to the next.
+  /// The values that are the same for all messages.
   struct SendSetup {
     Ring* ring;
     FrameWriter* writer;
-    uint8_t* busy;  ///< letters, by mailbox
+    uint8_t* busy;  ///< busy letters, by mailbox
     TxMsg* msgs;
     plain::Decoder decoder;
     uint64_t route;  ///< second word of a frame
@@ -92,7 +91,7 @@ inline TxSingle::Kick TxSingle::single() {
                           plain::shape(length, place), 0};
   const bool sleeps = writer.put_short(
       size, head, [&](uint8_t* at) { copy_first_last(at, message.bytes, length); });
-  // Then what has time: an answer is looked at in a later step.
+  // The bookkeeping can follow: answers are processed only in a later step.
   plain::note(lane_.msgs[place], message, desc, index, lane_.now_ns);
   ring.head = index + 1;
   return sleeps ? Kick::kSentToSleeper : Kick::kSent;

@@ -53,7 +53,7 @@ Answer Admission::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, 
   if (!ring.running()) {
     return Answer::kError;
   }
-  if (ring.held || (ring.posted() == 0 && core_.look_at_tail(*pair, kSharedRing) == 0)) {
+  if (ring.held || (ring.posted() == 0 && core_.poll_tail(*pair, kSharedRing) == 0)) {
     return Answer::kRetry;
   }
   out->ring = kSharedRing;
@@ -68,15 +68,16 @@ Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, La
   Pair& pair = *out->pair;
   Ring& ring = pair.rings[out->ring];
   if (!ring.running()) {
-    return Answer::kError;  // stopped by an error; the shared queue would break the stream
+    // The ring stopped with an error. Falling back to the shared queue would split the stream.
+    return Answer::kError;
   }
-  if (ring.held || (ring.posted() == 0 && core_.look_at_tail(pair, out->ring) == 0)) {
-    return Answer::kRetry;  // open and empty
+  if (ring.held || (ring.posted() == 0 && core_.poll_tail(pair, out->ring) == 0)) {
+    return Answer::kRetry;  // the ring is open, but has no entry
   }
   regs::DedicatedDesc entry;
   std::memcpy(&entry, ring.entry(ring.head, 4), sizeof(entry));
-  // Known of a message before its last segment: how many segments, and that all but the last are
-  // of ssize.
+  // Before the last segment, only the number of segments and the size of all but the last are
+  // known.
   const bool count_fits = (entry.size + frame.ssize - 1) / frame.ssize == frame.segments;
   const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
   const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;

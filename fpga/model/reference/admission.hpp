@@ -1,5 +1,5 @@
 /// @file
-/// Where messages go to: the receive map, dedicated rings, the shared queue, and how bytes land
+/// Decides where a message goes (receive map, dedicated rings, shared queue), and writes its bytes
 /// there. docs/card.md, Receiving
 #pragma once
 
@@ -7,18 +7,18 @@
 
 namespace rio::model {
 
-/// The place of a message in its receiver's memory: an entry of a ring.
+/// The destination of a message: an entry of a ring of its receiver.
 struct Landing {
   Pair* pair;
   uint32_t source;
   uint32_t dest_id;
   uint8_t place;  ///< mailbox and letter
   uint8_t segments;
-  uint8_t ring;      ///< shared or dedicated
-  uint32_t index;    ///< of the entry
-  uint32_t cookie;   ///< dedicated
-  uint32_t size;     ///< dedicated: of the entry
-  uint32_t arrival;  ///< shared
+  uint8_t ring;      ///< number of the ring, shared or dedicated
+  uint32_t index;    ///< index of the entry
+  uint32_t cookie;   ///< dedicated rings only
+  uint32_t size;     ///< dedicated rings only: size of the entry
+  uint32_t arrival;  ///< shared queue only
   uint64_t addr;
 };
 
@@ -26,24 +26,25 @@ class Admission {
  public:
   explicit Admission(Core& core) : core_(core) {}
 
-  /// The queue pair that gets a message, by the receive map. @return null: there is none, which is
+  /// The queue pair that receives a message, by the receive map. @return null: none; this is
   /// counted.
   [[nodiscard]] Pair* target(const InFrame& frame);
   /// The open dedicated ring for a message. @return -1: none.
   [[nodiscard]] static int dedicated_ring(const Pair& pair, const InFrame& frame);
-  /// First segment of a message, or a whole one: where does it go? With DONE an entry is taken;
-  /// ERROR and RETRY are for the sender.
-  /// @param pair target(). @param whole_bytes of the message, padded; 0: not known yet.
+  /// Find the destination of a message, at its first segment or of a whole one. @return DONE: *out
+  /// is set and the entry is taken; ERROR, RETRY: the answer to the sender.
+  /// @param pair from target(). @param whole_bytes padded length of the message; 0: not known yet.
   [[nodiscard]] Answer admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, Landing* out);
-  /// Write a segment. @param bytes padded. @param offset that its number gives it.
+  /// Write a segment. @param bytes padded length. @param offset in the message, by the segment's
+  /// number.
   void land(const Landing& landing, const InFrame& frame, uint32_t segment, uint32_t offset,
             const uint8_t* bytes, uint32_t len);
-  /// Complete the entry. @param bytes that landed.
+  /// Complete the entry. @param bytes how many landed.
   void complete(const Landing& landing, uint32_t bytes, regs::Status status);
 
  private:
   [[nodiscard]] Answer admit_dedicated(const InFrame& frame, uint32_t whole_bytes, Landing* out);
-  /// The entry does not fit: it completes, and its ring stops.
+  /// The entry does not fit the message: complete it and stop its ring.
   [[nodiscard]] Answer mismatch(const Landing& landing, regs::Status status);
 
   Core& core_;

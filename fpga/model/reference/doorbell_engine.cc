@@ -71,7 +71,7 @@ Answer DoorbellEngine::take(const InFrame& frame) {
   if (!ring.running()) {
     return Answer::kError;
   }
-  if (core_.look_at_tail(pair, kDoorbellRing) == 0 || core_.faults.draw(Fault::kRetry)) {
+  if (core_.poll_tail(pair, kDoorbellRing) == 0 || core_.faults.draw(Fault::kRetry)) {
     return Answer::kRetry;
   }
   regs::DoorbellCpl cpl{frame.source, frame.dest, core_.ticks(), 0};

@@ -1,5 +1,5 @@
 /// @file
-/// Doorbells, both sides. They are transactions, not messages. docs/card.md, Sending, Rings
+/// Sends and receives doorbells. They are transactions, not messages. docs/card.md, Sending, Rings
 #pragma once
 
 #include "fpga/model/core/core.hpp"
@@ -13,12 +13,12 @@ class DoorbellEngine {
   DoorbellEngine(Core& core, Transactions& transactions, Responder& responder)
       : core_(core), transactions_(transactions), responder_(responder) {}
 
-  /// Fetch the head of the transmit ring, a doorbell, and send it.
-  /// @return false: no transaction is free, the head of the ring waits.
+  /// Fetch the doorbell at the head of the transmit ring, and send it. @return false: no
+  /// transaction is free; the ring waits.
   [[nodiscard]] bool start(Pair& pair, Ring& ring, Flow& flow, const regs::TxDesc& desc);
   void on_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
   void on_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
-  /// A doorbell has come. @return false: no room for the answer, come again.
+  /// Receive a doorbell. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
 
  private:

@@ -61,7 +61,7 @@ RxEngine::Reassembly* RxEngine::find(const InFrame& frame) {
   return nullptr;
 }
 
-/// The only segment of its message.
+/// Take a segment that is a whole message.
 Answer RxEngine::take_only(const InFrame& frame) {
   const uint32_t bytes = padded(frame.length);
   Landing landing;
@@ -73,7 +73,7 @@ Answer RxEngine::take_only(const InFrame& frame) {
   return answer;
 }
 
-/// The first segment of several that comes, whatever its number.
+/// Take the first segment to arrive of a message of several, whatever its number.
 Answer RxEngine::take_first(const InFrame& frame) {
   Reassembly fresh{};
   const Answer answer = admission_.admit(frame, admission_.target(frame), 0, &fresh);
@@ -120,8 +120,8 @@ Answer RxEngine::take_next(Reassembly& context, const InFrame& frame) {
 }
 
 void RxEngine::drop(Reassembly& context, Status status) {
-  // The context stays until its sender is silent, so that stragglers are answered ERROR and do
-  // not begin a message of their own.
+  // Keep the context until the sender is silent, so that late segments are answered ERROR and do
+  // not begin a new message.
   admission_.complete(context, 0, status);
   context.broken = true;
   context.since_ns = core_.now_ns;
@@ -158,13 +158,13 @@ void RxEngine::give_up(size_t i) {
   contexts_.pop_back();
 }
 
-/// A message is given up of which segments were answered DONE and none ERROR: if the rest were
-/// answered DONE too, its sender would take it for delivered.
+/// Remember a message that is given up after some segments were answered DONE and none ERROR. If
+/// the rest were answered DONE, too, its sender would believe it delivered.
 void RxEngine::remember(const Reassembly& context) {
   given_up_[{context.source, context.dest_id, context.place}] = context.message;
 }
 
-/// Whether a segment is of such a message.
+/// Whether a segment belongs to a message that was given up: remember().
 bool RxEngine::given_up(const InFrame& frame) {
   const auto it = given_up_.find({frame.source, frame.dest, frame.place});
   if (it == given_up_.end()) {
@@ -173,7 +173,7 @@ bool RxEngine::given_up(const InFrame& frame) {
   if (it->second == frame.address) {
     return true;
   }
-  given_up_.erase(it);  // its sender is done with that one
+  given_up_.erase(it);  // the sender has begun another message, so forget the old one
   return false;
 }
 

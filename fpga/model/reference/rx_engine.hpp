@@ -16,30 +16,30 @@ class RxEngine {
  public:
   RxEngine(Core& core, Responder& responder, Admission& admission);
 
-  /// A segment has come. @return false: no room for the answer, come again.
+  /// Receive a segment. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_segment(const InFrame& frame);
   /// Whether no message of several segments can begin.
   [[nodiscard]] bool full() const { return contexts_.size() >= core_.config.rx_contexts; }
-  /// Nothing will come any more from `source`: its partial messages end.
+  /// The partner `source` is gone: end its partial messages.
   void lose(uint32_t source);
-  /// Receive time-outs.
+  /// Check receive time-outs.
   void check_timers();
-  /// Drop the partial messages of a ring that is being stopped, flush what is posted.
+  /// Stop a ring: drop its partial messages, and flush its posted entries.
   void stop(Pair& pair, uint32_t ring);
-  /// The card was reset: partial messages are dropped without a completion.
+  /// The card was reset: drop partial messages without a completion.
   void forget() { contexts_.clear(); }
 
  private:
-  /// A message of several segments that is being put together.
+  /// A message of several segments that is being reassembled.
   struct Reassembly : Landing {
-    bool broken = false;  ///< its buffer is gone: later segments are answered ERROR
+    bool broken = false;  ///< its buffer was taken away: later segments are answered ERROR
     uint16_t ssize = 0;
     uint16_t last_len = 0;
-    uint16_t missing = 0;  ///< segments still to come, a bit each
+    uint16_t missing = 0;  ///< segments that have not arrived, one bit each
     uint64_t message = 0;  ///< Frame::address of its segments
     uint64_t since_ns = 0;
   };
-  /// Where the segments of a message come from and go to.
+  /// Identifies the segments of a message.
   using Place = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, destID, place
 
   [[nodiscard]] static bool well_formed(const InFrame& frame);
@@ -57,8 +57,8 @@ class RxEngine {
   Responder& responder_;
   Admission& admission_;
   std::vector<Reassembly> contexts_;
-  /// Of each lane: the message (Frame::address) that was given up last without its sender's being
-  /// told, as long as that is the last of which anything came.
+  /// For each Place, the message (Frame::address) that was given up without telling its sender;
+  /// until a segment of another message arrives.
   std::map<Place, uint64_t> given_up_;
 };
 

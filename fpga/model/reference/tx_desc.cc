@@ -5,8 +5,8 @@ namespace {
 
 using Control = regs::tx_desc::Control;
 
-/// Several addresses: all pieces but the last are multiples of 8, and together they are the
-/// message.
+/// Check a message with several addresses: all pieces except the last must be multiples of 8, and
+/// together have the message's length.
 bool pieces_acceptable(const regs::TxDesc& desc, const regs::TxWide& wide, uint64_t align) {
   const uint32_t addrs = Control::addrs.get(desc.control);
   const uint64_t addr[] = {desc.addr, wide.addr1, wide.addr2, wide.addr3};

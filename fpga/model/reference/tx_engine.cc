@@ -22,7 +22,7 @@ void TxEngine::run(Pair& pair) {
     return;
   }
   if (core_.host.posting()) [[unlikely]] {
-    count = core_.host.rng().below(count + 1);  // descriptors are fetched late
+    count = core_.host.rng().below(count + 1);  // the emulated PCIe delays the fetch of descriptors
   }
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0 && launch(pair, ring)) {
@@ -216,7 +216,7 @@ void TxEngine::send_due() {
     TxMsg& msg = due.flow->msgs[due.place];
     const bool flies = msg.state == TxMsg::kFlying && msg.unsent != 0;
     if (flies && msg.retries > 0 && !due.pair->rings[kTxRing].running()) {
-      if (msg.open == 0) {  // refused, and its ring is being stopped: not sent again
+      if (msg.open == 0) {  // it was refused and its ring is being stopped, so it is not sent again
         end_message(*due.pair, *due.flow, msg, due.place, Status::kRetryExpired);
       } else {
         due_[kept++] = due;
@@ -239,13 +239,13 @@ void TxEngine::send_unsent(const Due& due, TxMsg& msg) {
   while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
     uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
     if (core_.faults.draw(Fault::kReorder)) {
-      // Any of the others instead: the last one first is the hazard of [S0].
+      // Send another segment first. The last one first is the hazard of [S0].
       segment = 31u - static_cast<uint32_t>(__builtin_clz(msg.unsent));
     }
     room = msg.whole ? units_->send(*due.pair, *due.flow, msg, due.place)
                      : send_segment(*due.pair, *due.flow, msg, due.place, segment);
     if (core_.faults.enabled() && core_.faults.below(4) == 0) {
-      break;  // let messages interleave
+      break;  // let segments of several messages interleave
     }
   }
 }
@@ -259,7 +259,7 @@ void TxEngine::on_acks(const InFrame& frame) {
   const uint8_t* const acks = frame.payload();
   for (uint32_t at = 0; at + sizeof(Ack) <= frame.length; at += sizeof(Ack)) {
     Ack ack;
-    std::memcpy(&ack, acks + at, sizeof(ack));  // once: others may write there
+    std::memcpy(&ack, acks + at, sizeof(ack));  // read once: the partner may overwrite it
     answered(*pair, *flow, ack.place, ack);
   }
 }
@@ -268,7 +268,7 @@ void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) 
   TxMsg& msg = flow.msgs[place];
   const auto bit = static_cast<uint16_t>(1u << ack.segment());
   if (msg.state == TxMsg::kFree || (msg.open & bit) == 0 || msg.segments == TxMsg::kRun) {
-    return;  // answers nothing that flies
+    return;  // answers nothing that is in flight
   }
   msg.open = static_cast<uint16_t>(msg.open & ~bit);
   if (msg.state == TxMsg::kQuarantine) {
@@ -339,7 +339,7 @@ void TxEngine::check_timers() {
   if (core_.now_ns < timers_due_ns_ && response_ns == timers_response_ns_) {
     return;
   }
-  // Messages sent from now on are due later than that.
+  // Messages sent from now on cannot time out before this.
   timers_due_ns_ = core_.now_ns + response_ns;
   timers_response_ns_ = response_ns;
   for (Pair& pair : core_.pairs) {
@@ -377,12 +377,12 @@ void TxEngine::lose(Pair& pair, Flow& flow) {
   for (uint32_t place = 0; place < flow.msgs.size(); ++place) {
     TxMsg& msg = flow.msgs[place];
     if (msg.state == TxMsg::kFlying) {
-      msg.pull_at = 0;  // its ring has gone
+      msg.pull_at = 0;  // the ring of frames is gone
       end_message(pair, flow, msg, place,
                   msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
     }
     if (msg.state == TxMsg::kQuarantine) {
-      rest_over(flow, msg, place);  // no answer of the old partner can come any more
+      rest_over(flow, msg, place);  // the old partner can answer no more
     }
   }
 }
@@ -392,7 +392,7 @@ void TxEngine::sent_late(uint64_t time_ns) {
     for (auto& [dest, flow] : pair.flows) {
       for (TxMsg& msg : flow->msgs) {
         if (msg.state == TxMsg::kFlying && msg.since_ns == time_ns) {
-          msg.since_ns = core_.now_ns - 1;  // not what this look stamps
+          msg.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
         }
       }
     }

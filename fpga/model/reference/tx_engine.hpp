@@ -1,6 +1,6 @@
 /// @file
-/// The transmit side of the message controller, segment by segment: descriptors become messages,
-/// answers completions. docs/card.md, Sending
+/// The transmit side of the message controller, segment by segment: turns descriptors into
+/// messages, and answers into completions. docs/card.md, Sending
 #pragma once
 
 #include <vector>
@@ -10,17 +10,18 @@
 
 namespace rio::model {
 
-/// How messages travel that do not go segment by segment (TxMsg::whole): as one unit with one
-/// answer, one message or a run of them. Implemented in fast/; unused in exact mode.
+/// Sends units (TxMsg::whole): a message, or a run of them, that travels as one frame and has one
+/// answer. Implemented in fast/; unused in exact mode.
 class UnitWay {
  public:
   virtual ~UnitWay() = default;
-  /// Send the unit, first or again. @return false: no room on the wire.
+  /// Send a unit, for the first time or again. @return false: no room on the wire.
   virtual bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) = 0;
-  /// Complete those messages of a run that are not completed.
+  /// Complete the remaining messages of a run.
   virtual void end_run(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place,
                        regs::Status status) = 0;
-  /// The memory of a message that is to be pulled will be the host's again.
+  /// The memory of a message to be pulled goes back to the host: the partner must not use it any
+  /// more.
   virtual void revoke(const Flow& flow, TxMsg& msg) = 0;
 };
 
@@ -28,56 +29,57 @@ class TxEngine {
  public:
   TxEngine(Core& core, DoorbellEngine& doorbells);
 
-  /// To be called before anything is sent. @param units outlives this.
+  /// Set the implementation for units; call it before anything is sent. @param units outlives this.
   void use(UnitWay* units) { units_ = units; }
 
-  /// Fetch and send what the pair has posted, as far as letters and room allow.
+  /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
-  /// Answers to segments.
+  /// Process answers to segments.
   void on_acks(const InFrame& frame);
-  /// Send segments that are still due, first or again.
+  /// Send pending segments, for the first time or again.
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
-  /// Response time-outs and ends of quarantines.
+  /// Check response time-outs and ends of quarantines.
   void check_timers();
-  /// The flow's partner is gone: what was sent to it is in doubt, what was not never will be.
+  /// The flow's partner is gone: messages sent to it are in doubt, unsent ones end with kLinkDown.
   void lose(Pair& pair, Flow& flow);
-  /// Frames that were stamped with `time_ns` were sent just now.
+  /// Correct the send time of frames that were stamped `time_ns` but sent just now.
   void sent_late(uint64_t time_ns);
-  /// The ring is being stopped: what was not fetched is flushed, what flies is not sent again.
+  /// Begin to stop the ring: entries not fetched are flushed, messages in flight are not sent
+  /// again.
   void begin_stop(Pair& pair) { flush_posted(pair, regs::Status::kFlushed); }
   /// The card was reset: letters in flight stay in quarantine, without a completion.
   void forget(Pair& pair);
 
-  // Used by the short ways of fast/.
-  /// Look at the tail of the transmit ring. @return entries that may be fetched now.
+  // Used by fast/.
+  /// Read the tail of the transmit ring. @return entries that may be fetched now.
   [[nodiscard]] uint32_t fetchable(Pair& pair) {
-    const uint32_t count = core_.look_at_tail(pair, kTxRing);
+    const uint32_t count = core_.poll_tail(pair, kTxRing);
     if (count != 0 && !core_.link_up) [[unlikely]] {
       flush_posted(pair, regs::Status::kLinkDown);
       return 0;
     }
     return count;
   }
-  /// Fetch the head of the ring and begin to send it. @return false: it waits.
+  /// Fetch the head of the ring and begin to send it. @return false: it must wait.
   [[nodiscard]] bool launch(Pair& pair, Ring& ring);
-  /// A letter for a message to this mailbox. @param several it has several segments.
-  /// @return -1: none is free.
+  /// A free letter for a message to this mailbox. @param several the message has several segments.
+  /// @return -1: none.
   [[nodiscard]] int free_letter(const Flow& flow, uint32_t mbox, bool several) const;
   [[nodiscard]] bool contexts_full() const { return contexts_used_ >= core_.config.tx_contexts; }
-  /// A message, or a run, flies from now on. Takes its letter and its context.
+  /// Begin a message or a run: takes its letter and a context.
   TxMsg& begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
                uint32_t segments, bool whole);
   /// Leave unsent segments to send_due().
   void send_later(Pair& pair, Flow& flow, uint32_t place) {
     due_.push_back({&pair, &flow, static_cast<uint16_t>(place)});
   }
-  /// Read a message's bytes. @return false: they cannot be read.
+  /// Read bytes of a message from host memory. @return false: they cannot be read.
   [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
                             uint32_t len, uint8_t* to);
-  /// One segment, or unit, was answered.
+  /// Process the answer to one segment or unit.
   void answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack);
-  /// A message, or a run, is over.
+  /// End a message or a run with a completion.
   void end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, regs::Status status);
 
  private:
@@ -92,7 +94,7 @@ class TxEngine {
   static void rest_over(Flow& flow, TxMsg& msg, uint32_t place);
   [[nodiscard]] bool gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
                                    uint32_t len, uint8_t* to);
-  /// @return false: no room on the wire.
+  /// Write one segment to the wire. @return false: no room.
   bool send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
   void send_unsent(const Due& due, TxMsg& msg);
   void refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit);
@@ -104,8 +106,8 @@ class TxEngine {
   DoorbellEngine& doorbells_;
   UnitWay* units_ = nullptr;
   uint32_t contexts_used_ = 0;
-  uint64_t timers_due_ns_ = 0;       // no message can be late before
-  uint64_t timers_response_ns_ = 0;  // the time-out that this was reckoned with
+  uint64_t timers_due_ns_ = 0;       // no message can time out before this
+  uint64_t timers_response_ns_ = 0;  // time-out that timers_due_ns_ was computed with
   uint8_t letter_mask_;
   std::vector<Due> due_;
 };
