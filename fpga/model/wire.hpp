@@ -113,7 +113,7 @@ class Wire {
   }
   /// Check which partners take the frames sent to them. Called every now and then.
   /// @param response_ns the response time-out.
-  virtual void look_at_partners(uint64_t now_ns, uint64_t response_ns) {
+  virtual void check_partners(uint64_t now_ns, uint64_t response_ns) {
     static_cast<void>(now_ns);
     static_cast<void>(response_ns);
   }

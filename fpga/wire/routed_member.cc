@@ -36,7 +36,7 @@ model::Outbound* RoutedMember::route(uint32_t dest_id) {
   }
   const uint64_t now = base::now_ns();
   if (to.state == Way::kLeaving || (to.looked_ns != 0 && now - to.looked_ns < kLookAgainNs) ||
-      !look_for(dest_id)) {
+      !find_member(dest_id)) {
     return nullptr;
   }
   to.looked_ns = now;

@@ -31,7 +31,7 @@ class RoutedMember : public Member {
 
   /// Begin to look for the partner with a destID. The wire reports the result by open() or
   /// absent(). @return false: the wire cannot look for it now.
-  [[nodiscard]] virtual bool look_for(uint32_t dest_id) = 0;
+  [[nodiscard]] virtual bool find_member(uint32_t dest_id) = 0;
   /// Append the rings of all partners.
   virtual void add_inbound(std::vector<model::Inbound>* list) = 0;
   /// List the rings of all partners again. Call it when add_inbound() has another result.
@@ -76,7 +76,7 @@ class RoutedMember : public Member {
 /// Finds the time up to which a partner has taken all frames sent to it, and could have answered.
 class TakenMark {
  public:
-  /// Call it now and then. @param now_ns, response_ns of Wire::look_at_partners(). @param begin
+  /// Call it now and then. @param now_ns, response_ns of Wire::check_partners(). @param begin
   /// sets the mark: later frames are behind it. @param taken returns whether the partner has taken
   /// everything before the mark. @return that time; 0: no news.
   template <class Begin, class Taken>

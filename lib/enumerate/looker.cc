@@ -50,7 +50,7 @@ int Looker::look() {
     return rc;
   }
   for (size_t i = 1; i < map_.nodes.size(); ++i) {
-    const int rc = map_.nodes[i].is_switch ? look_at_switch(i) : 0;
+    const int rc = map_.nodes[i].is_switch ? read_switch(i) : 0;
     if (is_of_device(rc)) {
       map_.problems.push_back({"lost", map_.name(i), "it answered, and stopped answering",
                                "look at its power and its link"});
@@ -73,7 +73,7 @@ int Looker::read_table(const Address& at, size_t node) {
   return 0;
 }
 
-int Looker::look_at_switch(size_t node) {
+int Looker::read_switch(size_t node) {
   const Node self = map_.nodes[node];  // copies: both vectors grow
   const Ids ways = ways_[node];
   const Address at{ways.front(), self.hops};

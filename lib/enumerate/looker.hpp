@@ -32,7 +32,7 @@ class Looker {
   using Ids = std::vector<uint32_t>;
 
   [[nodiscard]] int look();
-  [[nodiscard]] int look_at_switch(size_t node);
+  [[nodiscard]] int read_switch(size_t node);
   [[nodiscard]] int read_table(const Address& at, size_t node);
   [[nodiscard]] int look_behind(size_t parent, uint32_t port, Ids ids);
   [[nodiscard]] int ask(const Address& at, Node* node, std::string* why);

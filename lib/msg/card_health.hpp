@@ -26,7 +26,7 @@ class CardHealth {
     return false;
   }
   /// Make the next has_just_gone() ask the card.
-  void look_soon() { until_look_ = 1; }
+  void check_soon() { until_look_ = 1; }
   /// Declare the card failed because it ignored a command; logged. @param what verb for the log:
   /// the card does not `what` its transmit ring.
   void fail(const char* what);

@@ -231,9 +231,9 @@ void MessagePort::check_periodically() {
 
 void MessagePort::check_timers() {
   sessions_.check_card();
-  silence_.look_at_ring();
+  silence_.check_ring();
   if (silence_.any_rests()) {
-    silence_.look_at_rests();
+    silence_.check_rests();
   }
   retries_.progress();
   deadlines_.look();
@@ -280,7 +280,7 @@ uint64_t MessagePort::activity() const {
 void MessagePort::check_all() {
   outbox_.reap();
   look_for_gone();
-  health_.look_soon();
+  health_.check_soon();
   check_timers();
   for (uint32_t looks = 0; progress() != 0 && looks < kLooksMax;) {
     ++looks;

@@ -21,7 +21,7 @@ constexpr uint32_t kAnswerAlign = 64;
 
 }  // namespace
 
-void Silence::look_at_ring() {
+void Silence::check_ring() {
   if (works_.health.error() != 0) {
     return;
   }
@@ -88,7 +88,7 @@ void Silence::poll_stop() {
 
 /// The card has not stopped or restarted its ring, usually because it is gone.
 void Silence::give_up(const char* what) {
-  works_.health.look_soon();
+  works_.health.check_soon();
   works_.sessions.check_card();
   works_.health.fail(what);
 }
@@ -158,7 +158,7 @@ void Silence::ask(Link& link) {
   rest.asked = works_.dma->start(rest.question);
 }
 
-void Silence::look_at_rests() {
+void Silence::check_rests() {
   if (works_.dma != nullptr) {
     works_.dma->progress();
   }

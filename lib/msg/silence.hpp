@@ -42,7 +42,7 @@ class Silence {
 
   /// Stop the ring if it makes no progress and other peers wait for it; restart it once it has
   /// stopped. Called every now and then.
-  void look_at_ring();
+  void check_ring();
   /// Whether a silent peer delays other peers. @param end end of the ring entries to check.
   [[nodiscard]] bool others_wait(uint32_t silent_dest_id, uint32_t end) const;
 
@@ -52,7 +52,7 @@ class Silence {
   void end_rest(Link& link);
   /// End rests that are over, and sessions of peers that have rested for too long. Called every now
   /// and then.
-  void look_at_rests();
+  void check_rests();
   [[nodiscard]] bool any_rests() const { return !resting_.empty(); }
 
  private:

@@ -110,7 +110,7 @@ void LargeMoves::finish() {
     --under_way_;
   }
   if (!crowd_.empty()) {
-    look_at_crowd();
+    check_crowd();
   }
 }
 
@@ -142,7 +142,7 @@ bool LargeMoves::leave() {
 /// These peers have as many unanswered requests here as they may. If a receive could match a
 /// message behind these requests, more are let in. Where that cannot be, the receive ends; but a
 /// receive of any source goes on: other peers have windows of their own.
-void LargeMoves::look_at_crowd() {
+void LargeMoves::check_crowd() {
   const uint64_t posted = matcher_.receives().posted() + 1;
   std::erase_if(crowd_, [&](Peer* peer) {
     const msg::Origin origin = {peer->route.link, peer->session, context_of(peer->address)};

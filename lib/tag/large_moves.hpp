@@ -51,7 +51,7 @@ class LargeMoves {
   void let_in(Address source);
 
  private:
-  void look_at_crowd();
+  void check_crowd();
 
   msg::MessageContext& context_;
   Matcher& matcher_;

@@ -433,7 +433,7 @@ inline uint16_t NetRx::receive(NetRxQueue& queue, rte_mbuf** frames, uint16_t n)
   }
   // In every one of the first bursts, since programs send from the first one on.
   if (++bursts_ % kDoorbellBursts == 0 || bursts_ < kDoorbellBursts) [[unlikely]] {
-    look_at_doorbells();
+    poll_doorbells();
   }
   return taken;
 }

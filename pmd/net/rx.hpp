@@ -151,7 +151,7 @@ class NetRx {
   void drop_partial(Source& source);
   void take_back_all();
 
-  void look_at_doorbells();
+  void poll_doorbells();
   void heard(uint32_t source, uint16_t info);
   void meet(uint32_t dest_id);
 

@@ -5,7 +5,7 @@
 
 namespace rio::pmd {
 
-void NetRx::look_at_doorbells() {
+void NetRx::poll_doorbells() {
   DoorbellEvent events[kFetch];
   const uint16_t n = doorbells_->burst(events, kFetch);
   for (uint16_t i = 0; i < n; ++i) {
@@ -68,7 +68,7 @@ bool NetRx::is_of_sender(Mac mac) {
   const uint32_t sender = dest_id_of(current_.own_mac);
   // The doorbell that allows it may still be in the ring: check, at most once a burst.
   if (!peers_.may_send(sender, mac) && std::exchange(may_listen_, false)) {
-    look_at_doorbells();
+    poll_doorbells();
   }
   if (!peers_.may_send(sender, mac)) {
     if (port != kNoNetDestId && sender >= port && sender - port <= kMoreIdsMask) {
@@ -85,7 +85,7 @@ void NetRx::listen() {
     return;
   }
   if (queue_ != nullptr) {
-    look_at_doorbells();
+    poll_doorbells();
   }
   turn_.give();
 }

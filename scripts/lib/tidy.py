@@ -66,7 +66,7 @@ def differs(name, changed, known):
 
 
 def git(*arguments):
-    """What git prints, or None if it fails."""
+    """The output of git, or None if it fails."""
     done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else None
 

@@ -88,7 +88,7 @@ void Card::with_lock(void (*fn)(void* arg), void* arg) {
 void Card::set_link(bool up) {
   const Impl::Hold hold(*impl_);
   impl_->upkeep.force_down(!up);
-  impl_->look_soon();
+  impl_->check_soon();
 }
 
 void Card::lose_state() {

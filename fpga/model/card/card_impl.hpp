@@ -49,7 +49,7 @@ struct Card::Impl final : Neighbour {
   /// Do one full step. @param answers whether to read answers, too.
   void step(bool answers);
   /// Make the next step check everything.
-  void look_soon() {
+  void check_soon() {
     scan_in = 0;
     housekeep_in = 0;
   }

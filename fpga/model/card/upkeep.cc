@@ -37,7 +37,7 @@ bool Upkeep::requests_wait() {
 
 void Upkeep::housekeep() {
   core_.bar.store(regs::id::heartbeat(), ++heartbeat_);
-  core_.wire->look_at_partners(core_.now_ns, core_.timers.response_ns);
+  core_.wire->check_partners(core_.now_ns, core_.timers.response_ns);
   engines_.tx.check_timers();
   // While frames wait in a ring their senders are not silent. That excuse ends after kBusyLooks
   // steps.

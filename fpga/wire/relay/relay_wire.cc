@@ -138,7 +138,7 @@ RelayWire::Peer* RelayWire::peer_of(uint32_t process) {
   return it == peers_.end() ? nullptr : it->second.get();
 }
 
-bool RelayWire::look_for(uint32_t dest_id) {
+bool RelayWire::find_member(uint32_t dest_id) {
   if (link_is_lost()) {
     return false;
   }
@@ -381,7 +381,7 @@ void RelayWire::set_asleep(bool asleep) {
   }
 }
 
-void RelayWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
+void RelayWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& [process, peer] : peers_) {
     Peer::Out& out = peer->requests;
     const auto begin = [&, &peer = *peer] {

@@ -45,14 +45,14 @@ class RelayWire final : public RoutedMember {
   // Wire
   [[nodiscard]] bool link_up() const override { return !link_is_lost(); }
   void pump(uint64_t now_ns) override;
-  void look_at_partners(uint64_t now_ns, uint64_t response_ns) override;
+  void check_partners(uint64_t now_ns, uint64_t response_ns) override;
 
  private:
   class HostBell;
   struct Peer;
 
   RelayWire();
-  [[nodiscard]] bool look_for(uint32_t dest_id) override;
+  [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
   void plug(std::unique_ptr<ControlChannel> channel);
   void on_news(const Control& news);

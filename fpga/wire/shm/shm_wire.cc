@@ -61,7 +61,7 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   return 0;
 }
 
-bool ShmWire::look_for(uint32_t dest_id) {
+bool ShmWire::find_member(uint32_t dest_id) {
   exchange_->want(dest_id);
   return true;
 }
@@ -181,7 +181,7 @@ void ShmWire::add_inbound(std::vector<model::Inbound>* list) {
   }
 }
 
-void ShmWire::look_at_partners(uint64_t now_ns, uint64_t response_ns) {
+void ShmWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& end : ends_) {
     if (!end->cut && (end->in_requests.foul() || end->in_responses.foul() ||
                       end->out_requests.foul() || end->out_responses.foul())) {

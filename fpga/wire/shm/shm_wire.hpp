@@ -37,13 +37,13 @@ class ShmWire final : public RoutedMember {
 
   [[nodiscard]] bool link_up() const override { return true; }
   void pump(uint64_t now_ns) override;
-  void look_at_partners(uint64_t now_ns, uint64_t response_ns) override;
+  void check_partners(uint64_t now_ns, uint64_t response_ns) override;
 
  private:
   struct End;
 
   ShmWire();
-  [[nodiscard]] bool look_for(uint32_t dest_id) override;
+  [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
   void on_news(const News& news);
   void connect(const std::shared_ptr<Link>& link);

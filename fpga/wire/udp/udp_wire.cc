@@ -198,7 +198,7 @@ Peer* UdpWire::peer_of(uint32_t dest_id) {
   return best;
 }
 
-bool UdpWire::look_for(uint32_t dest_id) {
+bool UdpWire::find_member(uint32_t dest_id) {
   if (inherited_) {
     return false;
   }

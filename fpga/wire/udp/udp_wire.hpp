@@ -61,7 +61,7 @@ class UdpWire final : public RoutedMember, private Listener {
   static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
-  [[nodiscard]] bool look_for(uint32_t dest_id) override;
+  [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
   void lose_all();
   [[nodiscard]] int take_seat(const Seat& seat, std::string* error);

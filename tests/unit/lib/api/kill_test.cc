@@ -103,8 +103,8 @@ class Talker {
     int code = send_message();
     code = code != 0 ? code : send_tagged();
     code = code != 0 ? code : receive_messages();
-    code = code != 0 ? code : look_at_messages();
-    code = code != 0 ? code : look_at_done();
+    code = code != 0 ? code : check_messages();
+    code = code != 0 ? code : check_done();
     if (code == 0 && id_ % 2 == 0 && turn % 64 == 0) {
       static_cast<void>(context_.wait(1));
     }
@@ -218,7 +218,7 @@ class Talker {
                ? 0
                : take(kContext, std::span(long_in_).first(done.size_bytes), done.peer >> 8);
   }
-  int look_at_messages() {
+  int check_messages() {
     for (rio_msg_done done{}; context_.next_done(&done);) {
       (done.is_take != 0 ? taking_ : long_sending_) = nullptr;
       if (const int code = done.is_take != 0 ? taken(done) : message_sent(done.status); code != 0) {
@@ -245,7 +245,7 @@ class Talker {
     return done.status != 0 ? 0
                             : take(kTag, std::span(in_).first(done.size_bytes), done.source >> 8);
   }
-  int look_at_done() {
+  int check_done() {
     if (tag_.progress() != 0) {
       return 13;
     }

@@ -187,7 +187,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     }
     std::erase_if(taken_, [&](const auto& each) { return each.get() == taken; });
   }
-  void look_at_done(uint32_t of) {
+  void check_done(uint32_t of) {
     LongMessages& messages = *talkers_[of]->messages;
     talkers_[of]->attend();
     while (LongRequest* const done = messages.next_done()) {
@@ -215,7 +215,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
         take_one(any());
         break;
       case 3:
-        look_at_done(any());
+        check_done(any());
         break;
       default:
         ports_[pick(ports_.size())]->progress();
@@ -227,7 +227,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
       for (uint32_t i = 0; i < talkers_.size() && !HasFailure(); ++i) {
         receive_one(i);
         take_one(i);
-        look_at_done(i);
+        check_done(i);
       }
     };
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);

@@ -55,10 +55,10 @@ TEST_F(RestsTest, ARestingPeerGetsNothingUntilItsRestEnds) {
 TEST_F(RestsTest, WithoutAQuestionARestEndsByTheClock) {
   link_.state = LinkState::kIdle;  // there is no session that could end
   port_.silence.begin_rest(link_);
-  port_.silence.look_at_rests();
+  port_.silence.check_rests();
   EXPECT_TRUE(link_.rest.on) << "letters in doubt are not used before the rest ends";
   wait_ms(3);
-  port_.silence.look_at_rests();
+  port_.silence.check_rests();
   EXPECT_FALSE(link_.rest.on);
 }
 
@@ -75,7 +75,7 @@ TEST_F(RestsTest, APeerThatIsSilentForTooLongLosesItsSession) {
   port_.retries.hold(link_);
   port_.retries.keep(link_, message(0));
   wait_ms(2 * Objects::kDeliverMs);
-  port_.silence.look_at_rests();
+  port_.silence.check_rests();
   EXPECT_EQ(link_.state, LinkState::kIdle);
   EXPECT_EQ(link_.error, -ETIMEDOUT);
   EXPECT_FALSE(port_.retries.has_any()) << "messages kept for it are dropped";
@@ -84,7 +84,7 @@ TEST_F(RestsTest, APeerThatIsSilentForTooLongLosesItsSession) {
 TEST_F(RestsTest, NoPeerWaitsWhenNothingIsOutstanding) {
   EXPECT_FALSE(port_.silence.others_wait(99, port_.outbox.ring().next_index()));
   for (uint32_t i = 0; i < 100; ++i) {
-    port_.silence.look_at_ring();
+    port_.silence.check_ring();
   }
   EXPECT_EQ(port_.stats.restarts, 0u);
 }

@@ -35,7 +35,7 @@ class Wire : public testing::Test {
     model::PartnerChange found{};
     EXPECT_TRUE(wait_until([&] {
       wire.pump(0);
-      wire.look_at_partners(1, 1);
+      wire.check_partners(1, 1);
       return wire.next_change(&found);
     }));
     return found;
