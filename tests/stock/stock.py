@@ -67,7 +67,7 @@ def need_memory():
 
 
 def memory():
-    return {"no-huge": ["--no-huge", "-m", "512"], "in-memory": ["--in-memory", "-m", "64"],
+    return {"no-huge": ["--no-huge", "-m", "256"], "in-memory": ["--in-memory", "-m", "64"],
             "shared": ["-m", "64", "--huge-unlink=existing"]}[MEMORY]
 
 
