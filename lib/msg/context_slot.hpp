@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/fifo.hpp"
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/transfer.hpp"
 
@@ -21,8 +22,10 @@ struct ContextSlot {
   bool accepts_large = false;
   bool all_may_ask = false;              ///< see MessageContext::accept_large()
   std::function<void()> on_session_end;  ///< see MessageContext::on_session_end(); may be empty
-  LinkedList<SendTransfer> sent;         ///< done, not yet returned by MessageContext::next_sent()
-  LinkedList<RecvTransfer> received;  ///< done, not yet returned by MessageContext::next_received()
+  base::Fifo<SendTransfer, &SendTransfer::links>
+      sent;  ///< done, not yet returned by MessageContext::next_sent()
+  base::Fifo<RecvTransfer, &RecvTransfer::links>
+      received;  ///< done, not yet returned by MessageContext::next_received()
 };
 
 /// The contexts of a port, indexed by id; null: no such context.

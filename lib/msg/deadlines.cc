@@ -12,7 +12,7 @@ namespace {
 
 [[nodiscard]] bool waits(const Link& link) {
   return link.clock.deadline_ns != 0 || link.clock.stuck || link.has_early() ||
-         !link.large.sends.empty() || !link.large.receives.empty();
+         !link.large.sends.is_empty() || !link.large.receives.is_empty();
 }
 
 }  // namespace

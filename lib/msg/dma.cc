@@ -17,7 +17,7 @@ bool Dma::start(DmaTransfer& transfer) {
   transfer.flying = 0;
   transfer.moved_bytes = 0;
   transfer.wanted_bytes = transfer.left_bytes;
-  under_way_.push_back(transfer);
+  under_way_.append(transfer);
   transfer.waits =
       waiting_ != 0 || !post(transfer);  // transfers keep their order: queue behind waiting ones
   waiting_ += transfer.waits ? 1 : 0;
@@ -97,7 +97,7 @@ void Dma::on_piece_done(const pmd::EntryDone& done) {
 }
 
 void Dma::post_waiting() {
-  for (DmaTransfer* transfer = under_way_.front(); transfer != nullptr && waiting_ != 0;) {
+  for (DmaTransfer* transfer = under_way_.first(); transfer != nullptr && waiting_ != 0;) {
     DmaTransfer* const next = transfer->links.next;
     if (transfer->waits) {
       if (!post(*transfer)) {
@@ -113,7 +113,7 @@ void Dma::post_waiting() {
 void Dma::end(DmaTransfer& transfer) {
   waiting_ -= transfer.waits ? 1 : 0;
   transfer.waits = false;
-  under_way_.erase(transfer);
+  under_way_.remove(transfer);
   if (transfer.status == pmd::Status::kOk && transfer.moved_bytes != transfer.wanted_bytes) {
     transfer.status = pmd::Status::kFormat;  // the card reported success, but moved too few bytes
   }
@@ -139,7 +139,7 @@ void Dma::card_gone() {
 }
 
 void Dma::end_all(pmd::Status status) {
-  while (DmaTransfer* const transfer = under_way_.front()) {
+  while (DmaTransfer* const transfer = under_way_.first()) {
     transfer->status = status;
     transfer->flying = 0;
     transfer->left_bytes = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/fifo.hpp"
 #include "lib/msg/queue_assigner.hpp"
 #include "pmd/api/riopmd.hpp"
 
@@ -31,7 +32,7 @@ struct DmaTransfer {
   uint64_t wanted_bytes = 0;
   uint32_t flying = 0;  // requests posted to the card
   bool waits = false;   // waits for room in the ring
-  Links<DmaTransfer> links;
+  base::FifoLinks<DmaTransfer> links{};
 };
 
 /// One per port; used only on the port's thread.
@@ -60,7 +61,7 @@ class Dma {
   /// Whether start() refuses every transfer.
   [[nodiscard]] bool gone() const { return gone_; }
 
-  [[nodiscard]] bool busy() const { return !under_way_.empty(); }
+  [[nodiscard]] bool busy() const { return !under_way_.is_empty(); }
 
  private:
   static constexpr uint16_t kBurst = 16;
@@ -78,7 +79,7 @@ class Dma {
   uint32_t length_bytes_max_;
   uint32_t waiting_ = 0;
   bool gone_ = false;
-  LinkedList<DmaTransfer> under_way_;  // in the order of start()
+  base::Fifo<DmaTransfer, &DmaTransfer::links> under_way_;  // in the order of start()
 };
 
 }  // namespace rio::msg

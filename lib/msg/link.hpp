@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fifo.hpp"
 #include "lib/msg/again.hpp"
 #include "lib/msg/credit.hpp"
 #include "lib/msg/dma.hpp"
@@ -119,10 +120,10 @@ struct LargeLink {
   RecvAccount control_in{kControlCredits};
   std::array<SendAccount, kContexts> records_out;
   std::array<RecvAccount, kContexts> records_in;
-  LinkedList<SendTransfer> sends;
+  base::Fifo<SendTransfer, &SendTransfer::links> sends;
   uint32_t sends_begun = 0;
-  LinkedList<Request> requests;  ///< not yet answered by the user
-  LinkedList<RecvTransfer> receives;
+  base::Fifo<Request, &Request::links> requests;  ///< not yet answered by the user
+  base::Fifo<RecvTransfer, &RecvTransfer::links> receives;
   uint32_t requests_seen = 0;
   uint32_t answers = 0;  ///< answers that wait to be sent
   QueueSource source;

@@ -58,11 +58,11 @@ const Route* LongMessages::route(uint32_t dest_id, uint32_t context) {
 
 bool LongMessages::has_to_send(uint32_t dest_id, uint32_t context) {
   const Peer* const there = senders_.empty() ? nullptr : peer(dest_id, context);
-  if (there == nullptr || there->queue.empty()) {
+  if (there == nullptr || there->queue.is_empty()) {
     return false;
   }
   attend();
-  return !there->queue.empty();
+  return !there->queue.is_empty();
 }
 
 int LongMessages::send(uint32_t dest_id, uint32_t context, const void* data, uint64_t length_bytes,
@@ -78,11 +78,11 @@ int LongMessages::send(uint32_t dest_id, uint32_t context, const void* data, uin
   mine->dest_id = dest_id;
   mine->context = context;
   mine->user = user;
-  if (!to->queue.empty()) {
+  if (!to->queue.is_empty()) {
     attend();  // this may send everything that is queued
   }
   int rc = -EAGAIN;
-  if (to->queue.empty()) {
+  if (to->queue.is_empty()) {
     to->session = to->route.link->session;
     rc = push(*to, *mine);
   }
@@ -140,7 +140,7 @@ int LongMessages::begin(Peer& peer, LongSend& send) {
 }
 
 void LongMessages::enqueue(Peer& peer, LongSend& send) {
-  peer.queue.push_back(send);
+  peer.queue.append(send);
   if (!peer.listed) {
     peer.listed = true;
     senders_.push_back(&peer);
@@ -149,12 +149,12 @@ void LongMessages::enqueue(Peer& peer, LongSend& send) {
 
 /// Send the queued messages of a peer. @return 0: the queue is empty; -EAGAIN; or -errno.
 int LongMessages::pump(Peer& peer) {
-  while (LongRequest* const first = peer.queue.front()) {
+  while (LongRequest* const first = peer.queue.first()) {
     auto& send = static_cast<LongSend&>(*first);
     if (const int rc = push(peer, send); rc != 0) {
       return rc;
     }
-    peer.queue.erase(send);
+    peer.queue.remove(send);
     if (!send.asked) {
       finish(send, 0);
     }
@@ -164,8 +164,8 @@ int LongMessages::pump(Peer& peer) {
 
 void LongMessages::fail_sends(Peer& peer, int error) {
   peer.parts.forget();
-  while (LongRequest* const request = peer.queue.front()) {
-    peer.queue.erase(*request);
+  while (LongRequest* const request = peer.queue.first()) {
+    peer.queue.remove(*request);
     finish(*request, error);
   }
   // The failed sends tell this context of the error.
@@ -176,7 +176,7 @@ void LongMessages::finish(LongRequest& request, int status) {
   request.status = status;
   request.done = true;
   --under_way_;
-  done_.push_back(request);
+  done_.append(request);
 }
 
 void LongMessages::attend() {
@@ -189,7 +189,7 @@ void LongMessages::attend() {
     if (const int rc = pump(peer); rc != 0 && rc != -EAGAIN) {
       fail_sends(peer, rc);
     }
-    if (!peer.queue.empty()) {
+    if (!peer.queue.is_empty()) {
       ++i;
       continue;
     }
@@ -245,22 +245,22 @@ int LongMessages::cancel(LongRequest& request) {
   if (send.begun) {
     return -EALREADY;
   }
-  peer(send.dest_id, send.context)->queue.erase(send);
+  peer(send.dest_id, send.context)->queue.remove(send);
   finish(send, -ECANCELED);
   return 0;
 }
 
 LongRequest* LongMessages::next_done() {
-  LongRequest* const request = done_.front();
+  LongRequest* const request = done_.first();
   if (request != nullptr) {
-    done_.erase(*request);
+    done_.remove(*request);
   }
   return request;
 }
 
 bool LongMessages::test(LongRequest& request) {
   if (request.done) {
-    done_.erase(request);
+    done_.remove(request);
   }
   return request.done;
 }

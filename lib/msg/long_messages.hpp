@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fifo.hpp"
 #include "base/slab.hpp"
 #include "lib/msg/long_arrivals.hpp"
 #include "lib/msg/message_context.hpp"
@@ -21,7 +22,7 @@ namespace rio::msg {
 /// A send or a receive under way. LongMessages owns it until next_done() or test() hands it to the
 /// caller, which returns it with free().
 struct LongRequest {
-  Links<LongRequest> links;
+  base::FifoLinks<LongRequest> links{};
   bool is_receive = false;
   bool done = false;
   /// Valid when done: 0; -EMSGSIZE (receive: the message was longer than the buffer, which is
@@ -98,7 +99,7 @@ class LongMessages {
   [[nodiscard]] bool busy() const { return under_way_ != 0 || arrivals_.busy(); }
   /// Send queued messages and collect finished ones. Called after MessagePort::progress().
   void attend();
-  [[nodiscard]] bool has_done() const { return !done_.empty(); }
+  [[nodiscard]] bool has_done() const { return !done_.is_empty(); }
   /// The oldest finished request, which then belongs to the caller. @return null: none is finished.
   [[nodiscard]] LongRequest* next_done();
   /// Whether a request is done. If so, it belongs to the caller.
@@ -115,7 +116,7 @@ class LongMessages {
     uint32_t context = 0;
     uint32_t session = 0;  // Link::session that the queued messages belong to
     bool listed = false;   // is in senders_
-    LinkedList<LongRequest> queue;
+    base::Fifo<LongRequest, &LongRequest::links> queue;
     PartsOut parts;
   };
 
@@ -135,7 +136,7 @@ class LongMessages {
   uint64_t sessions_ended_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> senders_;  // peers with queued messages
-  LinkedList<LongRequest> done_;
+  base::Fifo<LongRequest, &LongRequest::links> done_;
   base::Slab<LongSend> sends_;
   base::Slab<LongReceive> receives_;
 };

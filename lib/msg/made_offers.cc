@@ -21,8 +21,8 @@ MadeOffers::Offer* MadeOffers::find(const Link& link, uint32_t context) {
 int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                       void* buffer, uint64_t capacity) {
   // If other transfers are under way, the peer has probably sent its next request already.
-  if (link.state != LinkState::kUp || !link.in[context].open || !link.large.receives.empty() ||
-      !link.large.requests.empty() || queues_.rules().dedicated_size < kUnitMin ||
+  if (link.state != LinkState::kUp || !link.in[context].open || !link.large.receives.is_empty() ||
+      !link.large.requests.is_empty() || queues_.rules().dedicated_size < kUnitMin ||
       buffer == nullptr || capacity == 0 || capacity > kTransferMax) {
     return -EAGAIN;
   }

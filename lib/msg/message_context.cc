@@ -161,17 +161,17 @@ void MessageContext::cancel(RecvTransfer& transfer) {
 }
 
 SendTransfer* MessageContext::next_sent() {
-  SendTransfer* const transfer = slot_.sent.front();
+  SendTransfer* const transfer = slot_.sent.first();
   if (transfer != nullptr) {
-    slot_.sent.erase(*transfer);
+    slot_.sent.remove(*transfer);
   }
   return transfer;
 }
 
 RecvTransfer* MessageContext::next_received() {
-  RecvTransfer* const transfer = slot_.received.front();
+  RecvTransfer* const transfer = slot_.received.first();
   if (transfer != nullptr) {
-    slot_.received.erase(*transfer);
+    slot_.received.remove(*transfer);
   }
   return transfer;
 }

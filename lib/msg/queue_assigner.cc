@@ -17,22 +17,22 @@ QueueAssigner::QueueAssigner(unsigned queues) : count_(queues), free_(queues) {
 
 /// Put a source into the ring, or take it out, according to its state.
 void QueueAssigner::look(QueueSource& source) {
-  const bool ready = !source.waiting.empty() && source.count(Pair::kFree) != 0;
+  const bool ready = !source.waiting.is_empty() && source.count(Pair::kFree) != 0;
   if (ready == source.in_ring) {
     return;
   }
   source.in_ring = ready;
   if (ready) {
-    ring_.push_back(source);
+    ring_.append(source);
   } else {
-    ring_.erase(source);
+    ring_.remove(source);
   }
 }
 
 void QueueAssigner::wait(QueueSource& source, QueueWaiter& waiter) {
   assert(!waiter.waiting());
   waiter.source = &source;
-  source.waiting.push_back(waiter);
+  source.waiting.append(waiter);
   ++waiting_;
   look(source);
 }
@@ -42,7 +42,7 @@ void QueueAssigner::unwait(QueueWaiter& waiter) {
     return;
   }
   QueueSource& source = *waiter.source;
-  source.waiting.erase(waiter);
+  source.waiting.remove(waiter);
   waiter.source = nullptr;
   --waiting_;
   look(source);
@@ -85,14 +85,14 @@ QueuePlace QueueAssigner::take(QueueSource& source, Pair as) {
 }
 
 QueueWaiter* QueueAssigner::assign(QueuePlace* out) {
-  QueueSource* const source = ring_.front();
+  QueueSource* const source = ring_.first();
   if (source == nullptr || free_ == 0) {
     return nullptr;
   }
-  ring_.erase(*source);  // look() puts it back at the end if more of it waits
+  ring_.remove(*source);  // look() puts it back at the end if more of it waits
   source->in_ring = false;
-  QueueWaiter* const waiter = source->waiting.front();
-  source->waiting.erase(*waiter);
+  QueueWaiter* const waiter = source->waiting.first();
+  source->waiting.remove(*waiter);
   waiter->source = nullptr;
   --waiting_;
   *out = take(*source, Pair::kTransfer);
@@ -175,8 +175,8 @@ void QueueAssigner::closed(QueueSource& source, unsigned mailbox) {
 }
 
 uint32_t QueueAssigner::died(QueueSource& source, uint64_t rest_until_us) {
-  while (!source.waiting.empty()) {
-    unwait(*source.waiting.front());
+  while (!source.waiting.is_empty()) {
+    unwait(*source.waiting.first());
   }
   uint32_t stop = 0;
   for (unsigned i = 0; i < count_; ++i) {

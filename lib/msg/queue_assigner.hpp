@@ -10,37 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/fifo.hpp"
+
 namespace rio::msg {
 
 class QueueAssigner;
-
-/// A doubly linked intrusive list.
-template <typename T>
-struct Links {
-  T* prev = nullptr;
-  T* next = nullptr;
-};
-
-template <typename T>
-class LinkedList {
- public:
-  [[nodiscard]] T* front() const { return front_; }
-  [[nodiscard]] bool empty() const { return front_ == nullptr; }
-  void push_back(T& item) {
-    item.links = {back_, nullptr};
-    (back_ != nullptr ? back_->links.next : front_) = &item;
-    back_ = &item;
-  }
-  void erase(T& item) {
-    (item.links.prev != nullptr ? item.links.prev->links.next : front_) = item.links.next;
-    (item.links.next != nullptr ? item.links.next->links.prev : back_) = item.links.prev;
-    item.links = {};
-  }
-
- private:
-  T* front_ = nullptr;
-  T* back_ = nullptr;
-};
 
 struct QueueSource;
 
@@ -51,7 +25,7 @@ struct QueueWaiter {
   QueueWaiter(const QueueWaiter&) = delete;
   QueueWaiter& operator=(const QueueWaiter&) = delete;
 
-  Links<QueueWaiter> links;
+  base::FifoLinks<QueueWaiter> links{};
   QueueSource* source = nullptr;  ///< set while it waits
   [[nodiscard]] bool waiting() const { return source != nullptr; }
 };
@@ -83,8 +57,8 @@ struct QueueSource {
     kRest,        ///< until rest_until_us
   };
 
-  Links<QueueSource> links;  // in QueueAssigner::ring_
-  LinkedList<QueueWaiter> waiting;
+  base::FifoLinks<QueueSource> links{};  // in QueueAssigner::ring_
+  base::Fifo<QueueWaiter, &QueueWaiter::links> waiting;
   uint64_t rest_until_us = 0;
   std::array<Pair, kMailboxes> pairs{};  // index: mailbox - 1
   bool in_ring = false;
@@ -111,7 +85,7 @@ class QueueAssigner {
   /// served now.
   [[nodiscard]] QueueWaiter* assign(QueuePlace* out);
   /// Whether assign() would serve a request.
-  [[nodiscard]] bool ready() const { return free_ != 0 && !ring_.empty(); }
+  [[nodiscard]] bool ready() const { return free_ != 0 && !ring_.is_empty(); }
 
   /// Take a place for an offer. @return false: none is available.
   [[nodiscard]] bool offer(QueueSource& source, QueuePlace* out);
@@ -161,7 +135,8 @@ class QueueAssigner {
   [[nodiscard]] bool stopping(const QueueSource& source, unsigned mailbox) const;
 
   std::array<Queue, kQueues> queues_{};
-  LinkedList<QueueSource> ring_;  // sources with a waiting request and a free mailbox
+  base::Fifo<QueueSource, &QueueSource::links>
+      ring_;  // sources with a waiting request and a free mailbox
   unsigned count_;
   unsigned free_;
   unsigned offers_ = 0;

@@ -46,7 +46,7 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
     finish(transfer, gone);
     return;
   }
-  transfer.link->large.receives.push_back(transfer);
+  transfer.link->large.receives.append(transfer);
   transfer.grant = had.grant;
   transfer.place = had.place;
   transfer.quarantined = had.quarantined;
@@ -93,7 +93,7 @@ void Receiver::cancel(RecvTransfer& transfer) {
 }
 
 RecvTransfer* Receiver::find(const Link& link, uint32_t id) const {
-  RecvTransfer* transfer = link.large.receives.front();
+  RecvTransfer* transfer = link.large.receives.first();
   while (transfer != nullptr && transfer->id != id) {
     transfer = transfer->links.next;
   }
@@ -228,12 +228,12 @@ void Receiver::finish(RecvTransfer& transfer, int status) {
     transfer.region = nullptr;
   }
   if (!transfer.dead) {
-    transfer.link->large.receives.erase(transfer);
+    transfer.link->large.receives.remove(transfer);
   }
   transfer.len_bytes = transfer.edge_bytes + transfer.rest_bytes;
   transfer.status = status != 0 ? status : transfer.len_bytes < transfer.true_bytes ? -EMSGSIZE : 0;
   transfer.done = true;
-  transfer.context->received.push_back(transfer);
+  transfer.context->received.append(transfer);
 }
 
 bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
@@ -291,9 +291,9 @@ void Receiver::end_session(Link& link, int error) {
   requests_.end_session(link, error);
   offers_.end_session(link);
   queues_.end_session(link);
-  while (!link.large.receives.empty()) {
-    RecvTransfer& transfer = *link.large.receives.front();
-    link.large.receives.erase(transfer);
+  while (!link.large.receives.is_empty()) {
+    RecvTransfer& transfer = *link.large.receives.first();
+    link.large.receives.remove(transfer);
     queues_.forget_quarantine(transfer.quarantined);
     transfer.dead = true;
     transfer.status = error;

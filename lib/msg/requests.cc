@@ -19,7 +19,7 @@ Request* Requests::on_request(Link& link, const Header& header, std::span<const 
   Request* const request = spare_.back();
   spare_.pop_back();
   *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
-  link.large.requests.push_back(*request);
+  link.large.requests.append(*request);
   if (!offers_.take(*request, number)) {
     free(request, false);
     return nullptr;
@@ -29,7 +29,7 @@ Request* Requests::on_request(Link& link, const Header& header, std::span<const 
 
 void Requests::free(Request* request, bool record) {
   if (request->gone == 0) {
-    request->origin.link->large.requests.erase(*request);
+    request->origin.link->large.requests.remove(*request);
   }
   if (record) {
     inflows_.return_record(request->origin, request->header.to);
@@ -60,7 +60,7 @@ void Requests::refuse(Request* request, bool record) {
 }
 
 Request* Requests::find(const Link& link, uint32_t id) const {
-  Request* request = link.large.requests.front();
+  Request* request = link.large.requests.first();
   while (request != nullptr && request->body.transfer != id) {
     request = request->links.next;
   }
@@ -118,7 +118,7 @@ bool Requests::close(Request& request, const StopBody& body) {
   } else if (body.again != 0 || body.arrived != 0) {
     return false;
   }
-  link.large.requests.erase(request);
+  link.large.requests.remove(request);
   request.gone = -ECANCELED;
   if (request.refused) {
     spare_.push_back(&request);
@@ -127,9 +127,9 @@ bool Requests::close(Request& request, const StopBody& body) {
 }
 
 void Requests::end_session(Link& link, int error) {
-  while (!link.large.requests.empty()) {
-    Request& request = *link.large.requests.front();
-    link.large.requests.erase(request);
+  while (!link.large.requests.is_empty()) {
+    Request& request = *link.large.requests.first();
+    link.large.requests.remove(request);
     request.gone = error;
     queues_.forget_quarantine(request.quarantined);
     if (request.refused) {

@@ -85,7 +85,7 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
     accept(route, body, transfer);
   }
   works_.outbox.post_request(route, body);
-  link.large.sends.push_back(transfer);
+  link.large.sends.append(transfer);
   works_.peers.watch(link, 0);
   if (body.offer != 0) {
     work(transfer);
@@ -117,7 +117,7 @@ void Sender::cancel(SendTransfer& transfer) {
 }
 
 SendTransfer* Sender::find(const Link& link, uint32_t id) const {
-  SendTransfer* transfer = link.large.sends.front();
+  SendTransfer* transfer = link.large.sends.first();
   while (transfer != nullptr && transfer->id != id) {
     transfer = transfer->links.next;
   }
@@ -287,9 +287,9 @@ void Sender::resume() {
 }
 
 void Sender::end_session(Link& link, int error) {
-  while (!link.large.sends.empty()) {
-    SendTransfer& transfer = *link.large.sends.front();
-    link.large.sends.erase(transfer);
+  while (!link.large.sends.is_empty()) {
+    SendTransfer& transfer = *link.large.sends.first();
+    link.large.sends.remove(transfer);
     transfer.dead = true;
     transfer.status = error;
     work(transfer);
@@ -320,7 +320,7 @@ void Sender::progress() {
     } else {
       transfer.working = false;
       if (transfer.done) {
-        transfer.context->sent.push_back(transfer);
+        transfer.context->sent.append(transfer);
       }
     }
   }
@@ -431,7 +431,7 @@ void Sender::finish(SendTransfer& transfer) {
     transfer.region = nullptr;
   }
   if (!transfer.dead) {
-    transfer.link->large.sends.erase(transfer);
+    transfer.link->large.sends.remove(transfer);
     const bool good = transfer.grant.state() == SendGrant::State::kDone;
     transfer.status = good ? 0 : error_of(transfer.grant.cause());
   }

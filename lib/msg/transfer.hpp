@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "base/fifo.hpp"
 #include "lib/msg/control.hpp"
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/grant.hpp"
@@ -52,7 +53,7 @@ struct Transfer {
 /// A large send. The bytes must not change until done. status: -ECANCELED, -ECONNREFUSED (the
 /// receiver refused it), -ECONNRESET (the session is over), -EIO (too many failed attempts).
 struct SendTransfer : Transfer {
-  Links<SendTransfer> links;
+  base::FifoLinks<SendTransfer> links{};
   SendGrant grant;
   uint64_t granted_bytes = 0;  ///< bytes of `rest` that the receiver has room for
   bool settled = false;        ///< granted_bytes is known
@@ -67,7 +68,7 @@ struct RecvTransfer : Transfer {
     RecvTransfer* transfer = nullptr;
   };
 
-  Links<RecvTransfer> links;
+  base::FifoLinks<RecvTransfer> links{};
   Waiter waiter;
   RecvGrant grant;
   QueuePlace place;
@@ -87,7 +88,7 @@ struct Request {
   Header header;     // header and body lie in the inbox like a message
   RequestBody body;  ///< match_bits, len_bytes
   Origin origin;
-  Links<Request> links;
+  base::FifoLinks<Request> links{};
   int gone;  ///< not 0: withdrawn, or its session is over; -errno for its receive
   // Used if it accepts an offer.
   bool accepted = false;     ///< it has `place`, and no entry is posted there
