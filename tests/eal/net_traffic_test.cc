@@ -67,6 +67,8 @@ class Stream {
   [[nodiscard]] bool ordered() const {
     return to_.xstat("rx_late") == 0 && to_.xstat("rx_messages") == to_.xstat("rx_bundles");
   }
+  /// Whether the receiver was not scheduled for so long that the sender took it for gone.
+  [[nodiscard]] bool was_given_up() const { return from_.xstat("tx_refused") != 0; }
   /// Counts that are not 0.
   [[nodiscard]] std::string counts() const {
     std::string text;
@@ -169,7 +171,7 @@ TEST_P(NetTraffic, ArrivesWholeAndInOrder) {
     SCOPED_TRACE(stream->counts());
     // One more: the last frame may have lost its last part, which is not noticed yet.
     EXPECT_LE(stream->missing(), stream->lost() + (faults ? 1 : 0));
-    EXPECT_TRUE(faults || stream->missing() == 0 || !stream->ordered());
+    EXPECT_TRUE(faults || stream->missing() == 0 || !stream->ordered() || stream->was_given_up());
     EXPECT_TRUE(!stream->ordered() || stream->overtaken == 0);
     EXPECT_LT(stream->missing(), kFrames / 2) << "most go through";
   }
