@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Each relative link in a Markdown file of the tree leads to a file, and its anchor to a heading.
+"""Each relative link in a Markdown file of the tree leads to a file, and its anchor to a heading; a source file
+that a page names from the top of the tree, as in `pmd/dev/card.cc`, exists.
 
   check_links.py [TOP]     TOP: the tree; by default the one that this file is in
 
@@ -15,6 +16,7 @@ FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 REFERENCE = re.compile(r"^ {0,3}\[[^\]]+\]:\s+<?([^\s>]+)")
+SOURCE = re.compile(r"`((?:apps|base|fpga|lib|pmd|tests)/[a-z0-9_/.-]+\.(?:cc|hpp|h|c|py))`")
 HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$")
 ANCHOR = re.compile(r"<[^>]*\b(?:id|name)=\"([^\"]+)\"")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -64,6 +66,10 @@ def links(text):
 
 def check(top, path, text, read):
     """Errors of one file. `read` gives another file's text, or None."""
+    for number, line in prose(text):
+        for name in SOURCE.findall(line):
+            if not os.path.exists(os.path.join(top, name)):
+                yield f"{path}:{number}: there is no {name}"
     for number, target in links(text):
         if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//", target):
             continue
@@ -83,6 +89,7 @@ def self_test():
     assert anchors(text) == {"a-b-c", "twice", "twice-1"}, anchors(text)
     assert list(links(text)) == [(8, "#twice-1")], list(links(text))
     assert list(check(".", "x.md", text, lambda _: text)) == []
+    assert list(check(".", "x.md", "in `pmd/gone.cc`, `pmd/mode_NAME.cc`", str)) == ["x.md:1: there is no pmd/gone.cc"]
     bad = "[a](/etc/passwd) [b](gone-for-good.md) [c](#none) [d](https://x.y/z)"
     assert len(list(check(".", "x.md", bad, lambda _: bad))) == 3
 
