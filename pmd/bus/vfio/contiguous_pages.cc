@@ -23,8 +23,8 @@ struct Page {
 };
 
 /// Maps and zeroes the pages of a file, and gets their bus addresses.
-[[nodiscard]] int check_pages(Kernel& kernel, Backend& backend, int file, size_t pages,
-                              std::vector<Page>* out) {
+[[nodiscard]] int map_pages(Kernel& kernel, Backend& backend, int file, size_t pages,
+                            std::vector<Page>* out) {
   const size_t len_bytes = pages * kHugeBytes;
   void* va = nullptr;
   if (kernel.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0,
@@ -104,7 +104,7 @@ struct Page {
   }
   const KernelFd file(kernel, fd);  // the mappings keep the pages after the file is closed
   std::vector<Page> found;
-  if (const int rc = check_pages(kernel, backend, fd, pages, &found); rc != 0) {
+  if (const int rc = map_pages(kernel, backend, fd, pages, &found); rc != 0) {
     return rc;
   }
   const std::span<const Page> chosen = neighbours(found, wanted);
