@@ -177,6 +177,8 @@ optional_modules() {
 # compile FOLDER [TARGET...]: ninja; silent but for compiler messages where output is no terminal.
 compile() {
   local dir=$1 start=$SECONDS
+  # ccache remembers what includes a precompiled header (tests/meson.build) only if told so.
+  local -x CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
   shift
   say compile "${dir#"$root"/}"
   # Where a meson.build changed, meson runs first, and says a lot.
