@@ -217,7 +217,7 @@ int DmaDevice::reopen() {
 
 void DmaDevice::stop() {
   close(Status::kFlushed);
-  windows_open_ = 0;
+  windows_.fill({});
   started_ = false;
 }
 
@@ -268,10 +268,9 @@ int DmaDevice::after_reset() {
 /// Opens the user's windows again, under the same indices.
 int DmaDevice::open_windows() {
   for (uint32_t i = 0; i < windows_.size(); ++i) {
-    if ((windows_open_ >> i & 1u) != 0) {
-      if (const int rc = pair_->windows().open_at(i, windows_[i]); rc != 0) {
-        return rc;
-      }
+    const int rc = windows_[i] ? pair_->windows().open_at(i, *windows_[i]) : 0;
+    if (rc != 0) {
+      return rc;
     }
   }
   return 0;
@@ -288,27 +287,24 @@ int DmaDevice::open_window(const rte_dma_rio_window& window, uint32_t* index) {
                          .source = window.source,
                          .source_mask = window.source_mask,
                          .key = window.key};
-  uint32_t i = 0;
-  if (const int rc = pair_->windows().open(wanted, &i); rc != 0) {
-    return rc;
+  const int rc = pair_->windows().open(wanted, index);
+  if (rc == 0) {
+    windows_[*index] = wanted;
   }
-  windows_[i] = wanted;
-  windows_open_ |= 1u << i;
-  *index = i;
-  return 0;
+  return rc;
 }
 
 int DmaDevice::close_window(uint32_t index) {
   if (pair_ == nullptr || !pair_->has_windows()) {
     return -ENODEV;
   }
-  if (index >= windows_.size() || (windows_open_ >> index & 1u) == 0) {
+  if (index >= windows_.size() || !windows_[index]) {
     base::log_error("%s: window %u is not open", name_.c_str(), index);
     return -ENOENT;
   }
   const int rc = pair_->windows().close(index);
   if (rc == 0 || rc == -ENODEV) {
-    windows_open_ &= ~(1u << index);
+    windows_[index].reset();
   }
   return rc;
 }
@@ -363,13 +359,9 @@ void DmaDevice::work(DmaChannel& channel) {
   base::log_error("%s: %s: what is under way has failed; stop the device and start it again",
                   name_.c_str(),
                   state < 0 ? "the card is gone, or was reset" : "the card stopped the queue");
-  lose(Status::kLinkDown);
-}
-
-void DmaDevice::lose(Status status) {
   pair_.reset();
   for (const auto& channel : channels_) {
-    channel->fail(status);
+    channel->fail(Status::kLinkDown);
   }
 }
 
