@@ -122,4 +122,13 @@ class Order {
   std::array<Source*, kWaitingMax> waiting_{};
 };
 
+/// The header of a bundle that was checked when it arrived: it lies at the start of the buffer's
+/// data.
+[[nodiscard]] inline BundleHeader header_of(const rte_mbuf* buffer) {
+  BundleHeader header{};
+  static_cast<void>(
+      BundleHeader::decode(load_word(rte_pktmbuf_mtod(buffer, const uint8_t*)), &header));
+  return header;
+}
+
 }  // namespace rio::pmd

@@ -14,6 +14,8 @@
 namespace rio::pmd {
 namespace {
 
+constexpr uint32_t kLooksBetweenWakings = 100;  // by the watch, of sleeping peers
+
 /// Log2 of the number of entries, rounded up.
 [[nodiscard]] uint8_t log2_of(uint32_t entries) {
   return static_cast<uint8_t>(std::countr_zero(std::bit_ceil(entries)));
@@ -258,8 +260,17 @@ int NetPort::open_rx() {
                     dev_->data->nb_rx_queues, shared_->rss_conf, *tx_[0]);
 }
 
-/// Opens the rings, and starts the receiver and the transmit queues on them.
+/// Opens the rings, and starts the receiver and the transmit queues on them; all or none.
 int NetPort::open() {
+  const int rc = open_all();
+  closed_ = rc != 0;
+  if (closed_) {
+    close();
+  }
+  return rc;
+}
+
+int NetPort::open_all() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
   peers_->own.store(dest_id(), std::memory_order_relaxed);
@@ -306,12 +317,8 @@ int NetPort::check_queues() {
 int NetPort::start() {
   int rc = card_->require_card(name_);
   rc = rc != 0 ? rc : check_queues();
+  rc = rc != 0 ? rc : open();
   if (rc != 0) {
-    return rc;
-  }
-  rc = open();
-  if (rc != 0) {
-    close();
     return rc;
   }
   for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
@@ -324,18 +331,23 @@ int NetPort::start() {
   link_down_ = false;
   recovering_ = false;
   failed_ = false;
-  invite();
+  call_peers(true);
   watch();
   return 0;
 }
 
-/// Invites peers before the first poll, since programs send from their first burst on. After a
-/// reset this includes earlier peers: they have not noticed the reset, and may be in no list.
-void NetPort::invite() {
+/// Calls peers that were invited, and peers that were there and did not say that they leave. @param
+/// opened the port was just opened: call all of them, before the first poll, since programs send
+/// from their first burst on; after a reset they have not noticed it, and may be in no list. Else
+/// call those that are absent, and sleeping ones now and then.
+void NetPort::call_peers(bool opened) {
   const uint32_t own = dest_id();
-  const auto call = [this, own](uint32_t id) {
-    if (id != own) {
+  const bool wake = looks_ % kLooksBetweenWakings == 0;
+  const auto call = [&](uint32_t id) {
+    if (id != own && opened) {
       peers_->reachable.add(id);
+    }
+    if (id != own && (opened || (!peers_->joined.has(id) && (wake || !peers_->asleep.has(id))))) {
       peers_->owe_greeting(id);
     }
     return true;
@@ -344,7 +356,9 @@ void NetPort::invite() {
     (void)call(id);
   }
   peers_->known.for_each(call);
-  tx_[0]->tell();  // during a reset the watch does it soon after
+  if (opened) {
+    tx_[0]->tell();  // during a reset the watch does it soon after
+  }
 }
 
 void NetPort::close() {
@@ -456,21 +470,15 @@ int NetPort::set_link(bool up) {
   if (const int rc = hold(); rc != 0) {
     return rc;
   }
-  int rc = 0;
-  if (up) {
-    rc = open();
-  }
-  if (!up && !closed_) {
+  const int rc = up ? open() : 0;
+  if (!up && !std::exchange(closed_, true)) {
     tx_[0]->leave();
-  }
-  if (rc != 0 || (!up && !closed_)) {
     close();
   }
-  closed_ = !up || rc != 0;
   link_down_ = !up;
   let_go();
   if (up && rc == 0) {
-    invite();
+    call_peers(true);
   }
   (void)update_link();
   return rc;

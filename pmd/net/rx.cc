@@ -368,6 +368,21 @@ uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   return used;
 }
 
+/// Turns the current buffer into the frame, if another buffer can replace it. @return null: none
+/// can.
+rte_mbuf* NetRx::hand_over(const NetRxQueue& queue, const uint8_t* from, uint64_t length_bytes) {
+  rte_mbuf* const instead = buffers_.take();
+  if (instead == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  rte_mbuf* const frame = current_.buffer;
+  drop(instead);
+  current_.buffer = nullptr;
+  const auto offset = static_cast<uint64_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
+  describe(*frame, (queue.rearm & ~uint64_t{0xFFFF}) | offset, length_bytes);
+  return frame;
+}
+
 /// Takes the only frame of a bundle in place, if it is long and valid. @return whether it was
 /// taken.
 bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
@@ -380,16 +395,11 @@ bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
       [[unlikely]] {
     return false;
   }
-  rte_mbuf* const instead = buffers_.take();
-  if (instead == nullptr) [[unlikely]] {
+  rte_mbuf* const frame = hand_over(queue, from, length);
+  if (frame == nullptr) [[unlikely]] {
     return false;
   }
-  rte_mbuf* const frame = current_.buffer;
-  drop(instead);
-  current_.buffer = nullptr;
   current_.items = 0;
-  const auto offset = static_cast<uint64_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
-  describe(*frame, (queue.rearm & ~uint64_t{0xFFFF}) | offset, length);
   queue.counts.frames.add(1);
   queue.counts.bytes.add(length);
   *out = frame;

@@ -210,35 +210,11 @@ bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
   return true;
 }
 
-/// Frees frames that fill() has copied.
-inline void NetTx::free_filled(rte_mbuf** frames, uint32_t n) {
-  if (n != 0) {
-    rte_mempool_put_bulk(frames[0]->pool, reinterpret_cast<void**>(frames), n);
-  }
-}
-
 void NetTx::stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox) {
   --room_;
   ++staged_;
   queue_->stage_good(TxQueue::slot_words(records_[record].dest_id, mbox), length_bytes, iova,
                      record);
-}
-
-void NetTx::stage_gather(const TxGather& message) {
-  room_ -= 2;
-  ++staged_;
-  if (!queue_->stage_gather(message)) {
-    --staged_;
-    not_staged(message.cookie);
-  }
-}
-
-/// The driver has refused a message despite the room: gives its record back.
-void NetTx::not_staged(uint64_t cookie) {
-  const Record& record = records_[cookie];
-  counts_.lengths.add(record.frames);
-  rte_pktmbuf_free(record.chain);
-  free_records_[free_count_++] = static_cast<uint32_t>(cookie);
 }
 
 /// Copies small frames that go to the same receiver and can be freed together. @return how many;
@@ -316,7 +292,9 @@ uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
   while (i != n) {
     if (filling.mac != kNoMac) {
       const uint32_t filled = fill(&filling, frames + i, n - i);
-      free_filled(frames + i, filled);
+      if (filled != 0) {
+        rte_mempool_put_bulk(frames[i]->pool, reinterpret_cast<void**>(frames + i), filled);
+      }
       i += filled;
       if (i == n) {
         break;

@@ -161,16 +161,16 @@ bool NetTx::tell_mates(uint32_t most) {
 }
 
 void NetTx::tell() {
-  if (peers_.owed.load(std::memory_order_relaxed) == 0 || !turn_.take()) {
+  if (peers_.owed.load(std::memory_order_relaxed) == 0) {
     return;
   }
-  if (queue_ != nullptr) {
+  const InTurn inside(turn_);
+  if (inside && queue_ != nullptr) {
     reap();
     const uint32_t head_before = queue_->begin_stage();
     stage_owed();
     queue_->end_burst(head_before);
   }
-  turn_.give();
 }
 
 void NetTx::tell_if_idle() {
@@ -192,12 +192,8 @@ void NetTx::leave() {
 }
 
 uint32_t NetTx::clean_up() {
-  if (!turn_.take()) {
-    return 0;
-  }
-  const uint32_t back = queue_ == nullptr ? 0 : reap();
-  turn_.give();
-  return back;
+  const InTurn inside(turn_);
+  return inside && queue_ != nullptr ? reap() : 0;
 }
 
 /// Fetches all completions of a stopped ring.

@@ -165,7 +165,7 @@ class Guide(unittest.TestCase):
 
     def test_arguments(self):
         told = first_cells(section(read(GUIDE), "Devices and arguments"))
-        info = re.findall(r"(\w+)=<", read("pmd/net/pmdinfo.cc"))
+        info = re.findall(r"(\w+)=<", read("pmd/net/probe.cc"))
         self.assertTrue(info)
         self.assertEqual(sorted(told), sorted(info))
 
