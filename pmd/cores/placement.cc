@@ -171,31 +171,27 @@ unsigned Placement::core_of(unsigned cpu) const {
 }
 
 unsigned Placement::distance(const Near& near, unsigned cpu) const {
-  hwloc_obj_t node = nullptr;
-  if (!near.pci_address.empty()) {
-    const hwloc_obj_t card = hwloc_get_pcidev_by_busidstring(topology_, near.pci_address.c_str());
-    const hwloc_obj_t place =
-        card == nullptr ? nullptr : hwloc_get_non_io_ancestor_obj(topology_, card);
-    if (place != nullptr && place->cpuset != nullptr &&
-        hwloc_bitmap_isequal(place->cpuset, hwloc_topology_get_topology_cpuset(topology_)) == 0) {
-      if (hwloc_bitmap_isset(place->cpuset, cpu) != 0) {
-        return 0;
-      }
-      node = node_of(topology_, static_cast<unsigned>(hwloc_bitmap_first(place->cpuset)));
-      const hwloc_obj_t own = node_of(topology_, cpu);
-      // The card's node but not its part of it: next best.
-      return own == node ? 1
-                         : std::max(2u, node == nullptr || own == nullptr
-                                            ? kFar
-                                            : node_distance(topology_, node, own));
-    }
-  }
-  node = node_numbered(topology_, near.numa_node);
   const hwloc_obj_t own = node_of(topology_, cpu);
-  if (node == nullptr) {
-    return 0;
+  const auto distance_of = [this, own](hwloc_obj_t node) {
+    return node == nullptr || own == nullptr ? kFar : node_distance(topology_, node, own);
+  };
+  const hwloc_obj_t card = near.pci_address.empty() ? nullptr
+                                                    : hwloc_get_pcidev_by_busidstring(
+                                                          topology_, near.pci_address.c_str());
+  const hwloc_obj_t place =
+      card == nullptr ? nullptr : hwloc_get_non_io_ancestor_obj(topology_, card);
+  if (place != nullptr && place->cpuset != nullptr &&
+      hwloc_bitmap_isequal(place->cpuset, hwloc_topology_get_topology_cpuset(topology_)) == 0) {
+    if (hwloc_bitmap_isset(place->cpuset, cpu) != 0) {
+      return 0;
+    }
+    const hwloc_obj_t node =
+        node_of(topology_, static_cast<unsigned>(hwloc_bitmap_first(place->cpuset)));
+    return own == node ? 1 : std::max(2u, distance_of(node));  // 1: the card's node, but not its
+                                                               // part of it
   }
-  return own == nullptr ? kFar : node_distance(topology_, node, own);
+  const hwloc_obj_t node = node_numbered(topology_, near.numa_node);
+  return node == nullptr ? 0 : distance_of(node);
 }
 
 std::vector<unsigned> Placement::nearest(const Near& near) const {
