@@ -18,14 +18,6 @@ int EalMemory::create(std::string tag, std::unique_ptr<EalMemory>* out) {
   return 0;
 }
 
-int EalMemory::alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
-  return zones_.alloc(len_bytes, align_bytes, out);
-}
-
-void EalMemory::free(const DmaMemory& memory) {
-  zones_.free(memory);
-}
-
 int EalMemory::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   if (va == nullptr || len_bytes == 0) {
     return -EINVAL;

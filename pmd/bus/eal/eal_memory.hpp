@@ -20,8 +20,10 @@ class EalMemory final : public EmuMemory {
   /// @param tag see Zones. @return 0 or -errno.
   [[nodiscard]] static int create(std::string tag, std::unique_ptr<EalMemory>* out);
 
-  [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
-  void free(const DmaMemory& memory) override;
+  [[nodiscard]] int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
+    return zones_.alloc(len_bytes, align_bytes, out);
+  }
+  void free(const DmaMemory& memory) override { zones_.free(memory); }
   /// EAL's own memory is reachable already: only returns its runs. Other memory of this process
   /// gets its pointer as bus address, or the one given to rte_extmem_register. @return -ENOTSUP for
   /// other memory in a secondary process: the card is in the primary.

@@ -58,10 +58,8 @@ int MemsegView::add(void* va, uint64_t iova, size_t len_bytes) {
   }
   const std::lock_guard guard(mutex_);
   const auto next = windows_.lower_bound(iova);
-  if (next != windows_.end() && next->first - iova < len_bytes) {
-    return -EEXIST;
-  }
-  if (next != windows_.begin() && std::prev(next)->second.holds(iova, 1)) {
+  if ((next != windows_.end() && next->first - iova < len_bytes) ||
+      (next != windows_.begin() && std::prev(next)->second.holds(iova, 1))) {
     return -EEXIST;
   }
   add_locked(static_cast<uint8_t*>(va), iova, len_bytes);
@@ -102,11 +100,6 @@ int MemsegView::runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
   }
   *out = std::move(found);
   return 0;
-}
-
-size_t MemsegView::window_count() {
-  const std::lock_guard guard(mutex_);
-  return windows_.size();
 }
 
 int MemsegView::on_segment(const rte_memseg_list* list, const rte_memseg* segment, void* self) {

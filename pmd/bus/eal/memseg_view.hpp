@@ -36,7 +36,6 @@ class MemsegView final : public EmuView {
   [[nodiscard]] int remove(void* va, size_t len_bytes);
   /// The windows that cover [va, va + len), ordered by va. @return -ENOENT: they leave a gap.
   [[nodiscard]] int runs(void* va, size_t len_bytes, std::vector<IovaRun>* out);
-  [[nodiscard]] size_t window_count();
 
  private:
   MemsegView() = default;
