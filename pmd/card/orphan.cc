@@ -1,9 +1,7 @@
-#include <time.h>
-
 #include <cerrno>
-#include <chrono>
 
 #include "pmd/card/shared_card.hpp"
+#include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -11,21 +9,6 @@ namespace {
 using regs::RingState;
 namespace qp_regs = regs::qp;
 namespace window_regs = regs::window;
-
-/// Steps the card if this process's bursts step it, and waits otherwise.
-template <typename Condition>
-bool wait_for(const PollHook& hook, uint32_t timeout_ms, Condition&& done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) {
-      return false;
-    }
-    hook();
-    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-    nanosleep(&pause, nullptr);
-  }
-  return true;
-}
 
 bool stop_ring(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t ring, uint32_t timeout_ms) {
   const uint32_t control = bar.read32(qp_regs::ring_control(qp, ring));
@@ -36,11 +19,13 @@ bool stop_ring(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t ring, uint
   }
   const uint32_t gen = qp_regs::RingControl::gen.get(control) + 1;
   bar.write32(qp_regs::ring_control(qp, ring), qp_regs::RingControl::gen.put(gen));
-  return wait_for(hook, timeout_ms, [&] {
-    const uint32_t status = bar.read32(qp_regs::ring_status(qp, ring));
+  const auto is_stopped = [gen](uint32_t status) {
     return qp_regs::RingStatus::gen.get(status) == (gen & qp_regs::RingStatus::gen.max()) &&
            qp_regs::RingStatus::state.get(status) == static_cast<uint32_t>(RingState::kStopped);
-  });
+  };
+  uint32_t seen = 0;
+  return wait_for_word(bar, hook, qp_regs::ring_status(qp, ring), timeout_ms, &seen, is_stopped) ==
+         0;
 }
 
 bool close_window(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t i, uint32_t timeout_ms) {
@@ -50,8 +35,9 @@ bool close_window(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t i, uint
   }
   const uint32_t closed = window_regs::Control::gen.put(window_regs::Control::gen.get(control) + 1);
   bar.write32(window_regs::control(qp, i), closed);
-  return wait_for(hook, timeout_ms,
-                  [&] { return bar.read32(window_regs::status(qp, i)) == closed; });
+  uint32_t seen = 0;
+  return wait_for_word(bar, hook, window_regs::status(qp, i), timeout_ms, &seen,
+                       [closed](uint32_t status) { return status == closed; }) == 0;
 }
 
 }  // namespace

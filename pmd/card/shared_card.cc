@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -39,19 +40,16 @@ int zone_name(const std::string& device_name, std::string* out) {
 
 }  // namespace
 
-uint32_t SharedCard::next_card_number() {
+void SharedCard::number_it() {
   static std::atomic<uint32_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);  // relaxed: the number only has to differ
-}
-
-std::string SharedCard::zone_tag(uint32_t card_number, OwnerToken owner) {
-  char text[kZoneTagMax + 1];
-  std::snprintf(text, sizeof(text), "r%x.%" PRIx64, card_number & 0xFFFFu, owner);
-  return text;
+  // relaxed: the number only has to differ
+  card_number_ = next.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::string SharedCard::zone_tag(OwnerToken owner) const {
-  return zone_tag(card_number_, owner);
+  char text[kZoneTagMax + 1];
+  std::snprintf(text, sizeof(text), "r%x.%" PRIx64, card_number_ & 0xFFFFu, owner);
+  return text;
 }
 
 int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, bool stepping_thread,
@@ -193,17 +191,8 @@ bool SharedCard::others_alive() const {
     const uint64_t seen = place.load(std::memory_order_acquire);
     return seen != 0 && seen != self && token_alive(seen);
   };
-  for (const auto& place : layout_->owners) {
-    if (other(place)) {
-      return true;
-    }
-  }
-  for (const auto& place : layout_->attached) {
-    if (other(place)) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(layout_->owners, other) ||
+         std::ranges::any_of(layout_->attached, other);
 }
 
 /// Becomes the reaper, or waits until there is none.
@@ -212,11 +201,9 @@ int SharedCard::reap(Bus& bus) {
   for (uint32_t waited_ms = 0;; ++waited_ms) {
     uint64_t seen = 0;
     // acq_rel: pairs with the release at the end of the last reaper
-    if (layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
-      break;
-    }
-    if (!token_alive(seen) &&
-        layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
+    if (layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel) ||
+        (!token_alive(seen) &&
+         layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel))) {
       break;
     }
     if (waited_ms == kReaperWaitMs) {
