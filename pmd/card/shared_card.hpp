@@ -94,8 +94,4 @@ class SharedCard {
   bool primary_ = false;
 };
 
-/// Stop all rings and close all windows of a queue pair whose owner is dead.
-/// @return -ETIMEDOUT: the card did not answer; its memory must not be freed.
-[[nodiscard]] int stop_orphan(Bus& bus, uint32_t qp, uint32_t timeout_ms);
-
 }  // namespace rio::pmd
