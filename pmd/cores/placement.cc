@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -126,14 +126,9 @@ int Placement::load(const Machine& machine) {
     return -EIO;
   }
   const Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology_)));
-  cpu_set_t affinity;
-  // sched_getaffinity() fails if the kernel has more CPUs than cpu_set_t: then keep all.
-  if (this_machine && sched_getaffinity(0, sizeof(affinity), &affinity) == 0) {
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &affinity)) {
-        hwloc_bitmap_clr(allowed.get(), cpu);
-      }
-    }
+  const Bitmap affinity(hwloc_bitmap_alloc());
+  if (this_machine && hwloc_get_cpubind(topology_, affinity.get(), HWLOC_CPUBIND_THREAD) == 0) {
+    hwloc_bitmap_and(allowed.get(), allowed.get(), affinity.get());
   }
   if (!machine.allowed.empty()) {
     std::vector<unsigned> list;
@@ -148,13 +143,10 @@ int Placement::load(const Machine& machine) {
     }
     hwloc_bitmap_and(allowed.get(), allowed.get(), given.get());
   }
-  hwloc_obj_t pu = nullptr;
-  while ((pu = hwloc_get_next_obj_by_type(topology_, HWLOC_OBJ_PU, pu)) != nullptr) {
-    if (hwloc_bitmap_isset(allowed.get(), pu->os_index) != 0) {
-      usable_.push_back(pu->os_index);
-    }
+  hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_topology_cpuset(topology_));
+  for (int cpu = -1; (cpu = hwloc_bitmap_next(allowed.get(), cpu)) >= 0;) {
+    usable_.push_back(static_cast<unsigned>(cpu));
   }
-  std::sort(usable_.begin(), usable_.end());
   if (usable_.empty()) {
     base::log_error("no CPU may be used: see taskset -p $$ and the container's cpuset");
     return -EINVAL;
@@ -187,25 +179,19 @@ unsigned Placement::distance(const Near& near, unsigned cpu) const {
     }
     const hwloc_obj_t node =
         node_of(topology_, static_cast<unsigned>(hwloc_bitmap_first(place->cpuset)));
-    return own == node ? 1 : std::max(2u, distance_of(node));  // 1: the card's node, but not its
-                                                               // part of it
+    // 1: the card's node, but not its part of it
+    return own == node ? 1 : std::max(2u, distance_of(node));
   }
   const hwloc_obj_t node = node_numbered(topology_, near.numa_node);
   return node == nullptr ? 0 : distance_of(node);
 }
 
 std::vector<unsigned> Placement::nearest(const Near& near) const {
-  unsigned least = UINT_MAX;
+  std::map<unsigned, std::vector<unsigned>> by_distance;
   for (const unsigned cpu : usable_) {
-    least = std::min(least, distance(near, cpu));
+    by_distance[distance(near, cpu)].push_back(cpu);
   }
-  std::vector<unsigned> cpus;
-  for (const unsigned cpu : usable_) {
-    if (distance(near, cpu) == least) {
-      cpus.push_back(cpu);
-    }
-  }
-  return cpus;
+  return by_distance.begin()->second;
 }
 
 int Placement::choose(const Near& near, unsigned count, std::span<const unsigned> taken,
@@ -224,19 +210,13 @@ int Placement::choose(const Near& near, unsigned count, std::span<const unsigned
     order.emplace_back(distance(near, cpu), core_of(cpu), cpu);
   }
   std::sort(order.begin(), order.end());
-  std::vector<unsigned> whole;
+  std::vector<unsigned> all;  // on free cores, then second hyperthreads, then taken ones
   std::vector<unsigned> second;
   std::vector<unsigned> used;
   for (const auto& [far, core, cpu] : order) {
-    if (std::find(taken.begin(), taken.end(), cpu) != taken.end()) {
-      used.push_back(cpu);
-    } else if (taken_cores.insert(core).second) {
-      whole.push_back(cpu);
-    } else {
-      second.push_back(cpu);
-    }
+    const bool is_taken = std::find(taken.begin(), taken.end(), cpu) != taken.end();
+    (is_taken ? used : taken_cores.insert(core).second ? all : second).push_back(cpu);
   }
-  std::vector<unsigned> all = std::move(whole);
   all.insert(all.end(), second.begin(), second.end());
   all.insert(all.end(), used.begin(), used.end());
   std::vector<unsigned> chosen;
