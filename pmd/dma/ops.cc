@@ -119,21 +119,6 @@ int dump(const rte_dma_dev* dev, FILE* file) {
   });
 }
 
-constexpr rte_dma_dev_ops make_ops() {
-  rte_dma_dev_ops ops{};
-  ops.dev_info_get = info_get;
-  ops.dev_configure = configure;
-  ops.dev_start = start;
-  ops.dev_stop = stop;
-  ops.dev_close = close;
-  ops.vchan_setup = vchan_setup;
-  ops.stats_get = stats_get;
-  ops.stats_reset = stats_reset;
-  ops.vchan_status = vchan_status;
-  ops.dev_dump = dump;
-  return ops;
-}
-
 // Hot functions; dmadev has checked channel and pointers. During a reset of the card they do not
 // get the turn: the device then looks full, and nothing ends.
 
@@ -211,7 +196,18 @@ uint16_t burst_capacity(const void* self, uint16_t vchan) {
 
 }  // namespace
 
-constinit const rte_dma_dev_ops kDmaOps = make_ops();
+constinit const rte_dma_dev_ops kDmaOps = {
+    .dev_info_get = info_get,
+    .dev_configure = configure,
+    .dev_start = start,
+    .dev_stop = stop,
+    .dev_close = close,
+    .vchan_setup = vchan_setup,
+    .stats_get = stats_get,
+    .stats_reset = stats_reset,
+    .vchan_status = vchan_status,
+    .dev_dump = dump,
+};
 
 DmaDevice* find_dma_device(int16_t dev_id) {
   if (!rte_dma_is_valid(dev_id)) {
