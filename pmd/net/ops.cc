@@ -220,62 +220,58 @@ int version_get(rte_eth_dev* dev, char* text, size_t size) {
   });
 }
 
-eth_dev_ops make_ops() {
-  eth_dev_ops ops{};
-  ops.dev_configure = configure;
-  ops.dev_start = start;
-  ops.dev_stop = stop;
-  ops.dev_close = close;
-  ops.dev_reset = reset;
-  ops.dev_infos_get = net_infos_get;
-  ops.rx_queue_setup = rx_queue_setup;
-  ops.tx_queue_setup = tx_queue_setup;
-  ops.rx_queue_release = rx_queue_release;
-  ops.tx_queue_release = tx_queue_release;
-  ops.link_update = link_update;
-  // Every frame that reaches the card is for the port, also those of groups: nothing to switch.
-  ops.promiscuous_enable = nothing;
-  ops.promiscuous_disable = nothing;
-  ops.allmulticast_enable = nothing;
-  ops.allmulticast_disable = nothing;
-  ops.set_mc_addr_list = nothing;
-  ops.mtu_set = mtu_set;
-  ops.mac_addr_set = address_set;
-  ops.mac_addr_add = address_add;
-  ops.mac_addr_remove = [](rte_eth_dev*, uint32_t) {};
-  ops.dev_set_link_up = set_link<true>;
-  ops.dev_set_link_down = set_link<false>;
-  ops.fw_version_get = version_get;
-  add_queue_ops(&ops);
-  ops.rss_hash_update = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) {
-    return hash_update(dev, *conf);
-  };
-  ops.rss_hash_conf_get = hash_get;
-  ops.reta_update = table_update;
-  ops.reta_query = table_query;
-  add_stats_ops(&ops);
-  return ops;
-}
-
-eth_dev_ops make_secondary_ops() {
-  eth_dev_ops ops{};
-  ops.dev_close = nothing;  // the primary keeps the port
-  ops.dev_infos_get = net_infos_get;
-  ops.link_update = nothing;
-  add_queue_ops(&ops);
-  add_stats_ops(&ops);
-  return ops;
-}
-
 }  // namespace
 
 const eth_dev_ops* net_ops() {
-  static const eth_dev_ops kOps = make_ops();
+  static const eth_dev_ops kOps = [] {
+    eth_dev_ops ops{};
+    ops.dev_configure = configure;
+    ops.dev_start = start;
+    ops.dev_stop = stop;
+    ops.dev_close = close;
+    ops.dev_reset = reset;
+    ops.dev_infos_get = net_infos_get;
+    ops.rx_queue_setup = rx_queue_setup;
+    ops.tx_queue_setup = tx_queue_setup;
+    ops.rx_queue_release = rx_queue_release;
+    ops.tx_queue_release = tx_queue_release;
+    ops.link_update = link_update;
+    // Every frame that reaches the card is for the port, also those of groups: nothing to switch.
+    ops.promiscuous_enable = nothing;
+    ops.promiscuous_disable = nothing;
+    ops.allmulticast_enable = nothing;
+    ops.allmulticast_disable = nothing;
+    ops.set_mc_addr_list = nothing;
+    ops.mtu_set = mtu_set;
+    ops.mac_addr_set = address_set;
+    ops.mac_addr_add = address_add;
+    ops.mac_addr_remove = [](rte_eth_dev*, uint32_t) {};
+    ops.dev_set_link_up = set_link<true>;
+    ops.dev_set_link_down = set_link<false>;
+    ops.fw_version_get = version_get;
+    add_queue_ops(&ops);
+    ops.rss_hash_update = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) {
+      return hash_update(dev, *conf);
+    };
+    ops.rss_hash_conf_get = hash_get;
+    ops.reta_update = table_update;
+    ops.reta_query = table_query;
+    add_stats_ops(&ops);
+    return ops;
+  }();
   return &kOps;
 }
 
 const eth_dev_ops* net_secondary_ops() {
-  static const eth_dev_ops kOps = make_secondary_ops();
+  static const eth_dev_ops kOps = [] {
+    eth_dev_ops ops{};
+    ops.dev_close = nothing;  // the primary keeps the port
+    ops.dev_infos_get = net_infos_get;
+    ops.link_update = nothing;
+    add_queue_ops(&ops);
+    add_stats_ops(&ops);
+    return ops;
+  }();
   return &kOps;
 }
 

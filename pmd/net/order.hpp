@@ -7,8 +7,8 @@
 #include <array>
 #include <cstdint>
 
-#include "pmd/net/addresses.hpp"
 #include "pmd/net/bundle.hpp"
+#include "pmd/net/peers.hpp"
 
 namespace rio::pmd {
 

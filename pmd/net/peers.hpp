@@ -1,15 +1,54 @@
 /// @file
-/// A port's knowledge of its peers.
+/// Ethernet addresses of cards, as Linux's rionet gives them (00:01:00:01, then the destID), and a
+/// port's knowledge of its peers.
 #pragma once
+
+#include <rte_ether.h>
 
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
-
-#include "pmd/net/addresses.hpp"
+#include <cstring>
 
 namespace rio::pmd {
+
+/// destIDs below this have an address.
+inline constexpr uint32_t kNetDestIds = 1u << 16;
+/// A number that is no destID.
+inline constexpr uint32_t kNoNetDestId = UINT32_MAX;
+
+/// The six bytes of an address as the lower ones of a word, the first lowest.
+using Mac = uint64_t;
+inline constexpr Mac kMacMask = (uint64_t{1} << 48) - 1;
+/// An address that no frame has.
+inline constexpr Mac kNoMac = UINT64_MAX;
+
+/// Hot. Load an address. Reads eight bytes.
+[[nodiscard]] inline Mac load_mac(const uint8_t* from) {
+  uint64_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word & kMacMask;
+}
+
+[[nodiscard]] constexpr bool is_multicast(Mac mac) {
+  return (mac & 1) != 0;
+}
+
+[[nodiscard]] constexpr Mac mac_of(uint32_t dest_id) {
+  constexpr Mac kPrefix = 0x01000100;
+  return kPrefix | Mac{dest_id >> 8 & 0xFF} << 32 | Mac{dest_id & 0xFF} << 40;
+}
+
+/// Hot. The destID of an address. @return kNoNetDestId: not the address of a card.
+[[nodiscard]] constexpr uint32_t dest_id_of(Mac mac) {
+  const auto id = static_cast<uint32_t>((mac >> 32 & 0xFF) << 8 | (mac >> 40 & 0xFF));
+  return mac == mac_of(id) ? id : kNoNetDestId;
+}
+
+[[nodiscard]] inline rte_ether_addr address_of(uint32_t dest_id) {
+  return {{0, 1, 0, 1, static_cast<uint8_t>(dest_id >> 8), static_cast<uint8_t>(dest_id)}};
+}
 
 /// A set of destIDs. Zeroed memory is an empty set. Any thread, any process.
 class DestIdSet {
@@ -197,9 +236,8 @@ struct Peers {
   /// Owe a peer a doorbell. @param set one of the four sets.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
-    owed.store(1,
-               std::memory_order_release);  // release: after the set; pairs with the thread that
-                                            // exchanges it
+    // release: after the set; pairs with NetTx::stage_owed()
+    owed.store(1, std::memory_order_release);
   }
   /// Owe a peer the news that we are here and take bundles.
   void owe_greeting(uint32_t dest_id) {
@@ -229,11 +267,6 @@ struct Peers {
     const uint32_t owner = dest_id_of(mac);
     return owner != kNoNetDestId && joined.has(owner) ? owner : receiver_of_absent(mac);
   }
-  /// Whether `port` may send with the address of `absent`: `absent` has announced it as a mate, or
-  /// has not joined.
-  [[nodiscard]] bool stands_in(uint32_t port, uint32_t absent) const;
-  /// The only peer that has joined. @return kNoNetDestId: none has, or several have.
-  [[nodiscard]] uint32_t only_one() const;
   /// Record that `count` destIDs behind `port` send for it.
   void set_more(uint32_t port, uint32_t count) {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);

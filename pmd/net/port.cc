@@ -1,5 +1,6 @@
 #include "pmd/net/port.hpp"
 
+#include <rte_alarm.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
 
@@ -144,7 +145,6 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   made.room_bytes = room_bytes;
   made.entries = entries;
   made.rearm = rearm_of(dev_->data->port_id);
-  rx_log2_[queue] = log2_of(entries);
   dev_->data->rx_queues[queue] = &made;
   return 0;
 }
@@ -168,7 +168,7 @@ int NetPort::make_ring(NetRxQueue& queue) {
   }
   char ring[RTE_RING_NAMESIZE];
   std::snprintf(ring, sizeof(ring), "net_rio_%u_rx%u", dev_->data->port_id, queue.number);
-  queue.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue.number]), SOCKET_ID_ANY,
+  queue.ring = rte_ring_create(ring, std::max(1024u, std::bit_ceil(queue.entries)), SOCKET_ID_ANY,
                                RING_F_SC_DEQ | RING_F_SP_ENQ | RING_F_EXACT_SZ);
   if (queue.ring == nullptr) {
     base::log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
@@ -223,7 +223,7 @@ int NetPort::open_pair(uint16_t queue) {
   config.tx_log2 = tx_[queue]->config().ring_log2;
   config.rings = ring_bit(regs::Ring::kTx);
   if (queue == 0) {
-    config.shared_log2 = rx_log2_[0];
+    config.shared_log2 = log2_of(rx_queues_[0]->entries);
     config.doorbell_log2 = card_->args().doorbell_log2;
     config.rings |= ring_bit(regs::Ring::kShared) | ring_bit(regs::Ring::kDoorbell);
   }
@@ -232,10 +232,11 @@ int NetPort::open_pair(uint16_t queue) {
 
 int NetPort::open_rx() {
   const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
-  if (rx_ == nullptr || rx_->config().ring_log2 != rx_log2_[0] || rx_priv_bytes_ != priv_bytes) {
+  const uint8_t ring_log2 = log2_of(rx_queues_[0]->entries);
+  if (rx_ == nullptr || rx_->config().ring_log2 != ring_log2 || rx_priv_bytes_ != priv_bytes) {
     forget_rx();
     const NetRxConfig config = {
-        .ring_log2 = rx_log2_[0],
+        .ring_log2 = ring_log2,
         .mbox = args_.mbox,
         .storm_frames_per_s = args_.storm_frames_per_s,
         .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
@@ -386,7 +387,7 @@ void NetPort::stop() {
     return;
   }
   started_ = false;
-  stop_watching();
+  rte_eal_alarm_cancel(&NetPort::on_alarm, this);
   // ethdev keeps out threads of this process, but no others.
   const bool away = !held_ && take_away();
   if (!std::exchange(closed_, false)) {
@@ -422,34 +423,24 @@ int NetPort::set_mtu(uint16_t mtu) {
   return 0;
 }
 
-/// Whether a destID belongs to another port of this process.
-bool NetPort::is_mate(uint32_t dest_id) {
-  return std::any_of(all_ports().begin(), all_ports().end(), [this, dest_id](NetPort* port) {
-    return port != this && port->dest_id() == dest_id;
-  });
-}
-
-/// Announces all ports of this process as mates, to peers that have joined and to those that join
-/// later.
-void NetPort::know_mates() {
-  const uint32_t own = dest_id();
-  peers_->mates.add(own, own);
-  for (NetPort* const port : all_ports()) {
-    if (const uint32_t id = port->dest_id(); id < kNetDestIds) {
-      peers_->mates.add(own, id);
-    }
-  }
-  peers_->joined.for_each([this](uint32_t dest_id) {
-    peers_->owe(peers_->owed_mates, dest_id);
-    return true;
-  });
-}
-
+/// Announces all ports of this process as each other's mates, to peers that have joined and to
+/// those that join later.
 void NetPort::introduce_all() {
   for (NetPort* const port : all_ports()) {
-    if (port->peers_ != nullptr && port->dest_id() < kNetDestIds) {
-      port->know_mates();
+    const uint32_t own = port->peers_ != nullptr ? port->dest_id() : kNoNetDestId;
+    if (own >= kNetDestIds) {
+      continue;
     }
+    port->peers_->mates.add(own, own);
+    for (NetPort* const mate : all_ports()) {
+      if (const uint32_t id = mate->dest_id(); id < kNetDestIds) {
+        port->peers_->mates.add(own, id);
+      }
+    }
+    port->peers_->joined.for_each([port](uint32_t dest_id) {
+      port->peers_->owe(port->peers_->owed_mates, dest_id);
+      return true;
+    });
   }
 }
 
@@ -457,7 +448,11 @@ int NetPort::set_address(const rte_ether_addr& address) {
   uint8_t bytes[sizeof(Mac)] = {};
   std::copy_n(address.addr_bytes, RTE_ETHER_ADDR_LEN, bytes);
   const uint32_t wanted = dest_id_of(load_mac(bytes));
-  return wanted != kNoNetDestId && (wanted == dest_id() || is_mate(wanted)) ? 0 : -ENOTSUP;
+  const bool is_ours =
+      wanted != kNoNetDestId && std::ranges::any_of(all_ports(), [wanted](NetPort* port) {
+        return port->dest_id() == wanted;
+      });
+  return is_ours ? 0 : -ENOTSUP;
 }
 
 int NetPort::set_link(bool up) {

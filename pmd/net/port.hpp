@@ -103,14 +103,11 @@ class NetPort final : public CardUser {
   [[nodiscard]] bool take_away();
   void give_back();
   void call_peers(bool opened);
-  [[nodiscard]] bool is_mate(uint32_t dest_id);
-  void know_mates();
   static void introduce_all();
   [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
 
   // Watching: runs in EAL's interrupt thread.
   void watch();
-  void stop_watching();
   static void on_alarm(void* self);
   void look();
   void give_up(NetTx& queue);
@@ -136,8 +133,6 @@ class NetPort final : public CardUser {
   std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;
   std::array<SharedPtr<NetTx>, kTxQueuesMax> tx_;
   std::array<std::unique_ptr<QueuePair>, kTxQueuesMax> pairs_;
-  // Ring sizes of the queues that were set up.
-  std::array<uint8_t, kRxQueuesMax> rx_log2_{};
 };
 
 }  // namespace rio::pmd

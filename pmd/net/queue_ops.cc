@@ -165,8 +165,7 @@ int monitor_addr(void* queue, rte_power_monitor_cond* condition) {
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
   const SharedRxQueue* const ring = ring_of(rx.rx);
   if (ring == nullptr || !rx.rx->works_alone()) {
-    return -ENOTSUP;  // an emulated card that works only while it is polled writes nothing while
-                      // the CPU sleeps
+    return -ENOTSUP;  // a card that works only while it is polled wakes no sleeping CPU
   }
   const auto next = ring->next_completion();
   condition->addr = const_cast<uint32_t*>(next.status);

@@ -67,13 +67,11 @@ struct NetRxQueue {
   bool deferred;              ///< not started with the port
   std::atomic<bool> stopped;  ///< receives nothing
   rte_mempool* pool;
-  uint32_t room_bytes;  ///< of one of the queue's mbufs
-  uint32_t entries;     ///< as asked for at set-up
-  uint64_t rearm;       ///< an mbuf's data_off, refcnt, nb_segs and port
-  rte_ring*
-      ring;  ///< of frames that other queues have received for it; null: there are no other queues
-  uint64_t held_since_ticks;  ///< since when frames have waited for this queue to take them; 0:
-                              ///< none wait
+  uint32_t room_bytes;        ///< of one of the queue's mbufs
+  uint32_t entries;           ///< as asked for at set-up
+  uint64_t rearm;             ///< an mbuf's data_off, refcnt, nb_segs and port
+  rte_ring* ring;             ///< of frames that other queues have received; null: there are none
+  uint64_t held_since_ticks;  ///< since when frames have waited for this queue; 0: none wait
   NetRxQueueCounts counts;
 };
 

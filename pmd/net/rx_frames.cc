@@ -224,8 +224,8 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
     }
     const Took took = place ? no_mbufs(polled, queue) : hold(polled, queue);
     if (took != Took::kNotNow) {
-      rte_pktmbuf_free(
-          std::exchange(source->partial, nullptr));  // already counted by hold() or no_mbufs()
+      // hold() or no_mbufs() has counted it
+      rte_pktmbuf_free(std::exchange(source->partial, nullptr));
     }
     return took;
   }

@@ -190,26 +190,6 @@ void NetTx::close(OpenBundle& lane) {
   lanes_open_ &= ~(1u << (&lane - lanes_.data()));
 }
 
-/// Copies a small frame of several segments into a bundle. @return false: not now.
-bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
-  const uint32_t length_bytes = frame.pkt_len;
-  const uint32_t bytes = item_bytes(length_bytes);
-  OpenBundle& lane = lane_of(mac);
-  if ((lane.mac != mac || lane.at + bytes > kBundleBytesMax) && !open(lane, mac)) {
-    return false;
-  }
-  uint8_t* const to = lane.va + lane.at;
-  lane.at += bytes;
-  ++lane.items;
-  store_word(to, length_bytes);
-  store_word(to + bytes - sizeof(uint64_t), 0);
-  const void* const all = rte_pktmbuf_read(&frame, 0, length_bytes, to + kItemHeaderBytes);
-  if (all != to + kItemHeaderBytes) {
-    std::memcpy(to + kItemHeaderBytes, all, length_bytes);
-  }
-  return true;
-}
-
 void NetTx::stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox) {
   --room_;
   ++staged_;

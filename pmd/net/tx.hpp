@@ -135,7 +135,6 @@ class NetTx {
   [[nodiscard]] bool open(OpenBundle& lane, Mac mac);
   void close(OpenBundle& lane);
   [[nodiscard]] OpenBundle& lane_of(Mac mac) { return lanes_[mac >> 40 & (kLanes - 1)]; }
-  [[nodiscard]] bool copy_chain(const rte_mbuf& frame, Mac mac);
   [[nodiscard]] uint64_t next_header(uint32_t dest_id, uint32_t items);
 
   // Messages.

@@ -49,15 +49,24 @@ NetTx::Fate NetTx::send_slow(rte_mbuf& frame) {
   if (!peers_.bundles.has(dest_id)) {
     return send_plain(frame, dest_id, false);
   }
+  OpenBundle& lane = lane_of(mac);
   if (length_bytes > kCopiedBytesMax) {
-    if (OpenBundle& lane = lane_of(mac); lane.mac == mac) {
+    if (lane.mac == mac) {
       close(lane);  // its number comes first
     }
     return send_cut(frame, dest_id, !wide_);
   }
-  if (!copy_chain(frame, mac)) {
+  // A small frame of several segments: it is copied into a bundle.
+  const uint32_t bytes_in_bundle = item_bytes(length_bytes);
+  if ((lane.mac != mac || lane.at + bytes_in_bundle > kBundleBytesMax) && !open(lane, mac)) {
     return Fate::kNotNow;
   }
+  uint8_t* const to = lane.va + lane.at;
+  lane.at += bytes_in_bundle;
+  ++lane.items;
+  store_word(to, length_bytes);
+  store_word(to + bytes_in_bundle - sizeof(uint64_t), 0);
+  copy_out(frame, 0, length_bytes, to + kItemHeaderBytes);
   rte_pktmbuf_free(&frame);
   return Fate::kTaken;
 }

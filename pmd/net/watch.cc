@@ -30,10 +30,6 @@ void NetPort::watch() {
   }
 }
 
-void NetPort::stop_watching() {
-  rte_eal_alarm_cancel(&NetPort::on_alarm, this);
-}
-
 /// The lock's holder may be waiting for this alarm to end: try again later.
 void NetPort::on_alarm(void* self) {
   auto* const port = static_cast<NetPort*>(self);
