@@ -12,13 +12,10 @@
 namespace rio::pmd {
 
 /// The turn of a queue. A burst takes it at its start and gives it back at its end; the control
-/// path takes it for good, to close or replace the queue. It is not a lock, since no burst waits: a
-/// burst that does not get the turn does nothing and returns 0. It also keeps apart bursts of
-/// several threads or processes, though only one may poll a queue.
-///
-/// Place it beside data that its bursts write, or alone in a cache line; if other processes poll
-/// the queue, in memory that they share (Bus::shared_alloc()). A process that dies inside leaves it
-/// taken.
+/// path takes it for good, to close or replace the queue. It is not a lock: a burst that does not
+/// get the turn, beside another thread or process, returns 0. Place it beside data that its bursts
+/// write, in memory of all processes that poll (Bus::shared_alloc()). One that dies inside leaves
+/// it taken.
 class Turn {
  public:
   /// Hot. @return false: a burst is inside, or it was taken for good.

@@ -5,7 +5,6 @@
 /// or several if it is multithreaded.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

@@ -54,15 +54,11 @@ int DmaDevice::open() {
   config.dma_log2 = card_->args().dma_log2;
   config.rings = ring_bit(regs::Ring::kDma);
   const int rc = card_->card()->open_queue_pair(qp_, config, &pair_);
-  return rc != 0 ? rc : open_to_self();
-}
-
-/// Opens a window onto all memory that the card reaches, for this queue pair only: memory-to-memory
-/// copies write through it.
-int DmaDevice::open_to_self() {
-  if (!pair_->has_windows()) {
-    return 0;
+  if (rc != 0 || !pair_->has_windows()) {
+    return rc;
   }
+  // A window onto all memory that the card reaches, for this queue pair only: memory-to-memory
+  // copies write through it.
   uint32_t index = 0;
   return pair_->windows().open({.rio_addr = 0,
                                 .size_bytes = uint64_t{1} << 48,
@@ -255,7 +251,9 @@ int DmaDevice::after_reset() {
     return 0;
   }
   int rc = reopen();
-  rc = rc != 0 ? rc : open_windows();
+  for (uint32_t i = 0; i < windows_.size() && rc == 0; ++i) {  // the user's, by the same indices
+    rc = windows_[i] ? pair_->windows().open_at(i, *windows_[i]) : 0;
+  }
   if (rc != 0) {
     pair_.reset();
     base::log_error(
@@ -263,17 +261,6 @@ int DmaDevice::after_reset() {
         name_.c_str());
   }
   return rc;
-}
-
-/// Opens the user's windows again, under the same indices.
-int DmaDevice::open_windows() {
-  for (uint32_t i = 0; i < windows_.size(); ++i) {
-    const int rc = windows_[i] ? pair_->windows().open_at(i, *windows_[i]) : 0;
-    if (rc != 0) {
-      return rc;
-    }
-  }
-  return 0;
 }
 
 int DmaDevice::open_window(const rte_dma_rio_window& window, uint32_t* index) {

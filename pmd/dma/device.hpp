@@ -72,8 +72,6 @@ class DmaDevice final : public CardUser {
   DmaDevice(std::string name, std::shared_ptr<EalCard> card);
   [[nodiscard]] int open();
   [[nodiscard]] int reopen();
-  [[nodiscard]] int open_to_self();
-  [[nodiscard]] int open_windows();
   void close(Status status);
   [[nodiscard]] int find_out();
   [[nodiscard]] bool reaches_itself(const DmaMemory& memory);

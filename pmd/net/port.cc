@@ -103,7 +103,6 @@ int NetPort::attach(rte_eth_dev* dev) {
   shared_->ring_log2_max = static_cast<uint16_t>(std::min(caps.ring_log2_max, 15u));
   shared_->tx_queues_max = static_cast<uint16_t>(
       std::min({card_->queue_pairs() - qp_, uint32_t{kTxQueuesMax}, kNetDestIds - dest_id()}));
-  shared_->numa_node = card_->bus().numa_node();
   return 0;
 }
 
@@ -337,10 +336,9 @@ int NetPort::start() {
   return 0;
 }
 
-/// Calls peers that were invited, and peers that were there and did not say that they leave. @param
-/// opened the port was just opened: call all of them, before the first poll, since programs send
-/// from their first burst on; after a reset they have not noticed it, and may be in no list. Else
-/// call those that are absent, and sleeping ones now and then.
+/// Calls peers that were invited, or were there and did not say that they leave: the absent ones,
+/// and sleeping ones rarely. @param opened the port was just opened: call all, since programs send
+/// from their first burst on, and since peers have not noticed a reset.
 void NetPort::call_peers(bool opened) {
   const uint32_t own = dest_id();
   const bool wake = looks_ % kLooksBetweenWakings == 0;

@@ -43,7 +43,6 @@ struct NetShared {
   uint16_t ring_log2_min;
   uint16_t ring_log2_max;
   uint16_t tx_queues_max;
-  int numa_node;
   Rss rss_conf;
   std::array<uint64_t, kCountsMax> zero;  ///< counts at their last reset, as stats.cc orders them
 };

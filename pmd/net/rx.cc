@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace rio::pmd {
@@ -160,23 +159,18 @@ void NetRx::stop(bool settled) {
   for (; spent_count_ != 0; --spent_count_) {
     rte_mbuf_raw_free(spent_[spent_count_ - 1]);
   }
-  if (settled) {
-    take_back_all();
-  }
-  buffers_.put_back_spares();
-  queue_ = nullptr;
-}
-
-/// Takes back the buffers that the card had. A card that is gone does not return all of them.
-void NetRx::take_back_all() {
-  for (uint16_t n = 1; n != 0;) {
+  for (uint16_t n = settled ? 1 : 0; n != 0;) {
     n = queue_->burst(fetched_.data(), kFetch);
     for (uint16_t i = 0; i < n; ++i) {
       rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(fetched_[i].cookie));
     }
   }
-  queue_->for_each_outstanding(
-      [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
+  if (settled) {  // a card that is gone does not return all of them
+    queue_->for_each_outstanding(
+        [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
+  }
+  buffers_.put_back_spares();
+  queue_ = nullptr;
 }
 
 /// Posts spent buffers again. Behind an incomplete message the ring may have no room for all of

@@ -173,7 +173,6 @@ class NetRx {
   [[nodiscard]] Took no_mbufs(const NetRxQueue& polled, NetRxQueue& queue);
   void wait_for_mbufs();
   void drop_partial(Source& source);
-  void take_back_all();
 
   void poll_doorbells();
   void heard(uint32_t source, uint16_t info);

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <mutex>
 #include <vector>
 
 #include "fpga/regs/gen/rio_regs.hpp"

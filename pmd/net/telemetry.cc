@@ -1,7 +1,7 @@
 // /net_rio/list, /net_rio/info,PORT, /net_rio/peers,PORT, /net_rio/reset,PORT
 #include <rte_common.h>
+#include <rte_errno.h>
 #include <rte_telemetry.h>
-#include <rte_version.h>
 
 #include <cerrno>
 #include <mutex>

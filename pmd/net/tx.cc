@@ -87,11 +87,7 @@ inline bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
 }
 
 NetTx::NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config)
-    : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {
-  for (OpenBundle& lane : lanes_) {
-    lane.mac = kNoMac;
-  }
-}
+    : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {}
 
 int NetTx::create(Bus& bus, const Caps& caps, Peers& peers, const NetTxConfig& config,
                   SharedPtr<NetTx>* out) {

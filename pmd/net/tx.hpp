@@ -111,7 +111,7 @@ class NetTx {
   };
   /// A bundle that is being filled.
   struct OpenBundle {
-    Mac mac;  // of the receiver; kNoMac: the lane is not open
+    Mac mac = kNoMac;  // of the receiver; kNoMac: the lane is not open
     uint8_t* va;
     uint32_t at;
     uint32_t items;
@@ -167,7 +167,6 @@ class NetTx {
   // Handle completions.
   uint32_t reap();
   void reap_all();
-  void take_back_all();
   void not_delivered(const Record& record, Status status);
   void bell_done(const TxDone& done);
   void stage_owed();

@@ -210,13 +210,10 @@ void NetTx::stop(bool settled) {
   }
   reap_all();
   queue_ = nullptr;
-  if (settled) {
-    take_back_all();
+  if (!settled) {
+    return;
   }
-}
-
-/// Takes back the mbufs that a card which is gone has not returned.
-void NetTx::take_back_all() {
+  // A card that is gone has not returned all mbufs.
   const uint32_t count = 1u << config_.ring_log2;
   std::vector<bool> is_free(count);
   for (uint32_t i = 0; i < free_count_; ++i) {
