@@ -89,22 +89,6 @@ int Placement::create(const Machine& machine, std::unique_ptr<Placement>* out) {
 }
 
 int Placement::load(const Machine& machine) {
-  const bool this_machine =
-      machine.synthetic.empty() && machine.xml_path.empty() && machine.fs_root.empty();
-  if (!machine.synthetic.empty() &&
-      hwloc_topology_set_synthetic(topology_, machine.synthetic.c_str()) != 0) {
-    base::log_error(
-        "\"%s\" does not describe a machine: write it as lstopo --input does, for example "
-        "\"pack:2 core:4 pu:2\"",
-        machine.synthetic.c_str());
-    return -EINVAL;
-  }
-  if (!machine.xml_path.empty() &&
-      hwloc_topology_set_xml(topology_, machine.xml_path.c_str()) != 0) {
-    base::log_error("%s is not a topology of hwloc: make one with lstopo %s",
-                    machine.xml_path.c_str(), machine.xml_path.c_str());
-    return -EINVAL;
-  }
   // Keep disallowed CPUs, so that a list that names one gets the right error.
   hwloc_topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_set_type_filter(topology_, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -127,7 +111,8 @@ int Placement::load(const Machine& machine) {
   }
   const Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology_)));
   const Bitmap affinity(hwloc_bitmap_alloc());
-  if (this_machine && hwloc_get_cpubind(topology_, affinity.get(), HWLOC_CPUBIND_THREAD) == 0) {
+  if (hwloc_topology_is_thissystem(topology_) != 0 &&
+      hwloc_get_cpubind(topology_, affinity.get(), HWLOC_CPUBIND_THREAD) == 0) {
     hwloc_bitmap_and(allowed.get(), allowed.get(), affinity.get());
   }
   if (!machine.allowed.empty()) {

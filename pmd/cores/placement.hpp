@@ -14,10 +14,9 @@ struct hwloc_topology;
 
 namespace rio::pmd::cores {
 
-/// Descriptions to read in place of this machine's, for tests and for planning.
+/// A machine in place of this one. Others can be had from hwloc's variables, such as
+/// HWLOC_SYNTHETIC and HWLOC_XMLFILE.
 struct Machine {
-  std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
-  std::string xml_path;   ///< file that lstopo wrote
   std::string allowed;    ///< list of CPUs that may be used, "0-3"; empty: what the machine says
   std::string fs_root{};  ///< folder with a copy of a system: sys and proc
 };
@@ -35,7 +34,7 @@ class Placement {
   /// This machine, with the CPUs that cgroup and affinity leave to the calling thread: call it
   /// before the thread is pinned. About 20 ms. @return 0, or -EIO with hwloc's reason.
   [[nodiscard]] static int create(std::unique_ptr<Placement>* out);
-  /// Another machine. @return 0, -EIO, -EINVAL: the description, the file or the list is bad.
+  /// Another machine. @return 0, -EIO, -EINVAL: the list is bad.
   [[nodiscard]] static int create(const Machine& machine, std::unique_ptr<Placement>* out);
   ~Placement();
   Placement(const Placement&) = delete;
