@@ -71,24 +71,24 @@ Placement::~Placement() {
 }
 
 int Placement::create(std::unique_ptr<Placement>* out) {
-  return create(Machine{}, out);
+  return create("", out);
 }
 
-int Placement::create(const Machine& machine, std::unique_ptr<Placement>* out) {
+int Placement::create(const std::string& fs_root, std::unique_ptr<Placement>* out) {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) {
     base::log_error("hwloc: no topology: %s", std::strerror(errno));
     return -EIO;
   }
   std::unique_ptr<Placement> placement(new Placement(topology));
-  if (const int rc = placement->load(machine); rc != 0) {
+  if (const int rc = placement->load(fs_root); rc != 0) {
     return rc;
   }
   *out = std::move(placement);
   return 0;
 }
 
-int Placement::load(const Machine& machine) {
+int Placement::load(const std::string& fs_root) {
   // Keep disallowed CPUs, so that a list that names one gets the right error.
   hwloc_topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_set_type_filter(topology_, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -97,12 +97,12 @@ int Placement::load(const Machine& machine) {
   (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
   // hwloc reads this variable while it loads; there is no other way to tell it. cpuid would
   // describe the machine that we run on.
-  if (!machine.fs_root.empty()) {
-    setenv("HWLOC_FSROOT", machine.fs_root.c_str(), 1);
+  if (!fs_root.empty()) {
+    setenv("HWLOC_FSROOT", fs_root.c_str(), 1);
     (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
   }
   const int loaded = hwloc_topology_load(topology_);
-  if (!machine.fs_root.empty()) {
+  if (!fs_root.empty()) {
     unsetenv("HWLOC_FSROOT");
   }
   if (loaded != 0) {
@@ -114,19 +114,6 @@ int Placement::load(const Machine& machine) {
   if (hwloc_topology_is_thissystem(topology_) != 0 &&
       hwloc_get_cpubind(topology_, affinity.get(), HWLOC_CPUBIND_THREAD) == 0) {
     hwloc_bitmap_and(allowed.get(), allowed.get(), affinity.get());
-  }
-  if (!machine.allowed.empty()) {
-    std::vector<unsigned> list;
-    std::string problem;
-    if (!parse_cpu_list(machine.allowed, &list, &problem)) {
-      base::log_error("\"%s\" is not a list of CPUs: %s", machine.allowed.c_str(), problem.c_str());
-      return -EINVAL;
-    }
-    const Bitmap given(hwloc_bitmap_alloc());
-    for (const unsigned cpu : list) {
-      hwloc_bitmap_set(given.get(), cpu);
-    }
-    hwloc_bitmap_and(allowed.get(), allowed.get(), given.get());
   }
   hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_topology_cpuset(topology_));
   for (int cpu = -1; (cpu = hwloc_bitmap_next(allowed.get(), cpu)) >= 0;) {
