@@ -21,10 +21,8 @@ std::vector<unsigned> cpu_list(const std::string& text) {
 
 std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context) {
   std::unique_ptr<pmd::cores::Placement> placement;
-  pmd::cores::Machine machine;
-  machine.fs_root = context.root;
   if (!exists(context.paths.sysfs + "/devices/system/cpu") ||
-      pmd::cores::Placement::create(machine, &placement) != 0) {
+      pmd::cores::Placement::create(context.root, &placement) != 0) {
     return nullptr;
   }
   return placement;
