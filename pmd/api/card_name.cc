@@ -10,11 +10,11 @@ namespace rio {
 namespace {
 
 [[nodiscard]] int open_pci(const name::Pci& card, const pmd::vfio::PciPaths& paths,
-                           std::unique_ptr<pmd::vfio::VfioBus>* out) {
+                           std::unique_ptr<pmd::Bus>* out) {
   pmd::vfio::VfioOptions options;
   options.reset = card.reset;
   options.iova = card.iova_is_va ? pmd::vfio::IovaMode::kVirtual : pmd::vfio::IovaMode::kAllocated;
-  return pmd::vfio::VfioBus::open(card.address, options, paths, pmd::vfio::real_kernel(), out);
+  return pmd::vfio::open_vfio_bus(card.address, options, paths, out);
 }
 
 /// Open a bus by a function of its own. @return what that says.
@@ -49,7 +49,7 @@ int open_bus(const name::CardName& card, const pmd::vfio::PciPaths& paths,
     return open_as<pmd::SimBus>([&](auto* bus) { return pmd::SimBus::open(*sim, bus); }, out);
   }
   const auto& pci = std::get<name::Pci>(card.kind);  // a program's card is of no other kind
-  return open_as<pmd::vfio::VfioBus>([&](auto* bus) { return open_pci(pci, paths, bus); }, out);
+  return open_pci(pci, paths, out);
 }
 
 int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out) {

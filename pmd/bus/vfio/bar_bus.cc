@@ -1,6 +1,5 @@
 #include "pmd/bus/vfio/bar_bus.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/backend.hpp"
 #include "pmd/bus/vfio/borrowed_bar.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
@@ -30,90 +30,76 @@ std::string why_not(const PciCard& card, int rc) {
   return rescan_command(card.address);
 }
 
-}  // namespace
+/// A card's BAR and nothing else.
+class BarBus final : public Bus {
+ public:
+  BarBus(PciCard card, KernelMapping bar) : card_(std::move(card)), bar_(std::move(bar)) {}
+  /// Use a card that had to be woken.
+  void use(std::unique_ptr<Backend> backend) { backend_ = std::move(backend); }
 
-int BarBus::open(const std::string& address, const PciPaths& paths, Kernel& kernel,
-                 std::unique_ptr<BarBus>* out) {
-  PciCard card;
-  if (const int rc = find_card(paths, address, &card); rc != 0) {
-    return rc;
+  Mmio bar() override {
+    return backend_ != nullptr ? backend_->bar() : Mmio(bar_.va(), bar_.len_bytes());
   }
-  std::unique_ptr<BarBus> bus(new BarBus(card, kernel));
-  if (const int rc = bus->map(paths); rc != 0) {
-    return rc;
-  }
-  if (card.driver == kVfioDriver && bus->bar().read32(regs::id::magic()) == regs::kAllOnes) {
-    // The card is powered down, or gone; if a program has it open, it is awake. Only opening it
-    // tells.
-    if (const int rc = open_vfio_backend(paths, kernel, card, &bus->backend_); rc != 0) {
-      return rc;
-    }
-  }
-  *out = std::move(bus);
-  return 0;
-}
+  int dma_alloc(size_t, size_t, DmaMemory*) override { return -ENOTSUP; }
+  void dma_free(const DmaMemory&) override {}
+  int dma_map(void*, size_t, std::vector<IovaRun>*) override { return -ENOTSUP; }
+  int dma_unmap(void*, size_t) override { return -ENOTSUP; }
+  int irq_fd(uint32_t) override { return -ENOTSUP; }
+  const std::string& name() const override { return card_.address; }
+  int numa_node() const override { return card_.numa_node; }
 
-BarBus::~BarBus() {
-  if (va_ != nullptr) {
-    kernel_.munmap(va_, len_bytes_);
-  }
-}
+ private:
+  PciCard card_;
+  KernelMapping bar_;
+  std::unique_ptr<Backend> backend_;
+};
 
-int BarBus::map(const PciPaths& paths) {
-  const uint64_t len_bytes = card_.bar_bytes[static_cast<size_t>(card_.bar)];
+/// Maps a card's BAR. @return as map_bar().
+int map(const PciPaths& paths, Kernel& kernel, const PciCard& card, KernelMapping* out) {
+  const uint64_t len_bytes = card.bar_bytes[static_cast<size_t>(card.bar)];
   if (len_bytes < regs::id::kSizeBytes) {
     base::log_error(
         "%s: BAR%d has %llu bytes: the gateware is no message card's, or the firmware gave the "
         "BAR no room: %s",
-        card_.address.c_str(), card_.bar, static_cast<unsigned long long>(len_bytes),
-        rescan_command(card_.address).c_str());
+        card.address.c_str(), card.bar, static_cast<unsigned long long>(len_bytes),
+        rescan_command(card.address).c_str());
     return -ENXIO;
   }
-  const std::string path =
-      paths.sysfs + "/bus/pci/devices/" + card_.address + "/resource" + std::to_string(card_.bar);
-  const KernelFd fd(kernel_, kernel_.open(path, O_RDWR | O_SYNC));
-  if (fd.get() < 0) {
-    base::log_error("%s: cannot open %s: %s: run with sudo", card_.address.c_str(), path.c_str(),
-                    std::strerror(-fd.get()));
-    return fd.get();
-  }
-  void* va = nullptr;
-  int rc = kernel_.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0, &va);
-  if (rc != 0 && card_.driver == kVfioDriver &&
-      borrow_bar(paths, kernel_, card_, len_bytes, PROT_READ | PROT_WRITE, &va) == 0) {
-    rc = 0;
-  }
+  bool opened = false;
+  const int rc =
+      map_bar_beside(paths, kernel, card, len_bytes, PROT_READ | PROT_WRITE, out, &opened);
   if (rc != 0) {
-    base::log_error("%s: cannot map %s: %s: %s", card_.address.c_str(), path.c_str(),
-                    std::strerror(-rc), why_not(card_, rc).c_str());
+    base::log_error("%s: cannot %s %s: %s: %s", card.address.c_str(), opened ? "map" : "open",
+                    bar_path(paths, card).c_str(), std::strerror(-rc),
+                    opened ? why_not(card, rc).c_str() : "run with sudo");
+  }
+  return rc;
+}
+
+}  // namespace
+
+int map_bar(const std::string& address, const PciPaths& paths, std::unique_ptr<Bus>* out,
+            Kernel& kernel) {
+  PciCard card;
+  if (const int rc = find_card(paths, address, &card); rc != 0) {
     return rc;
   }
-  va_ = va;
-  len_bytes_ = len_bytes;
+  KernelMapping bar;
+  if (const int rc = map(paths, kernel, card, &bar); rc != 0) {
+    return rc;
+  }
+  auto bus = std::make_unique<BarBus>(card, std::move(bar));
+  if (card.driver == kVfioDriver && bus->bar().read32(regs::id::magic()) == regs::kAllOnes) {
+    // The card is powered down, or gone; if a program has it open, it is awake. Only opening it
+    // tells.
+    std::unique_ptr<Backend> backend;
+    if (const int rc = open_vfio_backend(paths, kernel, card, &backend); rc != 0) {
+      return rc;
+    }
+    bus->use(std::move(backend));
+  }
+  *out = std::move(bus);
   return 0;
-}
-
-Mmio BarBus::bar() {
-  return backend_ != nullptr ? Mmio(backend_->bar_va(), backend_->bar_bytes())
-                             : Mmio(va_, len_bytes_);
-}
-
-int BarBus::dma_alloc(size_t, size_t, DmaMemory*) {
-  return -ENOTSUP;
-}
-
-void BarBus::dma_free(const DmaMemory&) {}
-
-int BarBus::dma_map(void*, size_t, std::vector<IovaRun>*) {
-  return -ENOTSUP;
-}
-
-int BarBus::dma_unmap(void*, size_t) {
-  return -ENOTSUP;
-}
-
-int BarBus::irq_fd(uint32_t) {
-  return -ENOTSUP;
 }
 
 }  // namespace rio::pmd::vfio

@@ -23,22 +23,14 @@ CardId read_words(Mmio bar) {
   return id;
 }
 
-int read_words_at(Kernel& kernel, void* va, CardId* out) {
-  *out = read_words(Mmio(va, regs::kPageBytes));
-  kernel.munmap(va, regs::kPageBytes);
-  return 0;
-}
-
-int read_through_sysfs(const PciPaths& paths, Kernel& kernel, const PciCard& card, CardId* out) {
-  const std::string path =
-      paths.sysfs + "/bus/pci/devices/" + card.address + "/resource" + std::to_string(card.bar);
-  const KernelFd fd(kernel, kernel.open(path, O_RDWR | O_SYNC));
-  if (fd.get() < 0) {
-    return fd.get();
+int read_beside(const PciPaths& paths, Kernel& kernel, const PciCard& card, CardId* out) {
+  KernelMapping page;
+  bool opened = false;
+  const int rc = map_bar_beside(paths, kernel, card, regs::kPageBytes, PROT_READ, &page, &opened);
+  if (rc == 0) {
+    *out = read_words(Mmio(page.va(), regs::kPageBytes));
   }
-  void* va = nullptr;
-  const int rc = kernel.mmap(nullptr, regs::kPageBytes, PROT_READ, MAP_SHARED, fd.get(), 0, &va);
-  return rc != 0 ? rc : read_words_at(kernel, va, out);
+  return rc;
 }
 
 /// Whether vfio-pci may have powered the device down, or switched its memory off.
@@ -51,7 +43,7 @@ bool may_sleep(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
   const KernelFd config(kernel, kernel.open(folder + "/config", O_RDONLY));
   uint16_t command = 0;
   const bool awake =
-      read_text(kernel, folder + "/power_state", &state) == 0 && state == "D0" &&
+      read_text(folder + "/power_state", &state, kernel) == 0 && state == "D0" &&
       config.get() >= 0 &&
       kernel.read(config.get(), &command, sizeof(command), PCI_COMMAND) == sizeof(command) &&
       (command & PCI_COMMAND_MEMORY) != 0;
@@ -60,25 +52,12 @@ bool may_sleep(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
 
 }  // namespace
 
-bool CardId::is_card() const {
-  return magic == regs::kMagic;
-}
-
-bool CardId::all_ones() const {
-  return magic == regs::kAllOnes;
-}
-
-int read_card_id(const PciPaths& paths, Kernel& kernel, const PciCard& card, CardId* out) {
+int read_card_id(const PciPaths& paths, const PciCard& card, CardId* out, Kernel& kernel) {
   if (card.bar_bytes[static_cast<size_t>(card.bar)] < regs::kPageBytes) {
     return -ENXIO;
   }
   CardId id;
-  int rc = read_through_sysfs(paths, kernel, card, &id);
-  void* va = nullptr;
-  if (rc != 0 && card.driver == kVfioDriver &&
-      borrow_bar(paths, kernel, card, regs::kPageBytes, PROT_READ, &va) == 0) {
-    rc = read_words_at(kernel, va, &id);
-  }
+  const int rc = read_beside(paths, kernel, card, &id);
   if ((rc == 0 && !id.all_ones()) || !may_sleep(paths, kernel, card)) {
     if (rc == 0) {
       *out = id;
@@ -89,7 +68,7 @@ int read_card_id(const PciPaths& paths, Kernel& kernel, const PciCard& card, Car
   if (open_vfio_backend(paths, kernel, card, &backend) != 0) {
     return -EAGAIN;
   }
-  *out = read_words(Mmio(backend->bar_va(), backend->bar_bytes()));
+  *out = read_words(backend->bar());
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 
@@ -15,18 +16,20 @@ struct CardId {
   uint32_t hw_version = 0;
   uint32_t build = 0;  ///< Unix time, 0 if the gateware does not say
 
-  [[nodiscard]] bool is_card() const;   ///< the magic is that of a card
-  [[nodiscard]] bool all_ones() const;  ///< nothing answers
+  /// The magic is that of a card.
+  [[nodiscard]] bool is_card() const { return magic == regs::kMagic; }
+  /// Nothing answers.
+  [[nodiscard]] bool all_ones() const { return magic == regs::kAllOnes; }
   [[nodiscard]] unsigned major() const { return (hw_version >> 16) & 0xFF; }
   [[nodiscard]] unsigned minor() const { return (hw_version >> 8) & 0xFF; }
   [[nodiscard]] unsigned patch() const { return hw_version & 0xFF; }
 };
 
-/// Read it through sysfs, or by borrow_bar(), even while a program uses the card. vfio-pci keeps a
+/// Read it by map_bar_beside(), even while a program uses the card. vfio-pci keeps a
 /// device powered down while no program has it open: such a device is read through VFIO. Control
 /// path. @return 0, -ENXIO (the BAR is smaller than a page), -EAGAIN (powered down, and cannot be
 /// woken), or the kernel's error (-EACCES: no rights). Only failures of VFIO are logged.
-[[nodiscard]] int read_card_id(const PciPaths& paths, Kernel& kernel, const PciCard& card,
-                               CardId* out);
+[[nodiscard]] int read_card_id(const PciPaths& paths, const PciCard& card, CardId* out,
+                               Kernel& kernel = real_kernel());
 
 }  // namespace rio::pmd::vfio

@@ -7,7 +7,6 @@ extern "C" {
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 
 #include "base/log.hpp"
 #include "base/number.hpp"
@@ -35,10 +34,9 @@ void scan(pci_access* access, void*) {
 /// Converts libpci's description of a device.
 PciCard describe(pci_dev* device) {
   PciCard card;
-  char address[32];
-  std::snprintf(address, sizeof(address), "%04x:%02x:%02x.%d",
-                static_cast<unsigned>(device->domain), device->bus, device->dev, device->func);
-  card.address = address;
+  card.address = name::PciAddress{static_cast<uint32_t>(device->domain), device->bus, device->dev,
+                                  device->func}
+                     .text();
   card.vendor = device->vendor_id;
   card.device = device->device_id;
   if (const char* driver = pci_get_string_property(device, PCI_FILL_DRIVER); driver != nullptr) {
@@ -74,13 +72,6 @@ int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
   return 0;
 }
 
-/// Whether BAR2 of an ivshmem device holds the magic. Logs nothing, since most such devices are not
-/// cards.
-bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
-  CardId id;
-  return read_card_id(paths, kernel, card, &id) == 0 && id.is_card();
-}
-
 }  // namespace
 
 int parse_address(const std::string& text, std::string* address) {
@@ -95,7 +86,7 @@ int parse_address(const std::string& text, std::string* address) {
   return 0;
 }
 
-int find_cards(const PciPaths& paths, Kernel& kernel, std::vector<PciCard>* cards) {
+int find_cards(const PciPaths& paths, std::vector<PciCard>* cards, Kernel& kernel) {
   std::vector<PciCard> all;
   if (const int rc = scan_all(paths, &all); rc != 0) {
     return rc;
@@ -104,14 +95,11 @@ int find_cards(const PciPaths& paths, Kernel& kernel, std::vector<PciCard>* card
     if (card.vendor == regs::kPciVendor && card.device == regs::kPciDevice) {
       return false;
     }
-    return card.bar != 2 || !has_magic(paths, kernel, card);
+    CardId id;  // most ivshmem devices are not cards: nothing is logged
+    return card.bar != 2 || read_card_id(paths, card, &id, kernel) != 0 || !id.is_card();
   });
   *cards = std::move(all);
   return 0;
-}
-
-int find_cards(const PciPaths& paths, std::vector<PciCard>* cards) {
-  return find_cards(paths, real_kernel(), cards);
 }
 
 int find_card(const PciPaths& paths, const std::string& address, PciCard* card) {

@@ -45,12 +45,4 @@ bool RangeAllocator::allocate(uint64_t len, uint64_t align, uint64_t* first) {
   return false;
 }
 
-uint64_t RangeAllocator::free_total() const {
-  uint64_t total = 0;
-  for (const auto& [begin, end] : free_) {
-    total += end - begin;
-  }
-  return total;
-}
-
 }  // namespace rio::pmd::vfio

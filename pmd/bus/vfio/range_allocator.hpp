@@ -18,8 +18,6 @@ class RangeAllocator {
   [[nodiscard]] bool allocate(uint64_t len, uint64_t align, uint64_t* first);
   /// Give back exactly a piece that was allocated.
   void free(uint64_t first, uint64_t len) { add(first, len); }
-  /// How many numbers are free.
-  [[nodiscard]] uint64_t free_total() const;
 
  private:
   std::map<uint64_t, uint64_t> free_;  // first number → one past the last

@@ -18,11 +18,11 @@ class BarBusTest : public testing::Test {
   void add(const std::string& driver) {
     tree_.add_device(kAddress, 0x10EE, 0x7210, driver, driver == "vfio-pci" ? 7 : -1);
   }
-  int open() { return BarBus::open(kAddress, tree_.paths, kernel_, &bus_); }
+  int open() { return map_bar(kAddress, tree_.paths, &bus_, kernel_); }
 
   FakeTree tree_;
   FakeKernel kernel_{tree_.paths};
-  std::unique_ptr<BarBus> bus_;
+  std::unique_ptr<Bus> bus_;
 };
 
 TEST_F(BarBusTest, WorksWithAnyDriver) {
@@ -30,8 +30,8 @@ TEST_F(BarBusTest, WorksWithAnyDriver) {
     FakeTree tree;
     FakeKernel kernel{tree.paths};
     tree.add_device(kAddress, 0x10EE, 0x7210, driver, -1);
-    std::unique_ptr<BarBus> bus;
-    ASSERT_EQ(BarBus::open(kAddress, tree.paths, kernel, &bus), 0) << driver;
+    std::unique_ptr<Bus> bus;
+    ASSERT_EQ(map_bar(kAddress, tree.paths, &bus, kernel), 0) << driver;
     EXPECT_EQ(bus->bar().read32(0), regs::kMagic);
     EXPECT_EQ(bus->bar().len_bytes(), kBarBytes);
     EXPECT_EQ(bus->name(), kAddress);
@@ -86,8 +86,8 @@ TEST_F(BarBusTest, MissingBarsAndDevicesAreReported) {
   tree_.add_device(kAddress, 0x10EE, 0x7210, "", -1, 2);  // BAR2, where a card has BAR0
   testing::internal::CaptureStderr();
   EXPECT_EQ(open(), -ENXIO);
-  EXPECT_EQ(BarBus::open("0000:09:00.0", tree_.paths, kernel_, &bus_), -ENODEV);
-  EXPECT_EQ(BarBus::open("nonsense", tree_.paths, kernel_, &bus_), -EINVAL);
+  EXPECT_EQ(map_bar("0000:09:00.0", tree_.paths, &bus_, kernel_), -ENODEV);
+  EXPECT_EQ(map_bar("nonsense", tree_.paths, &bus_, kernel_), -EINVAL);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("BAR0 has 0 bytes"), std::string::npos);
 }
 
