@@ -26,6 +26,12 @@ constexpr uint32_t kDestIdLimits[] = {0xFF, 0xFFFF, 0xFFFFFFFE};
 
 Card::Card(Bus& bus) : bus_(bus), bar_(bus.bar()), hook_(bus.poll_hook(0)) {}
 
+/// Make the object and find out what the card has.
+int Card::identify(Bus& bus, std::unique_ptr<Card>* out) {
+  out->reset(new (std::nothrow) Card(bus));
+  return *out != nullptr ? (*out)->identify() : -ENOMEM;
+}
+
 int Card::identify() {
   if (const int error = blocks_.discover(bar_, bus_.name()); error != 0) {
     return error;
@@ -43,14 +49,11 @@ int Card::identify() {
 }
 
 int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
-  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
-  if (card == nullptr) {
-    return -ENOMEM;
-  }
-  card->timeout_ms_ = config.reset_timeout_ms;
-  if (const int error = card->identify(); error != 0) {
+  std::unique_ptr<Card> card;
+  if (const int error = identify(bus, &card); error != 0) {
     return error;
   }
+  card->timeout_ms_ = config.reset_timeout_ms;
   if (const int error = card->check(config); error != 0) {
     return error;
   }
@@ -76,15 +79,12 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
 }
 
 int Card::look(Bus& bus, std::unique_ptr<Card>* out) {
-  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
-  if (card == nullptr) {
-    return -ENOMEM;
+  std::unique_ptr<Card> card;
+  const int error = identify(bus, &card);
+  if (error == 0) {
+    *out = std::move(card);
   }
-  if (const int error = card->identify(); error != 0) {
-    return error;
-  }
-  *out = std::move(card);
-  return 0;
+  return error;
 }
 
 int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
@@ -222,11 +222,9 @@ int Card::reset() {
 // Passes `error` on, and logs it unless it is 0.
 int Card::failed(int error, const char* what, uint32_t seen) const {
   if (error == -ENODEV) {
-    base::log_error(
-        "%s: %s: card is gone (its magic reads all ones); check slot, link and power, then "
-        "rescan the bus",
-        bus_.name().c_str(), what);
-  } else if (error != 0) {
+    return log_gone(bus_.name() + ": " + what);
+  }
+  if (error != 0) {
     base::log_error(
         "%s: %s: no answer within %u ms (last seen 0x%x); reset the card by its slot, or "
         "allow more time",

@@ -30,16 +30,19 @@ bool split_index(std::string_view text, std::string_view* name, bool* indexed, u
          base::read_number(text.substr(bracket + 1, text.size() - bracket - 2), 0, 65535, index);
 }
 
+/// "qp[0].tail[3]". @param instance, index what stands in the brackets, where the name has them.
+std::string with_numbers(const RegName& reg, const std::string& instance,
+                         const std::string& index) {
+  const auto bracketed = [](uint32_t count, const std::string& number) {
+    return count > 1 ? "[" + number + "]" : "";
+  };
+  return reg.block + bracketed(reg.instances, instance) + "." + reg.name +
+         bracketed(reg.count, index);
+}
+
 std::string form(const RegName& reg) {
-  std::string text = reg.block;
-  if (reg.instances > 1) {
-    text.append("[0-").append(std::to_string(reg.instances - 1)).append("]");
-  }
-  text += std::string(".") + reg.name;
-  if (reg.count > 1) {
-    text.append("[0-").append(std::to_string(reg.count - 1)).append("]");
-  }
-  return text;
+  return with_numbers(reg, "0-" + std::to_string(reg.instances - 1),
+                      "0-" + std::to_string(reg.count - 1));
 }
 
 int by_offset(uint32_t offset, RegWord* out, std::string* error) {
@@ -73,15 +76,7 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 }  // namespace
 
 std::string RegWord::name() const {
-  std::string text = reg->block;
-  if (reg->instances > 1) {
-    text.append("[").append(std::to_string(instance)).append("]");
-  }
-  text += std::string(".") + reg->name;
-  if (reg->count > 1) {
-    text.append("[").append(std::to_string(index)).append("]");
-  }
-  return text;
+  return with_numbers(*reg, std::to_string(instance), std::to_string(index));
 }
 
 bool begins_with(std::string_view text, std::string_view prefix) {

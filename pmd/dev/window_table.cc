@@ -133,11 +133,9 @@ int WindowTable::command(uint32_t index, uint32_t enable_and_rights) {
   const int error = wait_for_word(bar_, hook_, regs::window::status(qp_, index), timeout_ms_, &seen,
                                   [want](uint32_t value) { return value == want; });
   if (error == -ENODEV) {
-    base::log_error(
-        "%s: card is gone (its magic reads all ones); check slot, link and power, then "
-        "rescan the bus",
-        bus_.name().c_str());
-  } else if (error != 0) {
+    return log_gone(bus_.name());
+  }
+  if (error != 0) {
     base::log_error(
         "%s: qp %u: inbound window %u: no answer within %u ms, status 0x%x; reset the card",
         bus_.name().c_str(), qp_, index, timeout_ms_, seen);

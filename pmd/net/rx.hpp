@@ -11,7 +11,7 @@
 
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/card/turn.hpp"
-#include "pmd/dev/doorbell_queue.hpp"
+#include "pmd/dev/notice_queue.hpp"
 #include "pmd/dev/shared_rx_queue.hpp"
 #include "pmd/net/bundle.hpp"
 #include "pmd/net/counts.hpp"
