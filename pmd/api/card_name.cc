@@ -17,17 +17,6 @@ namespace {
   return pmd::vfio::open_vfio_bus(card.address, options, paths, out);
 }
 
-/// Open a bus by a function of its own. @return what that says.
-template <typename AnyBus, typename Open>
-[[nodiscard]] int open_as(const Open& open, std::unique_ptr<pmd::Bus>* out) {
-  std::unique_ptr<AnyBus> bus;
-  const int rc = open(&bus);
-  if (rc == 0) {
-    *out = std::move(bus);
-  }
-  return rc;
-}
-
 }  // namespace
 
 int parse_card_name(const std::string& text, name::CardName* out) {
@@ -42,11 +31,15 @@ int parse_card_name(const std::string& text, name::CardName* out) {
 int open_bus(const name::CardName& card, const pmd::vfio::PciPaths& paths,
              std::unique_ptr<pmd::Bus>* out) {
   if (pmd::EmuConfig config; pmd::emu_config(card, &config)) {
-    return open_as<pmd::EmuBus>(
-        [&](auto* bus) { return pmd::EmuBus::create(config, nullptr, bus); }, out);
+    std::unique_ptr<pmd::EmuBus> bus;
+    const int rc = pmd::EmuBus::create(config, nullptr, &bus);
+    if (rc == 0) {
+      *out = std::move(bus);
+    }
+    return rc;
   }
   if (const auto* const sim = std::get_if<name::Sim>(&card.kind)) {
-    return open_as<pmd::SimBus>([&](auto* bus) { return pmd::SimBus::open(*sim, bus); }, out);
+    return pmd::open_sim_bus(*sim, out);
   }
   const auto& pci = std::get<name::Pci>(card.kind);  // a program's card is of no other kind
   return open_pci(pci, paths, out);

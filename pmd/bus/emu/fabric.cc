@@ -28,6 +28,16 @@ std::map<std::string, std::weak_ptr<wire::switched::Fabric>>& fabrics() {
   return all;
 }
 
+/// A side was unplugged: its wire is destroyed.
+void unplug(const std::string& name, int side) {
+  const std::lock_guard lock(cables_mutex);
+  Named& named = cables()[name];
+  named.used[side] = false;
+  if (!named.used[0] && !named.used[1]) {
+    cables().erase(name);
+  }
+}
+
 /// The fabric of a file, or a new one. With the lock held.
 [[nodiscard]] int find_fabric(const std::string& topology,
                               std::shared_ptr<wire::switched::Fabric>* out) {
@@ -55,7 +65,8 @@ std::map<std::string, std::weak_ptr<wire::switched::Fabric>>& fabrics() {
 
 }  // namespace
 
-int plug_in(const std::string& name, std::unique_ptr<model::Wire>* out, int* side) {
+int plug_in(const std::string& name, std::unique_ptr<model::Wire>* out, int* side,
+            std::shared_ptr<void>* plug) {
   if (name == "loop") {
     *side = 0;
     *out = model::make_loop_wire();
@@ -68,22 +79,11 @@ int plug_in(const std::string& name, std::unique_ptr<model::Wire>* out, int* sid
       named.used[i] = true;
       *side = i;
       *out = named.cable->plug(i);
+      plug->reset(static_cast<void*>(nullptr), [name, i](void*) { unplug(name, i); });
       return 0;
     }
   }
   return -EBUSY;
-}
-
-void unplug(const std::string& name, int side) {
-  const std::lock_guard lock(cables_mutex);
-  const auto it = cables().find(name);
-  if (it == cables().end()) {
-    return;
-  }
-  it->second.used[side] = false;
-  if (!it->second.used[0] && !it->second.used[1]) {
-    cables().erase(it);
-  }
 }
 
 int plug_into_fabric(const std::string& topology, const std::string& endpoint,

@@ -36,14 +36,14 @@ template <typename MemberWire, typename Seat>
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Cable& cable, Joined* out) {
-  const int rc = plug_in(cable.name, &out->wire, &out->side);
+  int side = 0;
+  const int rc = plug_in(cable.name, &out->wire, &side, &out->plug);
   if (rc != 0) {
     base::log_error("emulated card: wire '%s' has two ends already; take another name",
                     cable.name.c_str());
     return rc;
   }
-  out->cable = cable.name;
-  out->name = prefix_of(cable) + cable.name + "/" + std::to_string(out->side);
+  out->name = prefix_of(cable) + cable.name + "/" + std::to_string(side);
   return 0;
 }
 
