@@ -7,18 +7,6 @@
 #include "pmd/bus/vfio/vfio_bus.hpp"
 
 namespace rio {
-namespace {
-
-[[nodiscard]] int open_pci(const name::Pci& card, const pmd::vfio::PciPaths& paths,
-                           std::unique_ptr<pmd::Bus>* out) {
-  pmd::vfio::VfioOptions options;
-  options.reset = card.reset;
-  options.iova = card.iova_is_va ? pmd::vfio::IovaMode::kVirtual : pmd::vfio::IovaMode::kAllocated;
-  return pmd::vfio::open_vfio_bus(card.address, options, paths, out);
-}
-
-}  // namespace
-
 int parse_card_name(const std::string& text, name::CardName* out) {
   std::string error;
   const int rc = name::parse(name::Place::kProgram, text, {}, out, &error);
@@ -42,7 +30,7 @@ int open_bus(const name::CardName& card, const pmd::vfio::PciPaths& paths,
     return pmd::open_sim_bus(*sim, out);
   }
   const auto& pci = std::get<name::Pci>(card.kind);  // a program's card is of no other kind
-  return open_pci(pci, paths, out);
+  return pmd::vfio::open_vfio_bus(pci, paths, out);
 }
 
 int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out) {

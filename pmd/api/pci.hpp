@@ -4,8 +4,7 @@
 /// that uses a card opens it by its name (riopmd.hpp).
 #pragma once
 
-#include "pmd/bus/vfio/bar_bus.hpp"
-#include "pmd/bus/vfio/card_id.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/pci_config.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"

@@ -21,8 +21,8 @@ struct Joined {
 };
 
 /// Join the wire that a card is configured for. The log says what is wrong. Control path.
-/// @return -EBUSY: the cable has two ends already; else as plug_into_fabric(), ShmWire::join(),
-/// UdpWire::join() and RelayWire::join().
+/// @return -EBUSY: the cable has two ends already; else as load_topology(), Fabric::plug(),
+/// ShmWire::join(), UdpWire::join() and RelayWire::join().
 [[nodiscard]] int join(const EmuConfig& config, Joined* out);
 
 }  // namespace rio::pmd

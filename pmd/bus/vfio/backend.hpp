@@ -20,12 +20,6 @@ inline constexpr const char* kVfioDriver = "vfio-pci";
 inline constexpr const char* kUioDriver = "uio_pci_generic";
 inline constexpr const char* kIgbUioDriver = "igb_uio";
 
-/// How bus addresses of mapped memory are chosen under VFIO.
-enum class IovaMode : uint8_t {
-  kAllocated,  ///< by us, from what the IOMMU can address; works everywhere
-  kVirtual,    ///< the virtual address itself; needs an IOMMU of 47 bits or more
-};
-
 /// An open card. Control path, one thread. 0 or -errno; the cause is in the log, with the remedy.
 class Backend {
  public:
@@ -59,10 +53,11 @@ class Backend {
   KernelMapping bar_;
 };
 
-/// Open a card through VFIO. @param card bound to vfio-pci. The kernel outlives the backend.
+/// Open a card through VFIO. @param card bound to vfio-pci. The kernel outlives the backend. @param
+/// iova_is_va bus addresses are virtual addresses, which needs an IOMMU of 47 bits or more; else
+/// they are taken from what the IOMMU can address.
 [[nodiscard]] int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
-                                    std::unique_ptr<Backend>* out,
-                                    IovaMode mode = IovaMode::kAllocated);
+                                    std::unique_ptr<Backend>* out, bool iova_is_va = false);
 
 /// Open a card through UIO. @param card bound to uio_pci_generic or igb_uio.
 [[nodiscard]] int open_uio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,

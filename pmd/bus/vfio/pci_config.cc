@@ -120,8 +120,7 @@ int read_config(const PciPaths& paths, const std::string& address, PciConfig* ou
                     address.c_str(), path.c_str());
     return -ENODEV;
   }
-  LibPci libpci(paths);
-  if (const int rc = libpci.run(read_device, &job); rc != 0) {
+  if (const int rc = run_libpci(paths, read_device, &job); rc != 0) {
     return rc;
   }
   *out = job.config;

@@ -12,7 +12,7 @@ extern "C" {
 #include "base/number.hpp"
 #include "fpga/name/pci_address.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/vfio/card_id.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
 
 namespace rio::pmd::vfio {
@@ -58,18 +58,13 @@ PciCard describe(pci_dev* device) {
 }
 
 int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
-  LibPci libpci(paths);
-  if (const int rc = libpci.run(scan, nullptr); rc != 0) {
-    return rc;
-  }
-  std::vector<PciCard> cards;
-  for (pci_dev* device = libpci.access()->devices; device != nullptr; device = device->next) {
-    cards.push_back(describe(device));
-  }
-  std::sort(cards.begin(), cards.end(),
-            [](const PciCard& a, const PciCard& b) { return a.address < b.address; });
-  *out = std::move(cards);
-  return 0;
+  return run_libpci(paths, scan, nullptr, [out](pci_access* access) {
+    for (pci_dev* device = access->devices; device != nullptr; device = device->next) {
+      out->push_back(describe(device));
+    }
+    std::sort(out->begin(), out->end(),
+              [](const PciCard& a, const PciCard& b) { return a.address < b.address; });
+  });
 }
 
 }  // namespace

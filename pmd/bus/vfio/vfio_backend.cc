@@ -32,8 +32,8 @@ template <class Struct>
 /// documentation (driver-api/vfio.rst).
 class VfioBackend final : public Backend {
  public:
-  VfioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card, IovaMode mode)
-      : Backend(paths, kernel, card), mode_(mode) {}
+  VfioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card, bool iova_is_va)
+      : Backend(paths, kernel, card), iova_is_va_(iova_is_va) {}
   ~VfioBackend() override { bar_ = {}; }  // before its device is closed
 
   [[nodiscard]] int open();
@@ -59,7 +59,7 @@ class VfioBackend final : public Backend {
   [[nodiscard]] bool addressable(uint64_t iova, uint64_t len_bytes) const;
   [[nodiscard]] int choose_iova(uint64_t va, size_t len_bytes, __u64* iova);
 
-  const IovaMode mode_;
+  const bool iova_is_va_;
   // Closed in reverse order: device, group, container.
   KernelFd container_;
   KernelFd group_;
@@ -334,7 +334,7 @@ bool VfioBackend::addressable(uint64_t iova, uint64_t len_bytes) const {
 }
 
 int VfioBackend::choose_iova(uint64_t va, size_t len_bytes, __u64* iova) {
-  if (mode_ == IovaMode::kVirtual) {
+  if (iova_is_va_) {
     if (!addressable(va, len_bytes)) {
       base::log_error("%s: the IOMMU cannot address %p: open the card with allocated bus addresses",
                       address(), reinterpret_cast<void*>(va));
@@ -368,7 +368,7 @@ int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     return rc;
   }
   if (const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_MAP_DMA, &request); rc < 0) {
-    if (mode_ == IovaMode::kAllocated) {
+    if (!iova_is_va_) {
       iovas_.free(request.iova, len_bytes);
     }
     log_map_error(card_.address, va, len_bytes, rc);
@@ -390,7 +390,7 @@ int VfioBackend::unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& r
         address(), len_bytes, va, rc < 0 ? std::strerror(-rc) : "in part only");
     return rc < 0 ? rc : -EIO;
   }
-  if (mode_ == IovaMode::kAllocated) {
+  if (!iova_is_va_) {
     iovas_.free(runs[0].iova, len_bytes);
   }
   return 0;
@@ -463,8 +463,8 @@ int VfioBackend::reset() {
 }
 
 int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
-                      std::unique_ptr<Backend>* out, IovaMode mode) {
-  auto backend = std::make_unique<VfioBackend>(paths, kernel, card, mode);
+                      std::unique_ptr<Backend>* out, bool iova_is_va) {
+  auto backend = std::make_unique<VfioBackend>(paths, kernel, card, iova_is_va);
   if (const int rc = backend->open(); rc != 0) {
     return rc;
   }

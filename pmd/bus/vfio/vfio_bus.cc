@@ -6,9 +6,11 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <string>
 
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/backend.hpp"
 #include "pmd/bus/vfio/dma_arena.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
@@ -116,16 +118,16 @@ int VfioBus::dma_unmap(void* va, size_t len_bytes) {
 
 }  // namespace
 
-int open_vfio_bus(const std::string& address, const VfioOptions& options, const PciPaths& paths,
-                  std::unique_ptr<Bus>* out, Kernel& kernel) {
+int open_vfio_bus(const name::Pci& name, const PciPaths& paths, std::unique_ptr<Bus>* out,
+                  Kernel& kernel) {
   PciCard card;
-  if (const int rc = find_card(paths, address, &card); rc != 0) {
+  if (const int rc = find_card(paths, name.address, &card); rc != 0) {
     return rc;
   }
   std::unique_ptr<Backend> backend;
   int rc = 0;
   if (card.driver == kVfioDriver) {
-    rc = open_vfio_backend(paths, kernel, card, &backend, options.iova);
+    rc = open_vfio_backend(paths, kernel, card, &backend, name.iova_is_va);
   } else if (card.driver == kUioDriver || card.driver == kIgbUioDriver) {
     rc = open_uio_backend(paths, kernel, card, &backend);
   } else {
@@ -138,7 +140,7 @@ int open_vfio_bus(const std::string& address, const VfioOptions& options, const 
   if (rc != 0) {
     return rc;
   }
-  if (options.reset) {
+  if (name.reset) {
     rc = backend->reset();
     if (rc != 0 && rc != -ENOTSUP) {
       base::log_warning(

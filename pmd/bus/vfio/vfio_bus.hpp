@@ -3,19 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
+#include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
-#include "pmd/bus/vfio/backend.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 
 namespace rio::pmd::vfio {
-
-struct VfioOptions {
-  IovaMode iova = IovaMode::kAllocated;  ///< under VFIO; UIO has physical addresses
-  bool reset = true;  ///< reset the device when it is opened, if it can; a failure is a warning,
-                      ///< since the driver's own reset (GEN_REQ) follows
-};
 
 /// Open a card, which must be bound to vfio-pci, uio_pci_generic or igb_uio. Checks the BAR's
 /// magic. The card must be stopped before the bus is destroyed, which frees the memory of
@@ -25,8 +18,7 @@ struct VfioOptions {
 /// @return 0; -EINVAL (address), -ENODEV (no such device, no group, all ones), -EBUSY (bound to
 /// another driver, or in use), -EACCES, -EPERM (group not viable), -ENXIO (not a message card), or
 /// the kernel's error.
-[[nodiscard]] int open_vfio_bus(const std::string& address, const VfioOptions& options,
-                                const PciPaths& paths, std::unique_ptr<Bus>* out,
-                                Kernel& kernel = real_kernel());
+[[nodiscard]] int open_vfio_bus(const name::Pci& name, const PciPaths& paths,
+                                std::unique_ptr<Bus>* out, Kernel& kernel = real_kernel());
 
 }  // namespace rio::pmd::vfio

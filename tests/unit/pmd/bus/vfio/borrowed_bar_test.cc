@@ -6,8 +6,7 @@
 
 #include <cerrno>
 
-#include "pmd/bus/vfio/bar_bus.hpp"
-#include "pmd/bus/vfio/card_id.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 #include "tests/unit/pmd/bus/vfio/fake_system.hpp"
 
 namespace rio::pmd::vfio {

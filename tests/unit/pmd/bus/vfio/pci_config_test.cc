@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <random>
 
-#include "pmd/bus/vfio/card_id.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/unit/pmd/bus/vfio/fake_system.hpp"
 

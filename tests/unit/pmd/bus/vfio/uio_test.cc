@@ -27,7 +27,7 @@ class UioTest : public testing::Test {
     FakeTree::write(tree_.device(kAddress) + "/reset", "");
     kernel_.hugepages = 16;
   }
-  int open() { return open_vfio_bus(kAddress, VfioOptions{}, tree_.paths, &bus_, kernel_); }
+  int open() { return open_vfio_bus({kAddress}, tree_.paths, &bus_, kernel_); }
 
   FakeTree tree_;
   FakeKernel kernel_{tree_.paths};
@@ -191,7 +191,7 @@ TEST(UioOnThisMachine, HugepagesHavePhysicalAddresses) {
   tree.add_device(kAddress, 0x10EE, 0x7210, "uio_pci_generic", -1);
   tree.paths.proc = "/proc";
   std::unique_ptr<Bus> bus;
-  ASSERT_EQ(open_vfio_bus(kAddress, VfioOptions{}, tree.paths, &bus, real_kernel()), 0);
+  ASSERT_EQ(open_vfio_bus({kAddress}, tree.paths, &bus), 0);
   DmaMemory memory;
   testing::internal::CaptureStderr();
   const int rc = bus->dma_alloc(8192, 4096, &memory);

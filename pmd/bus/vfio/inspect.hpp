@@ -1,10 +1,13 @@
 /// @file
-/// Reads a card's identity without opening it.
+/// Inspects a card without opening it, even while a program uses it: its identity, its registers.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/bus.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 
@@ -31,5 +34,16 @@ struct CardId {
 /// woken), or the kernel's error (-EACCES: no rights). Only failures of VFIO are logged.
 [[nodiscard]] int read_card_id(const PciPaths& paths, const PciCard& card, CardId* out,
                                Kernel& kernel = real_kernel());
+
+/// Map a card's BAR to read its registers: nothing is reset, no memory is made reachable, so the
+/// bus has neither memory nor interrupts (-ENOTSUP), and another program may be using the card. If
+/// a program opens it later, the kernel may remove the mapping: the next access raises SIGBUS.
+/// vfio-pci keeps a device powered down while no program has it open; this opens such a device
+/// through VFIO, without a reset. Control path, one thread. @param address as parse_address() takes
+/// it. @param kernel outlives the bus. @return 0; -EINVAL (address), -ENODEV (no such device),
+/// -EACCES, -EPERM (no rights, or the kernel is locked down), -ENXIO (no BAR), or the kernel's
+/// error; logged.
+[[nodiscard]] int map_bar(const std::string& address, const PciPaths& paths,
+                          std::unique_ptr<Bus>* out, Kernel& kernel = real_kernel());
 
 }  // namespace rio::pmd::vfio
