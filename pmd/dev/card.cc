@@ -212,11 +212,17 @@ int Card::reset() {
       other_than(bar_.read32(regs::id::gen_req()), bar_.read32(regs::id::gen_ack()));
   // release: all other words first; pairs with the card's read of GEN_REQ.
   bar_.write32(regs::id::gen_req(), gen);
-  uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::id::gen_ack(), timeout_ms_, &seen,
-                                  [gen](uint32_t value) { return value == gen; });
+  const int error = await(regs::id::gen_ack(), gen, "reset");
   generation_ = error == 0 ? gen : 0;
-  return failed(error, "reset", seen);
+  return error;
+}
+
+/// Wait until a word of the card has a value. @param what failed, if it never has, for the log.
+int Card::await(uint32_t offset_bytes, uint32_t wanted, const char* what) {
+  uint32_t seen = 0;
+  const int error = wait_for_word(bar_, hook_, offset_bytes, timeout_ms_, &seen,
+                                  [wanted](uint32_t value) { return value == wanted; });
+  return failed(error, what, seen);
 }
 
 // Passes `error` on, and logs it unless it is 0.
@@ -244,10 +250,7 @@ int Card::set_dest_id(uint32_t qp, uint32_t dest_id) {
     return -EINVAL;
   }
   bar_.write32(regs::id::qp_dest_id(qp), dest_id);
-  uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::qp::dest_id(qp), timeout_ms_, &seen,
-                                  [dest_id](uint32_t value) { return value == dest_id; });
-  return failed(error, "destID", seen);
+  return await(regs::qp::dest_id(qp), dest_id, "destID");
 }
 
 uint32_t Card::dest_id(uint32_t qp) {
@@ -270,8 +273,7 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
     }
     const RxMapEntry& entry = entries[i];
     bar_.write32(regs::rx_map::dest_id(i), entry.dest_id);
-    bar_.write32(regs::rx_map::mbox_lo(i), static_cast<uint32_t>(entry.mbox_mask));
-    bar_.write32(regs::rx_map::mbox_hi(i), static_cast<uint32_t>(entry.mbox_mask >> 32));
+    bar_.write64(regs::rx_map::mbox_lo(i), regs::rx_map::mbox_hi(i), entry.mbox_mask);
     bar_.write32(regs::rx_map::entry(i),
                  Entry::valid.put(1) | Entry::doorbells.put(entry.doorbells ? 1 : 0) |
                      Entry::requests.put(entry.requests ? 1 : 0) | Entry::qp.put(entry.qp));
@@ -280,10 +282,7 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
       other_than(bar_.read32(regs::rx_map::apply()), bar_.read32(regs::rx_map::applied()));
   // release: the entries first; pairs with the card's read of APPLY.
   bar_.write32(regs::rx_map::apply(), apply);
-  uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::rx_map::applied(), timeout_ms_, &seen,
-                                  [apply](uint32_t value) { return value == apply; });
-  return failed(error, "receive map", seen);
+  return await(regs::rx_map::applied(), apply, "receive map");
 }
 
 bool Card::gone() {

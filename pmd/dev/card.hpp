@@ -127,6 +127,7 @@ class Card {
   void silence();
   void write_identity(const CardConfig& config);
   [[nodiscard]] int reset();
+  [[nodiscard]] int await(uint32_t offset_bytes, uint32_t wanted, const char* what);
   [[nodiscard]] int failed(int error, const char* what, uint32_t seen) const;
   [[nodiscard]] int check_offset(uint32_t offset_bytes) const;
 

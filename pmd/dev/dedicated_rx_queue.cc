@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
-#include "pmd/dev/entry_reap.hpp"
+#include "pmd/dev/reap.hpp"
 
 namespace rio::pmd {
 

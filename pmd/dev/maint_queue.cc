@@ -2,10 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/log.hpp"
-#include "pmd/dev/entry_reap.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/dev/reap.hpp"
 #include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
@@ -17,24 +18,11 @@ constexpr uint32_t kOffsetLimit = 1u << 24;
 constexpr size_t kWordBytes = sizeof(uint32_t);
 
 [[nodiscard]] int to_errno(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return 0;
-    case Status::kRetryExpired:
-      return -EAGAIN;
-    case Status::kResponseTimeout:
-      return -ETIMEDOUT;
-    case Status::kBadDescriptor:
-      return -EINVAL;
-    case Status::kHostReadFailed:
-      return -EFAULT;
-    case Status::kFlushed:
-      return -ECANCELED;
-    case Status::kLinkDown:
-      return -ENETDOWN;
-    default:
-      return -EIO;
-  }
+  static constexpr int kErrors[] = {0,       -EAGAIN, -ETIMEDOUT, -EIO,
+                                    -EINVAL, -EFAULT, -ECANCELED, -ENETDOWN};  // by Status
+  static_assert(static_cast<size_t>(Status::kLinkDown) + 1 == std::size(kErrors));
+  const auto code = static_cast<size_t>(status);
+  return code < std::size(kErrors) ? kErrors[code] : -EIO;
 }
 
 }  // namespace

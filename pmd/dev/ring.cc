@@ -121,10 +121,8 @@ void Ring::write_config() {
   const uint32_t ring = config_.ring;
   const uint64_t base = shape_.entry_bytes != 0 ? memory_.iova : 0;
   const uint64_t cbase = memory_.iova + cpl_at_;
-  bar_.write32(regs::qp::ring_base_lo(qp, ring), static_cast<uint32_t>(base));
-  bar_.write32(regs::qp::ring_base_hi(qp, ring), static_cast<uint32_t>(base >> 32));
-  bar_.write32(regs::qp::ring_cbase_lo(qp, ring), static_cast<uint32_t>(cbase));
-  bar_.write32(regs::qp::ring_cbase_hi(qp, ring), static_cast<uint32_t>(cbase >> 32));
+  bar_.write64(regs::qp::ring_base_lo(qp, ring), regs::qp::ring_base_hi(qp, ring), base);
+  bar_.write64(regs::qp::ring_cbase_lo(qp, ring), regs::qp::ring_cbase_hi(qp, ring), cbase);
   bar_.write32(regs::qp::ring_size(qp, ring), regs::qp::RingSize::log2.put(config_.log2) |
                                                   regs::qp::RingSize::clog2.put(config_.log2));
   bar_.write32(regs::qp::ring_start(qp, ring), config_.start_index);

@@ -93,14 +93,10 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
                     bus_.name().c_str(), qp_, i);
     return i >= regs::kWindowsPerQp ? -EINVAL : -EBUSY;
   }
-  const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
-  const auto high = [](uint64_t value) { return static_cast<uint32_t>(value >> 32); };
-  bar_.write32(regs::window::rio_lo(qp_, i), low(window.rio_addr));
-  bar_.write32(regs::window::rio_hi(qp_, i), high(window.rio_addr));
-  bar_.write32(regs::window::size_lo(qp_, i), low(window.size_bytes));
-  bar_.write32(regs::window::size_hi(qp_, i), high(window.size_bytes));
-  bar_.write32(regs::window::bus_lo(qp_, i), low(window.iova));
-  bar_.write32(regs::window::bus_hi(qp_, i), high(window.iova));
+  using namespace regs::window;  // NOLINT: the names of its words
+  bar_.write64(rio_lo(qp_, i), rio_hi(qp_, i), window.rio_addr);
+  bar_.write64(size_lo(qp_, i), size_hi(qp_, i), window.size_bytes);
+  bar_.write64(bus_lo(qp_, i), bus_hi(qp_, i), window.iova);
   bar_.write32(regs::window::source(qp_, i), window.source);
   bar_.write32(regs::window::source_mask(qp_, i), window.source_mask);
   bar_.write32(regs::window::key(qp_, i), window.key);
