@@ -151,7 +151,12 @@ int Endpoint::close() {
   const int rc = pair_ != nullptr ? pair_->stop() : 0;
   if (rc != 0 && rc != -ENODEV) {
     lock.unlock();
-    leave_to_card();
+    // The card may still write: nothing that it knows is given back, and the bus stays open.
+    base::log_error(
+        "%s: closed while the card does not answer; its memory stays allocated until the process "
+        "ends. Reset the card by its slot before it is opened again",
+        name().c_str());
+    keep_for_ever();
     return rc;
   }
   pair_.reset();
@@ -159,15 +164,6 @@ int Endpoint::close() {
   lock.unlock();
   device_.reset();
   return rc;
-}
-
-// The card may still write: nothing that it knows is given back, and the bus stays open.
-void Endpoint::leave_to_card() {
-  base::log_error(
-      "%s: closed while the card does not answer; its memory stays allocated until the process "
-      "ends. Reset the card by its slot before it is opened again",
-      name().c_str());
-  keep_for_ever();
 }
 
 /// Keep all objects: destroying them would write to the card, which in a forked child is the

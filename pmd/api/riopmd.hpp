@@ -151,7 +151,6 @@ class Endpoint {
   template <class Match>
   [[nodiscard]] bool drop_registration(const Match& match);
   void free_memory();
-  void leave_to_card();
   void keep_for_ever();
 
   std::shared_ptr<Device> device_;

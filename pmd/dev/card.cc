@@ -132,22 +132,21 @@ int Card::check(const CardConfig& config) const {
     return -EINVAL;
   }
   for (const uint32_t dest_id : config.dest_ids) {
-    if (dest_id != kNoDestId && dest_id > kDestIdLimits[config.dest_id_size]) {
+    if (dest_id == kNoDestId) {
+      continue;
+    }
+    if (dest_id > kDestIdLimits[config.dest_id_size]) {
       base::log_error("%s: destID %u (0x%x) is wider than the %u bits chosen; give one up to %u",
                       card, dest_id, dest_id, 8u << config.dest_id_size,
                       kDestIdLimits[config.dest_id_size]);
       return -EINVAL;
     }
-  }
-  for (size_t i = 0; i < config.dest_ids.size(); ++i) {
-    const auto rest = config.dest_ids.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (config.dest_ids[i] != kNoDestId &&
-        std::find(rest, config.dest_ids.end(), config.dest_ids[i]) != config.dest_ids.end()) {
+    if (std::count(config.dest_ids.begin(), config.dest_ids.end(), dest_id) > 1) {
       // Answers carry no more than the destID.
       base::log_error(
           "%s: two queue pairs with destID 0x%x; give each its own, and divide the "
           "mailboxes by the receive map",
-          card, config.dest_ids[i]);
+          card, dest_id);
       return -EINVAL;
     }
   }

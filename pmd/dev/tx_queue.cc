@@ -150,7 +150,7 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
 uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
   const uint32_t head_before = begin_stage();
   uint32_t done = 0;
-  while (done < n && post_gather(messages[done])) {
+  while (done < n && stage_gather(messages[done])) {
     ++done;
   }
   end_burst(head_before);
@@ -165,10 +165,6 @@ uint32_t TxQueue::begin_stage() {
 
 uint16_t TxQueue::stage(const TxMessage* messages, uint16_t n) {
   return static_cast<uint16_t>(post_all(messages, n));
-}
-
-bool TxQueue::stage_gather(const TxGather& message) {
-  return post_gather(message);
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
