@@ -45,20 +45,28 @@ std::string form(const RegName& reg) {
                       "0-" + std::to_string(reg.count - 1));
 }
 
-int by_offset(uint32_t offset, RegWord* out, std::string* error) {
+/// Call a function with each word of the map, in its order. @param instances at most so many.
+template <class Each>
+void for_each_word(uint32_t instances, const Each& each) {
   for (const RegName& reg : regs::names::kRegisters) {
-    for (uint32_t instance = 0; instance < reg.instances; ++instance) {
-      for (uint32_t index = 0; index < reg.count; ++index) {
-        const RegWord word{&reg, instance, index};
-        if (word.offset() == offset) {
-          *out = word;
-          return 0;
-        }
-      }
+    for (uint32_t n = 0; n < std::min(reg.instances, instances) * reg.count; ++n) {
+      each(RegWord{&reg, n / reg.count, n % reg.count});
     }
   }
-  *error = "no register at offset " + std::to_string(offset) + "; a dump lists them";
-  return -EINVAL;
+}
+
+int by_offset(uint32_t offset, RegWord* out, std::string* error) {
+  bool found = false;
+  for_each_word(regs::kMaxQps, [&](const RegWord& word) {
+    if (!found && word.offset() == offset) {
+      *out = word;
+      found = true;
+    }
+  });
+  if (!found) {
+    *error = "no register at offset " + std::to_string(offset) + "; a dump lists them";
+  }
+  return found ? 0 : -EINVAL;
 }
 
 int unknown(std::string_view text, std::string_view block, std::string* error) {
@@ -132,17 +140,12 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
 
 std::vector<RegWord> words_of(const Card& card, std::string_view prefix) {
   std::vector<RegWord> words;
-  for (const regs::names::RegName& reg : regs::names::kRegisters) {
-    const uint32_t instances =
-        reg.instances > 1 ? std::min(reg.instances, card.caps().queue_pairs) : 1;
-    for (uint32_t n = 0; n < instances * reg.count; ++n) {
-      const RegWord word{&reg, n / reg.count, n % reg.count};
-      if (card.blocks().owner_of(word.offset()) != BlockList::Owner::kNone &&
-          begins_with(word.name(), prefix)) {
-        words.push_back(word);
-      }
+  for_each_word(card.caps().queue_pairs, [&](const RegWord& word) {
+    if (card.blocks().owner_of(word.offset()) != BlockList::Owner::kNone &&
+        begins_with(word.name(), prefix)) {
+      words.push_back(word);
     }
-  }
+  });
   return words;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -82,31 +83,6 @@ class EventFds final : public model::IrqSink {
   // A forked child must neither wake its parent nor consume the parent's wake-ups.
   const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
-
-bool valid(const EmuConfig& config) {
-  const uint32_t pairs = config.model.queue_pairs;
-  if (pairs < 1 || pairs > regs::kMaxQps) {
-    base::log_error("emulated card: %u queue pairs asked for; give 1 to 31", pairs);
-    return false;
-  }
-  const double rate = config.model.fault_rate;
-  if (!(rate >= 0.0 && rate <= 1.0)) {
-    base::log_error("emulated card: fault rate %g; give 0 to 1", rate);
-    return false;
-  }
-  if (const auto* const cable = std::get_if<name::Cable>(&config.wire);
-      cable != nullptr && cable->name.empty()) {
-    base::log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
-    return false;
-  }
-  if (const auto* const shm = std::get_if<name::Shm>(&config.wire);
-      shm != nullptr && !shm->board.empty() && shm->queue_pair >= pairs) {
-    base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", shm->queue_pair,
-                    pairs, pairs - 1);
-    return false;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -302,14 +278,17 @@ int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
 
 int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                    std::unique_ptr<EmuBus>* out) {
+  // The grammar of names sees to these.
+  assert(config.model.queue_pairs >= 1 && config.model.queue_pairs <= regs::kMaxQps);
+  assert(config.model.fault_rate >= 0.0 && config.model.fault_rate <= 1.0);
   Joined joined;
-  if (!valid(config)) {
-    return -EINVAL;
-  }
   if (const int rc = join(config, &joined); rc != 0) {
     return rc;
   }
-  auto bus = std::make_unique<Impl>(joined.name, memory != nullptr ? memory : own_memory());
+  if (memory == nullptr) {
+    memory = own_memory();
+  }
+  auto bus = std::make_unique<Impl>(joined.name, std::move(memory));
   const int rc = bus->start(config, std::move(joined));
   if (rc == 0) {
     *out = std::move(bus);

@@ -155,6 +155,12 @@ template <typename MemberWire, typename Seat>
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& config, const name::Shm& shm, Joined* out) {
+  if (const uint32_t pairs = config.model.queue_pairs;
+      !shm.board.empty() && shm.queue_pair >= pairs) {
+    base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", shm.queue_pair,
+                    pairs, pairs - 1);
+    return -EINVAL;
+  }
   wire::shm::Seat seat;
   seat.fabric = shm.fabric;
   seat.id = config.id;
