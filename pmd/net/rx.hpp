@@ -12,7 +12,7 @@
 #include "pmd/bus/counter.hpp"
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/card/turn.hpp"
-#include "pmd/dev/doorbell_queue.hpp"
+#include "pmd/dev/notice_queue.hpp"
 #include "pmd/dev/shared_rx_queue.hpp"
 #include "pmd/net/bundle.hpp"
 #include "pmd/net/order.hpp"

@@ -1,5 +1,5 @@
 // A card that is only inspected.
-#include "pmd/bus/vfio/bar_bus.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,25 +13,25 @@ namespace {
 
 constexpr const char* kAddress = "0000:03:00.0";
 
-class BarBusTest : public testing::Test {
+class InspectTest : public testing::Test {
  protected:
   void add(const std::string& driver) {
     tree_.add_device(kAddress, 0x10EE, 0x7210, driver, driver == "vfio-pci" ? 7 : -1);
   }
-  int open() { return BarBus::open(kAddress, tree_.paths, kernel_, &bus_); }
+  int open() { return map_bar(kAddress, tree_.paths, &bus_, kernel_); }
 
   FakeTree tree_;
   FakeKernel kernel_{tree_.paths};
-  std::unique_ptr<BarBus> bus_;
+  std::unique_ptr<Bus> bus_;
 };
 
-TEST_F(BarBusTest, WorksWithAnyDriver) {
+TEST_F(InspectTest, WorksWithAnyDriver) {
   for (const char* const driver : {"", "vfio-pci", "uio_pci_generic"}) {
     FakeTree tree;
     FakeKernel kernel{tree.paths};
     tree.add_device(kAddress, 0x10EE, 0x7210, driver, -1);
-    std::unique_ptr<BarBus> bus;
-    ASSERT_EQ(BarBus::open(kAddress, tree.paths, kernel, &bus), 0) << driver;
+    std::unique_ptr<Bus> bus;
+    ASSERT_EQ(map_bar(kAddress, tree.paths, &bus, kernel), 0) << driver;
     EXPECT_EQ(bus->bar().read32(0), regs::kMagic);
     EXPECT_EQ(bus->bar().len_bytes(), kBarBytes);
     EXPECT_EQ(bus->name(), kAddress);
@@ -44,7 +44,7 @@ TEST_F(BarBusTest, WorksWithAnyDriver) {
   }
 }
 
-TEST_F(BarBusTest, HasOnlyTheBar) {
+TEST_F(InspectTest, HasOnlyTheBar) {
   add("vfio-pci");
   ASSERT_EQ(open(), 0);
   DmaMemory memory;
@@ -55,7 +55,7 @@ TEST_F(BarBusTest, HasOnlyTheBar) {
   EXPECT_EQ(bus_->irq_fd(0), -ENOTSUP);
 }
 
-TEST_F(BarBusTest, PoweredDownCardIsWokenWithoutAReset) {
+TEST_F(InspectTest, PoweredDownCardIsWokenWithoutAReset) {
   add("vfio-pci");
   tree_.set_word(kAddress, 0, regs::kAllOnes);
   ASSERT_EQ(open(), 0);
@@ -67,14 +67,14 @@ TEST_F(BarBusTest, PoweredDownCardIsWokenWithoutAReset) {
   EXPECT_TRUE(kernel_.opened.empty());
 }
 
-TEST_F(BarBusTest, AllOnesUnderAnotherDriverAreNotAnError) {
+TEST_F(InspectTest, AllOnesUnderAnotherDriverAreNotAnError) {
   add("uio_pci_generic");
   tree_.set_word(kAddress, 0, regs::kAllOnes);
   ASSERT_EQ(open(), 0);
   EXPECT_EQ(bus_->bar().read32(0), regs::kAllOnes);
 }
 
-TEST_F(BarBusTest, LackOfRightsIsReported) {
+TEST_F(InspectTest, LackOfRightsIsReported) {
   add("");
   kernel_.open_errors[tree_.device(kAddress) + "/resource0"] = -EACCES;
   testing::internal::CaptureStderr();
@@ -82,12 +82,12 @@ TEST_F(BarBusTest, LackOfRightsIsReported) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("sudo"), std::string::npos);
 }
 
-TEST_F(BarBusTest, MissingBarsAndDevicesAreReported) {
+TEST_F(InspectTest, MissingBarsAndDevicesAreReported) {
   tree_.add_device(kAddress, 0x10EE, 0x7210, "", -1, 2);  // BAR2, where a card has BAR0
   testing::internal::CaptureStderr();
   EXPECT_EQ(open(), -ENXIO);
-  EXPECT_EQ(BarBus::open("0000:09:00.0", tree_.paths, kernel_, &bus_), -ENODEV);
-  EXPECT_EQ(BarBus::open("nonsense", tree_.paths, kernel_, &bus_), -EINVAL);
+  EXPECT_EQ(map_bar("0000:09:00.0", tree_.paths, &bus_, kernel_), -ENODEV);
+  EXPECT_EQ(map_bar("nonsense", tree_.paths, &bus_, kernel_), -EINVAL);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("BAR0 has 0 bytes"), std::string::npos);
 }
 
