@@ -37,9 +37,9 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
     json["faults"][kFaultNames[i]] = counts.faults[i];
   }
   json["refused_accesses"] = counts.refused;
-  json["iommu_faults"] = attachment.iommu_faults;
-  if (attachment.iommu_faults > 0) {
-    json["iommu_first"] = hex(attachment.iommu_first);
+  json["iommu_faults"] = counts.refused;
+  if (counts.refused > 0) {
+    json["iommu_first"] = hex(counts.first_refused_address);
   }
   json["peers"] = attachment.peers;
   json["interrupts"] = attachment.irqs;

@@ -37,9 +37,6 @@ class HostMemory {
     static_cast<void>(len_bytes);
     return find(iova, out);
   }
-  /// Report a refused access. Called once for each, with the first address that is not mapped or
-  /// not permitted.
-  virtual void refused(uint64_t iova) { static_cast<void>(iova); }
 
   /// A change of this number means that windows were removed: drop all results of find().
   [[nodiscard]] uint32_t generation() const {

@@ -145,4 +145,9 @@ uint64_t Card::refused_accesses() {
   return impl_->core.host.refused();
 }
 
+uint64_t Card::first_refused_address() {
+  const Impl::Hold hold(*impl_);
+  return impl_->core.host.first_refused();
+}
+
 }  // namespace rio::model

@@ -9,8 +9,7 @@ bool HostPort::find(uint64_t iova, bool written, HostWindow* window) {
 }
 
 void HostPort::refuse(uint64_t iova) {
-  ++refused_;
-  memory_->refused(iova);
+  first_refused_ = refused_++ == 0 ? iova : first_refused_;
 }
 
 uint8_t* HostPort::ring_memory(uint64_t iova, uint64_t len, bool written) {

@@ -76,6 +76,8 @@ class HostPort {
   [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
   /// Accesses to memory that is not mapped, for tests; a real card's IOMMU counts them.
   [[nodiscard]] uint64_t refused() const { return refused_; }
+  /// The first address that was not mapped or not permitted, if refused() is not 0.
+  [[nodiscard]] uint64_t first_refused() const { return first_refused_; }
   [[nodiscard]] Rng& rng() { return rng_; }
 
  private:
@@ -101,6 +103,7 @@ class HostPort {
   uint32_t generation_ = 0;
   bool posting_;
   uint64_t refused_ = 0;
+  uint64_t first_refused_ = 0;
   Rng rng_;
   std::deque<Posted> posted_;
 };
