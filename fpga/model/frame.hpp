@@ -63,6 +63,13 @@ struct Frame {
     ssize = 0;
     address = 0;
   }
+  /// Clear all fields except `bytes`, then set these.
+  void begin(FrameType new_type, uint32_t from, uint32_t to) {
+    clear();
+    type = new_type;
+    source = from;
+    dest = to;
+  }
   [[nodiscard]] uint32_t mbox() const { return place & 63u; }
   [[nodiscard]] uint8_t* payload() { return reinterpret_cast<uint8_t*>(this) + sizeof(Frame); }
 };

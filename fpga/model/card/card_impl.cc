@@ -23,15 +23,9 @@ Core* Card::Impl::enter(bool self) {
     }
     entered = held;
   }
-  if (gone) {  // it vanished meanwhile
+  if (gone || core.requests_wait()) {  // gone: it vanished meanwhile
     leave(self);
     return nullptr;
-  }
-  for (const Inbound& in : core.wire->inbound()) {
-    if (in.requests->peek() != nullptr) {
-      leave(self);
-      return nullptr;
-    }
   }
   return &core;
 }
@@ -58,7 +52,7 @@ bool Card::Impl::looks_allowed() {
                     !Core::waits(pair, kDmaRing) && !Core::waits(pair, kMaintRing) &&
                     !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
                     !control.stopping();
-  return idle && engines.rx_single.aim();
+  return idle && engines.rx_plain.aim();
 }
 
 void Card::Impl::end_kick(TxSingle::Kick kicked, CardLock::Held held) {
@@ -191,11 +185,11 @@ inline void Card::Impl::take_frames(bool answers) {
   }
   for (Inbound& in : core.wire->inbound()) {
     if (answers && in.responses->peek() != nullptr) {
-      dispatch.take_responses(in);
+      engines.take_responses(in);
     }
     const InFrame* request = upkeep.receiver_is_slow() ? nullptr : in.requests->peek();
     if (request != nullptr) {
-      dispatch.take_requests(in, request);
+      engines.take_requests(in, request);
     }
   }
 }

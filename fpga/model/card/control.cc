@@ -169,8 +169,7 @@ void Control::read_owners() {
       owner->dest_id = dest_id;
       std::memset(owner->pair_of_mbox, kNoPair, sizeof(owner->pair_of_mbox));
     }
-    const uint64_t mboxes =
-        static_cast<uint64_t>(bar.load(map::mbox_hi(i))) << 32 | bar.load(map::mbox_lo(i));
+    const uint64_t mboxes = bar.load64(map::mbox_lo(i), map::mbox_hi(i));
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       if ((mboxes >> m & 1) != 0 && owner->pair_of_mbox[m] == kNoPair) {
         owner->pair_of_mbox[m] = static_cast<uint8_t>(pair);
@@ -226,14 +225,11 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
   const uint32_t irq = bar.load(qp::ring_irq(q, number));
   const uint32_t vectors = core_.irqs == nullptr ? 0 : c.vectors;
   const RingKind kind = ring_kind(number);
-  const auto wide = [&](uint32_t lo, uint32_t hi) {
-    return static_cast<uint64_t>(bar.load(hi)) << 32 | bar.load(lo);
-  };
   ring.base = nullptr;
   ring.cbase = nullptr;
   ring.head = ring.tail = 0;
-  ring.base_iova = wide(qp::ring_base_lo(q, number), qp::ring_base_hi(q, number));
-  ring.cbase_iova = wide(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
+  ring.base_iova = bar.load64(qp::ring_base_lo(q, number), qp::ring_base_hi(q, number));
+  ring.cbase_iova = bar.load64(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
   if (log2 < c.ring_log2_min || log2 > c.ring_log2_max || clog2 < log2 || clog2 > c.ring_log2_max ||
       ((ring.base_iova | ring.cbase_iova) & 63) != 0 ||
       (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors)) {
@@ -343,10 +339,7 @@ void Control::finish_stops() {
       if (ring.state != RingState::kStopping) {
         continue;
       }
-      const bool idle = (r != kTxRing || pair.tx_outstanding == 0) &&
-                        (r != kDmaRing || engines_.dma.stopped(pair)) &&
-                        (r != kMaintRing || engines_.maint.stopped(pair));
-      if (!idle) {
+      if (ring.outstanding != 0) {
         stopping_ = true;
         continue;
       }

@@ -2,6 +2,7 @@
 /// Transactions with an 8-bit ID: doorbells, reads and writes of remote memory, maintenance.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fpga/model/core/core.hpp"
@@ -25,8 +26,11 @@ class Transactions {
 
   /// The transaction in flight that a response answers; null: none.
   [[nodiscard]] Transaction* answered(Flow& flow, const InFrame& response);
-  /// Answered RETRY: send again later. @return false: the retry limit is reached.
-  [[nodiscard]] bool again(Pair& pair, Flow& flow, Transaction& transaction);
+  /// Process the response to a transaction; its data goes to host memory. @return how it has ended;
+  /// nullopt: answered RETRY, it is sent again later.
+  [[nodiscard]] std::optional<regs::Status> conclude(Pair& pair, Flow& flow,
+                                                     Transaction& transaction,
+                                                     const InFrame& response);
   /// End a transaction and free its ID.
   void end(Flow& flow, Transaction& transaction);
   /// End a transaction for its owner. A response may still arrive, so its ID rests.
@@ -50,6 +54,16 @@ class Transactions {
   void forget(Pair& pair);
 
  private:
+  /// Call `fn(pair, flow, transaction)` for all that are in flight or rest.
+  template <class Fn>
+  void each(Fn fn) {
+    for (Pair& pair : core_.pairs) {
+      for (auto& [dest, flow] : pair.flows) {
+        flow->each_transaction([&](Transaction& t) { fn(pair, *flow, t); });
+      }
+    }
+  }
+  [[nodiscard]] bool again(Pair& pair, Flow& flow, Transaction& transaction);
   struct Due {
     Pair* pair;
     Flow* flow;

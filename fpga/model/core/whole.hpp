@@ -1,5 +1,5 @@
 /// @file
-/// Checks a frame against its header.
+/// Checks the length of a frame against its header.
 #pragma once
 
 #include "fpga/model/frame.hpp"
@@ -7,28 +7,31 @@
 
 namespace rio::model {
 
-/// Whether the payload length fits the frame. Frames from other processes are untrusted.
-[[nodiscard]] inline bool whole(const Frame& frame) {
-  uint32_t payload = 0;
-  switch (frame.type) {
+/// Payload bytes of a frame. @param length Frame::length: it may count bytes requested.
+[[nodiscard]] inline uint32_t payload_bytes(FrameType type, uint8_t op, uint32_t length) {
+  const auto dma_op = static_cast<regs::DmaOp>(op);
+  switch (type) {
     case FrameType::kMessage:
     case FrameType::kSegment:
-      payload = padded(frame.length);
-      break;
-    case FrameType::kRequest: {
-      const auto op = static_cast<regs::DmaOp>(frame.op);
-      const bool data = op == regs::DmaOp::kNwrite || op == regs::DmaOp::kNwriteR ||
-                        op == regs::DmaOp::kSwrite || op == regs::DmaOp::kAtomicSwap;
-      payload = data ? frame.length : op == regs::DmaOp::kAtomicCswap ? 2u * frame.length : 0;
-      break;
-    }
+      return padded(length);
+    case FrameType::kRequest:
+      if (dma_op == regs::DmaOp::kAtomicCswap) {
+        return 2 * length;  // two operands
+      }
+      return dma_op == regs::DmaOp::kNwrite || dma_op == regs::DmaOp::kNwriteR ||
+                     dma_op == regs::DmaOp::kSwrite || dma_op == regs::DmaOp::kAtomicSwap
+                 ? length
+                 : 0;
     case FrameType::kMaintRequest:
-      payload = static_cast<regs::MaintOp>(frame.op) == regs::MaintOp::kWrite ? frame.length : 0;
-      break;
+      return static_cast<regs::MaintOp>(op) == regs::MaintOp::kWrite ? length : 0;
     default:
-      payload = frame.type == FrameType::kDoorbell ? 0 : frame.length;
+      return type == FrameType::kDoorbell ? 0 : length;
   }
-  return frame_bytes(payload) <= frame.bytes;
+}
+
+/// Whether the payload length fits the frame. Frames from other processes are untrusted.
+[[nodiscard]] inline bool whole(const Frame& frame) {
+  return frame_bytes(payload_bytes(frame.type, frame.op, frame.length)) <= frame.bytes;
 }
 
 }  // namespace rio::model

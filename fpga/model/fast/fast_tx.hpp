@@ -3,36 +3,36 @@
 #pragma once
 
 #include "fpga/model/fast/direct.hpp"
-#include "fpga/model/fast/tx_express.hpp"
 #include "fpga/model/fast/tx_pull.hpp"
 #include "fpga/model/fast/tx_single.hpp"
 
 namespace rio::model {
 
-class FastTx final : public UnitWay {
+class FastTx {
  public:
+  /// @param tx handles messages that are not plain, and answers to them.
   FastTx(Core& core, TxEngine& tx)
-      : core_(core), tx_(tx), single_(core), direct_(core), express_(core, tx), pull_(core, tx) {
-    tx.use(this);
-  }
+      : core_(core), tx_(tx), single_(core), direct_(core), pull_(core, tx) {}
 
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
   [[nodiscard]] TxSingle& single() { return single_; }
-  void on_acks(const InFrame& frame) { express_.on_acks(frame); }
-  void on_pulled(const InFrame& frame) { pull_.on_pulled(frame); }
-
-  bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) override;
-  void end_run(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place,
-               regs::Status status) override;
-  void revoke(const Flow& flow, TxMsg& msg) override { TxPull::revoke(flow, msg); }
+  /// Process answers to messages; those to plain messages in runs.
+  void on_acks(Pair& pair, Flow& flow, const InFrame& frame);
+  void on_pulled(Pair& pair, Flow& flow, const InFrame& frame) {
+    pull_.on_pulled(pair, flow, frame);
+  }
 
  private:
+  /// Send a run of plain messages of one segment to the last destination, through the ring between
+  /// two cards. The reader sees it after FrameWriter::publish(). @param count posted entries.
+  /// @return messages sent; 0: use another path for the first one.
+  [[nodiscard]] uint32_t send_run(Pair& pair, Ring& ring, uint32_t count);
+
   Core& core_;
   TxEngine& tx_;
   TxSingle single_;
   Direct direct_;
-  TxExpress express_;
   TxPull pull_;
 };
 

@@ -33,7 +33,7 @@ class TxSingle {
   /// Count messages that kick() has sent.
   void count(Pair& pair, uint32_t sent) {
     core_.counts.tx_packets += sent;
-    pair.tx_outstanding += sent;
+    pair.rings[kTxRing].outstanding += sent;
   }
   /// Send the only posted message of the pair. @return false: use another path.
   [[nodiscard]] bool send(Pair& pair);

@@ -1,7 +1,5 @@
 #include "fpga/model/reference/doorbell_engine.hpp"
 
-#include <algorithm>
-
 namespace rio::model {
 
 using regs::Status;
@@ -11,37 +9,20 @@ bool DoorbellEngine::start(Pair& pair, Ring& ring, Flow& flow, const regs::TxDes
   if (doorbell == nullptr) {
     return false;
   }
-  doorbell->kind = Transaction::kDoorbell;
+  doorbell->ring = kTxRing;
   doorbell->owner = ring.head;
   doorbell->cookie = desc.cookie;
   doorbell->address = desc.addr & 0xFFFF;
-  ++pair.tx_outstanding;
+  ++ring.outstanding;
   ++ring.head;
   transactions_.send(pair, flow, *doorbell);
   return true;
 }
 
-void DoorbellEngine::on_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer) {
-  if (answer == Answer::kRetry && pair.rings[kTxRing].running() &&
-      transactions_.again(pair, flow, doorbell)) {
-    return;
-  }
-  finish(pair, doorbell,
-         answer == Answer::kDone    ? Status::kOk
-         : answer == Answer::kRetry ? Status::kRetryExpired
-                                    : Status::kErrorResponse);
-  transactions_.end(flow, doorbell);
-}
-
-void DoorbellEngine::on_expired(Pair& pair, const Transaction& doorbell, Status status) {
-  finish(pair, doorbell, status);
-}
-
-void DoorbellEngine::finish(Pair& pair, const Transaction& doorbell, Status status) {
-  regs::TxCpl cpl{doorbell.cookie, doorbell.owner, core_.ticks(), 0};
-  core_.complete(pair.rings[kTxRing], &cpl,
-                 static_cast<uint32_t>(status) | std::min(255u, doorbell.retries) << 8);
-  --pair.tx_outstanding;
+void DoorbellEngine::on_end(Pair& pair, const Transaction& doorbell, Status status) {
+  Ring& ring = pair.rings[kTxRing];
+  core_.complete_tx(ring, doorbell.cookie, doorbell.owner, status, doorbell.retries);
+  --ring.outstanding;
 }
 
 bool DoorbellEngine::on_request(const InFrame& frame) {

@@ -16,14 +16,12 @@ class DoorbellEngine {
   /// Fetch the doorbell at the head of the transmit ring, and send it. @return false: no
   /// transaction is free; the ring waits.
   [[nodiscard]] bool start(Pair& pair, Ring& ring, Flow& flow, const regs::TxDesc& desc);
-  void on_answer(Pair& pair, Flow& flow, Transaction& doorbell, Answer answer);
-  void on_expired(Pair& pair, const Transaction& doorbell, regs::Status status);
+  void on_end(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Receive a doorbell. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
 
  private:
   [[nodiscard]] Answer take(const InFrame& frame);
-  void finish(Pair& pair, const Transaction& doorbell, regs::Status status);
 
   Core& core_;
   Transactions& transactions_;

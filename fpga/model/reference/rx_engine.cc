@@ -128,34 +128,29 @@ void RxEngine::drop(Reassembly& context, Status status) {
 }
 
 void RxEngine::check_timers() {
-  for (size_t i = 0; i < contexts_.size();) {
-    if (core_.now_ns - contexts_[i].since_ns > core_.timers.receive_ns) {
-      give_up(i);
-    } else {
-      ++i;
-    }
-  }
+  give_up_if([this](const Reassembly& context) {
+    return core_.now_ns - context.since_ns > core_.timers.receive_ns;
+  });
 }
 
 void RxEngine::lose(uint32_t source) {
-  for (size_t i = 0; i < contexts_.size();) {
-    if (contexts_[i].source == source) {
-      give_up(i);
-    } else {
-      ++i;
-    }
-  }
+  give_up_if([=](const Reassembly& context) { return context.source == source; });
   std::erase_if(given_up_, [=](const auto& each) { return std::get<0>(each.first) == source; });
 }
 
-void RxEngine::give_up(size_t i) {
-  if (!contexts_[i].broken) {
-    ++core_.counts.rx_timeouts;
-    admission_.complete(contexts_[i], 0, Status::kReceiveTimeout);
-    remember(contexts_[i]);
-  }
-  contexts_[i] = contexts_.back();
-  contexts_.pop_back();
+template <class Predicate>
+void RxEngine::give_up_if(Predicate is_over) {
+  std::erase_if(contexts_, [&](const Reassembly& context) {
+    if (!is_over(context)) {
+      return false;
+    }
+    if (!context.broken) {
+      ++core_.counts.rx_timeouts;
+      admission_.complete(context, 0, Status::kReceiveTimeout);
+      remember(context);
+    }
+    return true;
+  });
 }
 
 /// Remember a message that is given up after some segments were answered DONE and none ERROR. If
@@ -185,16 +180,14 @@ void RxEngine::stop(Pair& pair, uint32_t number) {
       remember(context);
     }
   }
+  if (number >= kDedicatedRing) {
+    core_.flush_entries<regs::DedicatedDesc>(ring);
+  }
   Landing unused{};
   unused.pair = &pair;
   unused.ring = static_cast<uint8_t>(number);
   for (; ring.entry_bytes != 0 && ring.posted() > 0; ++ring.head) {
     unused.index = ring.head;
-    if (number >= kDedicatedRing) {
-      regs::DedicatedDesc entry;
-      std::memcpy(&entry, ring.entry(ring.head, 4), sizeof(entry));
-      unused.cookie = entry.cookie;
-    }
     admission_.complete(unused, 0, Status::kFlushed);
   }
 }

@@ -49,7 +49,9 @@ class RxEngine {
   [[nodiscard]] Answer take_first(const InFrame& frame);
   [[nodiscard]] Answer take_next(Reassembly& context, const InFrame& frame);
   void drop(Reassembly& context, regs::Status status);
-  void give_up(size_t i);
+  /// End partial messages. @param is_over tells which.
+  template <class Predicate>
+  void give_up_if(Predicate is_over);
   void remember(const Reassembly& context);
   [[nodiscard]] bool given_up(const InFrame& frame);
 
