@@ -44,7 +44,7 @@ class Attachment {
   /// -errno.
   [[nodiscard]] virtual int renew() = 0;
   /// Add descriptors that wake a sleeping service loop.
-  virtual void add_wake_fds(std::vector<pollfd>* fds) const { static_cast<void>(fds); }
+  virtual void add_wake_fds(std::vector<pollfd>* /*fds*/) const {}
   [[nodiscard]] virtual AttachmentCounts counts() const = 0;
 };
 

@@ -53,7 +53,7 @@ struct Ends {
   std::unique_ptr<Wire> wire;
 };
 
-/// Counters of block PORT; they wrap.
+/// Counters of block PORT, in its order; they wrap.
 struct PortCounts {
   uint32_t tx_packets = 0;
   uint32_t rx_packets = 0;

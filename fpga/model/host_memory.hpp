@@ -33,8 +33,7 @@ class HostMemory {
 
   /// Find one window that contains all of [iova, iova + len_bytes), for a ring. Valid until the
   /// generation changes. @return false: not mapped, or not possible in one piece.
-  [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t len_bytes, HostWindow* out) {
-    static_cast<void>(len_bytes);
+  [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t /*len_bytes*/, HostWindow* out) {
     return find(iova, out);
   }
 

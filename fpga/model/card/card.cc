@@ -63,8 +63,8 @@ void Card::step_to_send() noexcept {
     card.step_instead(held);
     return;
   }
-  const TxSingle::Kick kicked = card.engines.fast_tx.single().kick();
-  if (kicked != TxSingle::Kick::kSent) [[unlikely]] {
+  const FastTx::Kick kicked = card.engines.fast_tx.kick();
+  if (kicked != FastTx::Kick::kSent) [[unlikely]] {
     card.end_kick(kicked, held);
     return;
   }

@@ -55,18 +55,18 @@ bool Card::Impl::looks_allowed() {
   return idle && engines.rx_plain.aim();
 }
 
-void Card::Impl::end_kick(TxSingle::Kick kicked, CardLock::Held held) {
-  TxSingle& single = engines.fast_tx.single();
-  if (kicked == TxSingle::Kick::kNot && single.find_room()) {
-    kicked = single.kick();
+void Card::Impl::end_kick(FastTx::Kick kicked, CardLock::Held held) {
+  FastTx& fast = engines.fast_tx;
+  if (kicked == FastTx::Kick::kNot && fast.find_room()) {
+    kicked = fast.kick();
   }
-  if (kicked == TxSingle::Kick::kNot) {
+  if (kicked == FastTx::Kick::kNot) {
     step_instead(held);
     return;
   }
   --kicks;
-  if (kicked == TxSingle::Kick::kSentToSleeper) {
-    single.wake();
+  if (kicked == FastTx::Kick::kSentToSleeper) {
+    fast.wake();
   }
   CardLock::unlock(held);
 }
@@ -86,7 +86,7 @@ void Card::Impl::step_to_send_shared() {
     return;
   }
   if (may_kick()) {
-    end_kick(engines.fast_tx.single().kick(), held);
+    end_kick(engines.fast_tx.kick(), held);
   } else {
     step_instead(held);
   }
@@ -98,11 +98,11 @@ uint32_t Card::Impl::kicks_allowed() {
   const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
                      core.pairs.size() == 1 && ring.running() && !ring.held &&
                      !core.wire->may_enter_neighbour(core.thread);
-  return plain && engines.fast_tx.single().aim(core.pairs[0]) ? kKicksPerStep : 0;
+  return plain && engines.fast_tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
 }
 
 void Card::Impl::count_kicks() {
-  engines.fast_tx.single().count(core.pairs[0], kicks_counted - kicks);
+  engines.fast_tx.count_kicks(core.pairs[0], kicks_counted - kicks);
   kicks_counted = kicks;
 }
 

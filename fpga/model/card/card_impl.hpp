@@ -56,7 +56,7 @@ struct Card::Impl final : Neighbour {
     return core.thread == &thread_tag && kicks != 0 && core.host.current();
   }
   /// Finish a kick that could not do everything itself. @param held unlocked here.
-  [[gnu::noinline]] void end_kick(TxSingle::Kick kicked, CardLock::Held held);
+  [[gnu::noinline]] void end_kick(FastTx::Kick kicked, CardLock::Held held);
   [[gnu::noinline]] void step_instead(CardLock::Held held);
   /// step_to_send() for a thread that the lock does not prefer.
   [[gnu::noinline]] void step_to_send_shared();

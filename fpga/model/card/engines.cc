@@ -80,7 +80,7 @@ bool Engines::on_request(const InFrame& frame) {
     case FrameType::kSegment:
       return rx.on_segment(frame);
     case FrameType::kDoorbell:
-      return doorbells.on_request(frame);
+      return rx.on_doorbell(frame);
     case FrameType::kRequest:
       return target.on_request(frame);
     case FrameType::kMaintRequest:
@@ -128,7 +128,7 @@ void Engines::on_response(const InFrame& frame) {
 void Engines::end(Pair& pair, const Transaction& transaction, regs::Status status) {
   switch (transaction.ring) {
     case kTxRing:
-      doorbells.on_end(pair, transaction, status);
+      tx.on_end(pair, transaction, status);
       break;
     case kDmaRing:
       dma.on_end(transaction, status);

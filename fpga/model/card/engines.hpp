@@ -12,7 +12,6 @@
 #include "fpga/model/fast/rx_plain.hpp"
 #include "fpga/model/fast/rx_pull.hpp"
 #include "fpga/model/fast/rx_whole.hpp"
-#include "fpga/model/reference/doorbell_engine.hpp"
 #include "fpga/model/reference/rx_engine.hpp"
 #include "fpga/model/reference/tx_engine.hpp"
 
@@ -26,8 +25,7 @@ struct Engines {
         dma(core, transactions),
         target(core, responder),
         maint(core, transactions, responder),
-        doorbells(core, transactions, responder),
-        tx(core, doorbells),
+        tx(core, transactions),
         admission(core),
         rx(core, responder, admission),
         fast_tx(core, tx),
@@ -49,7 +47,6 @@ struct Engines {
   TargetEngine target;
   MaintEngine maint;
   // Messages segment by segment.
-  DoorbellEngine doorbells;
   TxEngine tx;
   Admission admission;
   RxEngine rx;

@@ -141,7 +141,7 @@ struct Core {
   std::vector<Owner> owners;
   Owner* last_owner = nullptr;
 
-  [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / config.tick_ns); }
+  [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / kTickNs); }
 
   /// @return the owner of this destID; null: the card has no such destID.
   [[nodiscard]] Owner* owner(uint32_t dest_id) {

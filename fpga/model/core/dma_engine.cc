@@ -45,7 +45,7 @@ DmaEngine::DmaEngine(Core& core, Transactions& transactions)
 bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
   const DmaOp op = op_of(desc);
   if (op > DmaOp::kAtomicCswap || Control::prio.get(desc.control) > 2 || desc.length == 0 ||
-      desc.length > core_.config.dma_bytes) {
+      desc.length > kDmaBytesMax) {
     return false;
   }
   if (is_atomic(op)) {

@@ -2,14 +2,7 @@
 
 #include <algorithm>
 
-#include "fpga/model/fast/plain.hpp"
-
 namespace rio::model {
-namespace {
-
-constexpr uint32_t kLongest = frame_bytes(regs::kSegmentBytesMax);
-
-}  // namespace
 
 void FastTx::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
@@ -20,7 +13,7 @@ void FastTx::run(Pair& pair) {
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
-    if (direct_.send(pair, ring, left) > 0 || (left == 1 && single_.send(pair)) ||
+    if (direct_.send(pair, ring, left) > 0 || (left == 1 && send_single(pair)) ||
         send_run(pair, ring, left) > 0 || pull_.launch(pair, ring, left) > 0) {
       continue;
     }
@@ -33,12 +26,43 @@ void FastTx::run(Pair& pair) {
   }
 }
 
+bool FastTx::aim(Pair& pair) {
+  Flow* flow = pair.last_flow;
+  const HostWindow& host = core_.host.read_window();
+  if (flow == nullptr || flow->way->gone || host.len_bytes < regs::kSegmentBytesMax) {
+    return false;
+  }
+  lane_ = {.ring = &pair.rings[kTxRing],
+           .writer = flow->way->requests,
+           .busy = flow->busy,
+           .msgs = flow->msgs.data(),
+           .decoder = {host, flow->dest_id},
+           .route = plain::route(pair.dest_id, flow->dest_id),
+           .now_ns = core_.now_ns};
+  return true;
+}
+
+bool FastTx::send_single(Pair& pair) {
+  if (!aim(pair) || !lane_.writer->has_short_room(kLongest)) {
+    return false;
+  }
+  const Kick kicked = single();
+  if (kicked == Kick::kNot) {
+    return false;
+  }
+  if (kicked == Kick::kSentToSleeper) {
+    wake();
+  }
+  count_kicks(pair, 1);
+  return true;
+}
+
 uint32_t FastTx::send_run(Pair& pair, Ring& ring, uint32_t count) {
   Flow* flow = pair.last_flow;
   if (flow == nullptr) {
     return 0;
   }
-  const plain::Decoder decoder(core_.host.read_window(), flow->dest_id, core_.config.tx_addr_log2);
+  const plain::Decoder decoder(core_.host.read_window(), flow->dest_id);
   count = std::min(count, ring.entries_in_a_row());
   FrameWriter& writer = *flow->way->requests;
   const FrameWriter::Window window = writer.window(count * kLongest);

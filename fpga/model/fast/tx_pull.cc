@@ -101,7 +101,7 @@ uint32_t TxPull::collect(const Ring& ring, const regs::TxDesc& first, uint32_t c
   for (const uint32_t end = std::min(count, kPullPartsMax); run.count < end; ++run.count) {
     const auto desc = ring.fetch<regs::TxDesc>(ring.head + run.count);
     if (desc.control != first.control || desc.dest_id != first.dest_id ||
-        desc.length - 1 >= regs::kMessageBytesMax || (desc.addr & tx_unaligned_) != 0 ||
+        desc.length - 1 >= regs::kMessageBytesMax || (desc.addr & kTxUnaligned) != 0 ||
         core_.host.readable(desc.addr, desc.length) == nullptr) {
       break;
     }
@@ -165,11 +165,9 @@ bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payl
 
 void TxPull::complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, Status status) {
   Ring& ring = pair.rings[kTxRing];
-  const uint32_t ticks = core_.ticks();
-  const uint32_t last = static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8;
   for (const uint32_t end = run.done + count; run.done < end; ++run.done) {
-    regs::TxCpl cpl{run.messages[run.done].cookie, run.index + run.done, ticks, 0};
-    core_.complete(ring, &cpl, last);
+    core_.complete_tx(ring, run.messages[run.done].cookie, run.index + run.done, status,
+                      msg.retries);
   }
   ring.outstanding -= count;
 }

@@ -9,10 +9,7 @@ namespace rio::model {
 
 class TxPull final : public RunWay {
  public:
-  TxPull(Core& core, TxEngine& tx)
-      : core_(core), tx_(tx), tx_unaligned_((1ull << core.config.tx_addr_log2) - 1) {
-    tx.use(this);
-  }
+  TxPull(Core& core, TxEngine& tx) : core_(core), tx_(tx) { tx.use(this); }
 
   /// Launch a run of long messages to one mailbox, if the partner can pull them or takes their
   /// bytes. @param count posted entries. @return messages launched; 0: use another path for the
@@ -34,7 +31,6 @@ class TxPull final : public RunWay {
 
   Core& core_;
   TxEngine& tx_;
-  const uint64_t tx_unaligned_;  // address bits that must be 0
 };
 
 }  // namespace rio::model

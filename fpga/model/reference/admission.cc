@@ -123,16 +123,16 @@ void Admission::complete(const Landing& landing, uint32_t bytes, Status status) 
     core_.complete_entry(ring, landing.cookie, landing.index, bytes, status);
     return;
   }
-  regs::SharedCpl cpl;
-  cpl.source = landing.source;
-  cpl.dest_id = landing.dest_id;
-  cpl.length = static_cast<uint16_t>(bytes);
-  cpl.segments = landing.segments;
-  cpl.place = landing.place;
-  cpl.index = landing.index;
-  cpl.arrival = landing.arrival;
-  cpl.time = core_.ticks();
-  cpl.reserved = 0;
+  regs::SharedCpl cpl{landing.source,
+                      landing.dest_id,
+                      static_cast<uint16_t>(bytes),
+                      landing.segments,
+                      landing.place,
+                      landing.index,
+                      landing.arrival,
+                      core_.ticks(),
+                      0,
+                      0};
   core_.complete(ring, &cpl, static_cast<uint32_t>(status));
 }
 

@@ -172,6 +172,42 @@ bool RxEngine::given_up(const InFrame& frame) {
   return false;
 }
 
+bool RxEngine::on_doorbell(const InFrame& frame) {
+  Frame* response = responder_.begin(frame, FrameType::kResponse, 0);
+  if (response == nullptr) {
+    return false;
+  }
+  ++core_.counts.rx_packets;
+  const Answer answer = take_doorbell(frame);
+  core_.count_answer(answer);
+  response->op = static_cast<uint8_t>(answer);
+  responder_.send(response);
+  return true;
+}
+
+Answer RxEngine::take_doorbell(const InFrame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
+  if (owner == nullptr || owner->pair_of_doorbells == kNoPair) {
+    ++core_.counts.rx_unmapped;
+    return Answer::kError;
+  }
+  if (core_.faults.draw(Fault::kError)) {
+    return Answer::kError;
+  }
+  Pair& pair = core_.pairs[owner->pair_of_doorbells];
+  Ring& ring = pair.rings[kDoorbellRing];
+  if (!ring.running()) {
+    return Answer::kError;
+  }
+  if (core_.poll_tail(pair, kDoorbellRing) == 0 || core_.faults.draw(Fault::kRetry)) {
+    return Answer::kRetry;
+  }
+  regs::DoorbellCpl cpl{frame.source, frame.dest, core_.ticks(), 0};
+  core_.complete(ring, &cpl, static_cast<uint32_t>(frame.address & 0xFFFF));
+  ++ring.head;
+  return Answer::kDone;
+}
+
 void RxEngine::stop(Pair& pair, uint32_t number) {
   Ring& ring = pair.rings[number];
   for (Reassembly& context : contexts_) {

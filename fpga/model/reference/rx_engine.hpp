@@ -18,6 +18,8 @@ class RxEngine {
 
   /// Receive a segment. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_segment(const InFrame& frame);
+  /// Receive a doorbell. @return false: no room for the answer; leave the frame in the ring.
+  [[nodiscard]] bool on_doorbell(const InFrame& frame);
   /// Whether no message of several segments can begin.
   [[nodiscard]] bool full() const { return contexts_.size() >= core_.config.rx_contexts; }
   /// The partner `source` is gone: end its partial messages.
@@ -46,6 +48,7 @@ class RxEngine {
   [[nodiscard]] Reassembly* find(const InFrame& frame);
   [[nodiscard]] Answer take(const InFrame& frame);
   [[nodiscard]] Answer take_only(const InFrame& frame);
+  [[nodiscard]] Answer take_doorbell(const InFrame& frame);
   [[nodiscard]] Answer take_first(const InFrame& frame);
   [[nodiscard]] Answer take_next(Reassembly& context, const InFrame& frame);
   void drop(Reassembly& context, regs::Status status);

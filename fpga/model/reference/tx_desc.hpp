@@ -26,7 +26,6 @@ inline constexpr uint32_t kSsize256 = 14;  ///< code of 256-byte segments
 }
 
 /// Whether a message's descriptor is valid. @param wide its second half, or null.
-[[nodiscard]] bool acceptable(const Config& config, const regs::TxDesc& desc,
-                              const regs::TxWide* wide);
+[[nodiscard]] bool acceptable(const regs::TxDesc& desc, const regs::TxWide* wide);
 
 }  // namespace rio::model

@@ -11,9 +11,9 @@ namespace rio::model {
 using regs::Status;
 using Control = regs::tx_desc::Control;
 
-TxEngine::TxEngine(Core& core, DoorbellEngine& doorbells)
+TxEngine::TxEngine(Core& core, Transactions& transactions)
     : core_(core),
-      doorbells_(doorbells),
+      transactions_(transactions),
       letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
 
 void TxEngine::run(Pair& pair) {
@@ -47,7 +47,7 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
     wide = ring.fetch<regs::TxWide>(ring.head + 1);
   }
   if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
-      !acceptable(core_.config, desc, is_wide ? &wide : nullptr)) {
+      !acceptable(desc, is_wide ? &wide : nullptr)) {
     finish_unsent(ring, desc, Status::kBadDescriptor);
     return true;
   }
@@ -76,13 +76,32 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
   return true;
 }
 
+/// Fetch a doorbell: it is a transaction, not a message. @return false: none is free; the ring
+/// waits.
 bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
   Flow* flow = core_.flow(pair, desc.dest_id);
   if (flow == nullptr || Control::wide.get(desc.control) != 0) {
     finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
     return true;
   }
-  return doorbells_.start(pair, ring, *flow, desc);
+  Transaction* const doorbell = transactions_.start(*flow);
+  if (doorbell == nullptr) {
+    return false;
+  }
+  doorbell->ring = kTxRing;
+  doorbell->owner = ring.head;
+  doorbell->cookie = desc.cookie;
+  doorbell->address = desc.addr & 0xFFFF;
+  ++ring.outstanding;
+  ++ring.head;
+  transactions_.send(pair, *flow, *doorbell);
+  return true;
+}
+
+void TxEngine::on_end(Pair& pair, const Transaction& doorbell, Status status) {
+  Ring& ring = pair.rings[kTxRing];
+  core_.complete_tx(ring, doorbell.cookie, doorbell.owner, status, doorbell.retries);
+  --ring.outstanding;
 }
 
 TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fpga/model/core/core.hpp"
-#include "fpga/model/reference/doorbell_engine.hpp"
+#include "fpga/model/core/transactions.hpp"
 
 namespace rio::model {
 
@@ -26,7 +26,7 @@ class RunWay {
 
 class TxEngine {
  public:
-  TxEngine(Core& core, DoorbellEngine& doorbells);
+  TxEngine(Core& core, Transactions& transactions);
 
   /// Set the implementation for runs; call it before anything is sent. @param runs outlives this.
   void use(RunWay* runs) { runs_ = runs; }
@@ -35,6 +35,8 @@ class TxEngine {
   void run(Pair& pair);
   /// Process answers to segments.
   void on_acks(Pair& pair, Flow& flow, const InFrame& frame);
+  /// A doorbell has ended.
+  void on_end(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Send pending segments, for the first time or again.
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
@@ -105,7 +107,7 @@ class TxEngine {
   void flush_posted(Ring& ring, regs::Status status);
 
   Core& core_;
-  DoorbellEngine& doorbells_;
+  Transactions& transactions_;
   RunWay* runs_ = nullptr;
   uint32_t contexts_used_ = 0;
   uint64_t timers_due_ns_ = 0;       // no message can time out before this
