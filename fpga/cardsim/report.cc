@@ -60,14 +60,8 @@ Json fabric_report(const wire::switched::FabricCounts& counts) {
 }  // namespace
 
 const char* end_name(End end) {
-  switch (end) {
-    case End::kSignal:
-      return "signal";
-    case End::kSeconds:
-      return "seconds";
-    default:
-      return "peers left";
-  }
+  constexpr const char* kNames[] = {"signal", "seconds", "peers left"};
+  return kNames[static_cast<size_t>(end)];
 }
 
 std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCard>>& cards,

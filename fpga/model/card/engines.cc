@@ -1,7 +1,5 @@
 #include "fpga/model/card/engines.hpp"
 
-#include "fpga/model/core/whole.hpp"
-
 namespace rio::model {
 namespace {
 

@@ -17,9 +17,6 @@ DmaOp op_of(const regs::DmaDesc& desc) {
 bool is_atomic(DmaOp op) {
   return op >= DmaOp::kAtomicInc;
 }
-bool has_response(DmaOp op) {
-  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
-}
 
 /// Bytes of the largest packet that the specification allows at this address. RIO Part 1 §4.1.2
 uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {

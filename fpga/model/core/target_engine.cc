@@ -8,10 +8,6 @@ using Control = regs::window::Control;
 
 constexpr uint64_t kAddressMask = 0x0000FFFFFFFFFFFFu;
 
-bool has_response(DmaOp op) {
-  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
-}
-
 uint32_t right_for(DmaOp op) {
   if (op == DmaOp::kNread) {
     return Control::read.mask();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "fpga/model/core/whole.hpp"
-
 namespace rio::model {
 namespace {
 

@@ -9,6 +9,11 @@
 
 namespace rio::model {
 
+/// Whether a request is answered.
+[[nodiscard]] constexpr bool has_response(regs::DmaOp op) {
+  return op != regs::DmaOp::kNwrite && op != regs::DmaOp::kSwrite;
+}
+
 class Transactions {
  public:
   explicit Transactions(Core& core) : core_(core) {}
