@@ -69,14 +69,14 @@ inline uint32_t Engines::take(Inbound& in, const InFrame& frame) {
 
 bool Engines::on_request(const InFrame& frame) {
   if (frame.type == FrameType::kMessage && core.link_up && whole(frame)) [[likely]] {
-    return rx_whole.on_message(frame);
+    return rx.on_message(frame);
   }
   if (!core.link_up || !whole(frame)) {
     return true;  // a fault: lost on the way
   }
   switch (frame.type) {
     case FrameType::kSegment:
-      return rx.on_segment(frame);
+      return rx.on_message(frame);
     case FrameType::kDoorbell:
       return rx.on_doorbell(frame);
     case FrameType::kRequest:

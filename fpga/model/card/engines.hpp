@@ -11,7 +11,6 @@
 #include "fpga/model/fast/fast_tx.hpp"
 #include "fpga/model/fast/rx_plain.hpp"
 #include "fpga/model/fast/rx_pull.hpp"
-#include "fpga/model/fast/rx_whole.hpp"
 #include "fpga/model/reference/rx_engine.hpp"
 #include "fpga/model/reference/tx_engine.hpp"
 
@@ -30,8 +29,7 @@ struct Engines {
         rx(core, responder, admission),
         fast_tx(core, tx),
         rx_plain(core, responder),
-        rx_whole(core, responder, admission, rx),
-        rx_pull(core, responder, admission, rx_whole) {}
+        rx_pull(core, responder, admission, rx) {}
 
   /// Take a partner's answers. Bounded.
   void take_responses(Inbound& in);
@@ -53,7 +51,6 @@ struct Engines {
   // Fast paths.
   FastTx fast_tx;
   RxPlain rx_plain;
-  RxWhole rx_whole;
   RxPull rx_pull;
 
  private:

@@ -63,8 +63,9 @@ class Transactions {
   template <class Fn>
   void each(Fn fn) {
     for (Pair& pair : core_.pairs) {
-      for (auto& [dest, flow] : pair.flows) {
-        flow->each_transaction([&](Transaction& t) { fn(pair, *flow, t); });
+      for (auto& of_destination : pair.flows) {
+        Flow& flow = *of_destination.second;
+        flow.each_transaction([&](Transaction& t) { fn(pair, flow, t); });
       }
     }
   }

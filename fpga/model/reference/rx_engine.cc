@@ -2,23 +2,32 @@
 
 #include <algorithm>
 
+#include "fpga/model/copy.hpp"
+
 namespace rio::model {
 
 using regs::Status;
+
+namespace {
+
+constexpr uint32_t kFull = regs::kSegmentBytesMax;
+
+}  // namespace
 
 RxEngine::RxEngine(Core& core, Responder& responder, Admission& admission)
     : core_(core), responder_(responder), admission_(admission) {
   contexts_.reserve(core.config.rx_contexts);
 }
 
-bool RxEngine::on_segment(const InFrame& frame) {
+bool RxEngine::on_message(const InFrame& frame) {
   if (!responder_.ready(frame)) {
     return false;
   }
   ++core_.counts.rx_packets;
-  const Answer answer = take(frame);
+  const bool is_whole = frame.type == FrameType::kMessage;
+  const Answer answer = is_whole ? take_whole(frame) : take(frame);
   core_.count_answer(answer);
-  responder_.ack(frame.place, frame.segment & 15u, answer);
+  responder_.ack(frame.place, is_whole ? 0 : frame.segment & 15u, answer);
   return true;
 }
 
@@ -71,6 +80,52 @@ Answer RxEngine::take_only(const InFrame& frame) {
     admission_.complete(landing, bytes, Status::kOk);
   }
   return answer;
+}
+
+bool RxEngine::sane(const Frame& frame) {
+  return frame.length >= 1 && frame.length <= regs::kMessageBytesMax && frame.segments >= 1 &&
+         frame.segments <= regs::kSegmentsMax && frame.ssize >= 8 && frame.ssize <= kFull &&
+         frame.length <= frame.segments * frame.ssize &&
+         frame.length > (frame.segments - 1) * frame.ssize &&
+         (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
+}
+
+Answer RxEngine::take_whole(const InFrame& frame) {
+  if (!sane(frame)) [[unlikely]] {
+    return Answer::kError;
+  }
+  if (frame.segments > 1 && full()) {
+    return Answer::kRetry;
+  }
+  Landing landing;
+  const uint32_t bytes = padded(frame.length);
+  const Answer answer = admission_.admit(frame, admission_.target(frame), bytes, &landing);
+  if (answer == Answer::kDone) [[likely]] {
+    land_whole(landing, frame);
+    admission_.complete(landing, bytes, regs::Status::kOk);
+  }
+  return answer;
+}
+
+void RxEngine::land_whole(const Landing& landing, const InFrame& frame) {
+  const uint32_t bytes = padded(frame.length);
+  if (frame.segments == 1 || frame.ssize == kFull) [[likely]] {
+    const uint32_t last = (frame.segments - 1) * kFull;
+    const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
+    uint8_t* to = core_.host.writable(landing.addr, extent);
+    if (to != nullptr) [[likely]] {
+      copy_bytes(to, frame.payload(), bytes);
+      if (extent != bytes) {
+        std::memset(to + bytes, 0, extent - bytes);
+      }
+      return;
+    }
+  }
+  for (uint32_t k = 0; k < frame.segments; ++k) {
+    const uint32_t offset = k * frame.ssize;
+    admission_.land(landing, frame, k, offset, frame.payload() + offset,
+                    std::min<uint32_t>(frame.ssize, bytes - offset));
+  }
 }
 
 /// Take the first segment to arrive of a message of several, whatever its number.
