@@ -70,8 +70,8 @@ class Decoder {
     const uint64_t offset = out->addr - begin_;
     // Computed as an integer: for an invalid message the sum is no valid pointer.
     out->bytes = reinterpret_cast<const uint8_t*>(va_ + offset);
-    return (out->word & ~kMboxMask) == word_ && out->length() - 1 < kMost &&
-           offset < begins_ && (out->addr & unaligned_) == 0;
+    return (out->word & ~kMboxMask) == word_ && out->length() - 1 < kMost && offset < begins_ &&
+           (out->addr & unaligned_) == 0;
   }
   /// Whether all of a message is in the window; to be checked if it is longer than a segment.
   [[nodiscard]] bool holds(const Message& message) const {
