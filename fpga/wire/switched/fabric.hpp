@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "fpga/model/clock.hpp"
+#include "fpga/model/ends.hpp"
 #include "fpga/model/wire.hpp"
 #include "fpga/wire/switched/topology.hpp"
 

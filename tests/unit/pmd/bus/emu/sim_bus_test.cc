@@ -151,8 +151,8 @@ TEST_F(TwoEnds, FreedMemoryIsAFault) {
   a_.reset();
   b_.reset();
   EXPECT_EQ(served_.wait(), 0);
-  EXPECT_EQ(served_.card(0).attachment().counts().iommu_faults, 1u);
-  EXPECT_EQ(served_.card(0).attachment().counts().iommu_first, memory.iova);
+  EXPECT_EQ(served_.card(0).counts().refused, 1u);
+  EXPECT_EQ(served_.card(0).counts().first_refused_address, memory.iova);
 }
 
 TEST_F(TwoEnds, AnInterruptArrives) {

@@ -1,8 +1,6 @@
-#include "fpga/model/fast/rx_express.hpp"
+#include "fpga/model/fast/rx_plain.hpp"
 
 #include <algorithm>
-
-#include "fpga/model/fast/plain.hpp"
 
 namespace rio::model {
 
@@ -12,7 +10,7 @@ using plain::kind_of;
 using plain::kOneSegment;
 using plain::land_plain;
 
-inline Pair* RxExpress::target(const InFrame& frame) {
+inline Pair* RxPlain::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
       owner->plain_pair[frame.mbox()] == kNoPair || !responder_.ready(frame)) {
@@ -21,7 +19,7 @@ inline Pair* RxExpress::target(const InFrame& frame) {
   return &core_.pairs[owner->plain_pair[frame.mbox()]];
 }
 
-uint32_t RxExpress::take(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+uint32_t RxPlain::take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Pair* const pair = target(first);
   if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
       pair->rings[kSharedRing].held || core_.poll_tail(*pair, kSharedRing) == 0) {
@@ -32,7 +30,7 @@ uint32_t RxExpress::take(const InFrame& first, uint32_t bytes_to_end, uint32_t t
 }
 
 template <bool full>
-uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+uint32_t RxPlain::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Ring& ring = pair.rings[kSharedRing];
   const HostWindow host = core_.host.write_window();
   const uint8_t* at = first.at;
@@ -86,6 +84,30 @@ uint32_t RxExpress::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end,
   ring.head = head;
   responder_.end_run(acks);
   return static_cast<uint32_t>(at - begin);
+}
+
+bool RxPlain::aim() {
+  Pair& pair = core_.pairs[0];
+  Ring& ring = pair.rings[kSharedRing];
+  const HostWindow& host = core_.host.write_window();
+  if (core_.owners.size() != 1 || !ring.running() || ring.held || ring.cbase == nullptr ||
+      host.len_bytes < kFull) {
+    return false;
+  }
+  const Owner& owner = core_.owners[0];
+  const auto* const mine = std::find(std::begin(owner.plain_pair), std::end(owner.plain_pair), 0);
+  if (mine == std::end(owner.plain_pair)) {
+    return false;
+  }
+  lane_ = {.pair = &pair,
+           .ring = &ring,
+           .mailboxes = owner.plain_like[mine - std::begin(owner.plain_pair)],
+           .begin = host.iova,
+           .last = host.len_bytes - kFull,
+           .va = host.va,
+           .time = static_cast<uint64_t>(core_.ticks()) << 32,
+           .dest_id = owner.dest_id};
+  return true;
 }
 
 }  // namespace rio::model

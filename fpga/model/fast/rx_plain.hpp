@@ -1,6 +1,6 @@
 /// @file
-/// The fastest path from the wire to the host: one plain message of one segment into the shared
-/// queue, for a host that waits for it.
+/// Receives plain messages of one segment into the shared queue: in runs from one sender, or, the
+/// fastest path from the wire to the host, one for a host that waits for it.
 #pragma once
 
 #include "fpga/model/core/responder.hpp"
@@ -8,15 +8,21 @@
 
 namespace rio::model {
 
-class RxSingle {
+class RxPlain {
  public:
-  RxSingle(Core& core, Responder& responder) : core_(core), responder_(responder) {}
+  RxPlain(Core& core, Responder& responder) : core_(core), responder_(responder) {}
 
-  /// Compute which messages take() may handle. @return false: none. Valid until the next step.
+  /// Take a run that begins with `first`. @param bytes_to_end bytes from `first` to the end of the
+  /// ring's memory. @param tag tag of the ring's lap. @return bytes taken; 0: use another path for
+  /// `first`.
+  [[nodiscard]] uint32_t take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
+
+  /// Compute which messages take_single() may handle. @return false: none. Valid until the next
+  /// step.
   [[nodiscard]] bool aim();
   /// Hot. Take the next message and answer it. @param word its load_frame_word(). @return false:
   /// nothing was done; use another path.
-  [[nodiscard]] bool take(const Inbound& in, uint64_t word);
+  [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
 
  private:
   /// The result of aim().
@@ -31,12 +37,17 @@ class RxSingle {
     uint32_t dest_id = 0;
   };
 
+  [[nodiscard]] Pair* target(const InFrame& frame);
+  /// @tparam full the card has the landing quirk: it writes all 256 bytes of a last segment.
+  template <bool full>
+  [[nodiscard]] uint32_t run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
+
   Core& core_;
   Responder& responder_;
   Aim lane_;
 };
 
-inline bool RxSingle::take(const Inbound& in, uint64_t word) {
+inline bool RxPlain::take_single(const Inbound& in, uint64_t word) {
   FrameReader& reader = *in.requests;
   const uint8_t* const at = reader.next();
   Ring& ring = *lane_.ring;

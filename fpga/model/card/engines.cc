@@ -1,6 +1,4 @@
-#include "fpga/model/card/dispatch.hpp"
-
-#include "fpga/model/core/whole.hpp"
+#include "fpga/model/card/engines.hpp"
 
 namespace rio::model {
 namespace {
@@ -15,7 +13,7 @@ constexpr uint32_t kAnswersPerStep = 1024;  // a partner could fill the ring as 
 
 }  // namespace
 
-void Dispatch::take_responses(Inbound& in) {
+void Engines::take_responses(Inbound& in) {
   FrameReader& reader = *in.responses;
   const InFrame* frame = reader.peek();
   for (uint32_t left = kAnswersPerStep; frame != nullptr && left > 0; --left) {
@@ -28,9 +26,9 @@ void Dispatch::take_responses(Inbound& in) {
   reader.release();
 }
 
-void Dispatch::take_requests(Inbound& in, const InFrame* frame) {
+void Engines::take_requests(Inbound& in, const InFrame* frame) {
   FrameReader& reader = *in.requests;
-  engines_.responder.prepare();
+  responder.prepare();
   for (uint32_t left = kFramesPerStep; frame != nullptr && left > 0; --left) {
     const uint32_t taken = take(in, *frame);
     if (taken == 0) {
@@ -39,92 +37,102 @@ void Dispatch::take_requests(Inbound& in, const InFrame* frame) {
     reader.pop_bytes(taken);
     frame = reader.peek();
   }
-  if (engines_.rx_pull.pulling()) {
-    engines_.rx_pull.end_runs(in.puller);
+  if (rx_pull.pulling()) {
+    rx_pull.end_runs(in.puller);
   }
   // Publish answers before releasing the ring: a sender that sees its request taken must find the
   // answer.
-  if (engines_.responder.pending()) {
-    engines_.responder.flush();
+  if (responder.pending()) {
+    responder.flush();
   }
   reader.release();
 }
 
-inline uint32_t Dispatch::take(Inbound& in, const InFrame& frame) {
+inline uint32_t Engines::take(Inbound& in, const InFrame& frame) {
   if (!bears_its_name(in, frame)) [[unlikely]] {
     return frame.bytes;
   }
-  RxPull& pull = engines_.rx_pull;
+  RxPull& pull = rx_pull;
   if (pull.pulling() && pull.ends_runs(frame)) [[unlikely]] {
     return 0;
   }
-  if (frame.type == FrameType::kPull && core_.link_up) [[unlikely]] {
+  if (frame.type == FrameType::kPull && core.link_up) [[unlikely]] {
     // If it is not taken now, the host sees earlier arrivals before the next pull.
     return pull.on_pull(in.puller, frame) ? frame.bytes : 0;
   }
-  const uint32_t taken = engines_.rx_express.take(frame, in.requests->to_end(), in.requests->tag());
+  const uint32_t taken = rx_plain.take_run(frame, in.requests->to_end(), in.requests->tag());
   if (taken > 0) {
     return taken;
   }
   return on_request(frame) ? frame.bytes : 0;
 }
 
-bool Dispatch::on_request(const InFrame& frame) {
-  if (frame.type == FrameType::kMessage && core_.link_up && whole(frame)) [[likely]] {
-    return engines_.rx_whole.on_message(frame);
+bool Engines::on_request(const InFrame& frame) {
+  if (frame.type == FrameType::kMessage && core.link_up && whole(frame)) [[likely]] {
+    return rx.on_message(frame);
   }
-  if (!core_.link_up || !whole(frame)) {
+  if (!core.link_up || !whole(frame)) {
     return true;  // a fault: lost on the way
   }
   switch (frame.type) {
     case FrameType::kSegment:
-      return engines_.rx.on_segment(frame);
+      return rx.on_message(frame);
     case FrameType::kDoorbell:
-      return engines_.doorbells.on_request(frame);
+      return rx.on_doorbell(frame);
     case FrameType::kRequest:
-      return engines_.target.on_request(frame);
+      return target.on_request(frame);
     case FrameType::kMaintRequest:
-      return engines_.maint.on_request(frame);
+      return maint.on_request(frame);
     case FrameType::kPortWrite:
-      engines_.maint.on_port_write(frame);
+      maint.on_port_write(frame);
       return true;
     default:
       return true;
   }
 }
 
-void Dispatch::on_response(const InFrame& frame) {
+void Engines::on_response(const InFrame& frame) {
   if (!whole(frame)) {
     return;
   }
+  Pair* const pair = core.sender(frame.dest);
+  Flow* const flow = pair == nullptr ? nullptr : core.known_flow(*pair, frame.source);
+  if (flow == nullptr) {
+    return;
+  }
   if (frame.type == FrameType::kAcks) [[likely]] {
-    if (core_.exact) {
-      engines_.tx.on_acks(frame);
+    if (core.exact) {
+      tx.on_acks(*pair, *flow, frame);
     } else {
-      engines_.fast_tx.on_acks(frame);
+      fast_tx.on_acks(*pair, *flow, frame);
     }
     return;
   }
   if (frame.type == FrameType::kPulled) {
-    engines_.fast_tx.on_pulled(frame);
+    fast_tx.on_pulled(*pair, *flow, frame);
     return;
   }
-  Pair* pair = core_.sender(frame.dest);
-  Flow* flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
-  Transaction* transaction =
-      flow == nullptr ? nullptr : engines_.transactions.answered(*flow, frame);
+  Transaction* const transaction = transactions.answered(*flow, frame);
   if (transaction == nullptr) {
     return;
   }
-  switch (transaction->kind) {
-    case Transaction::kDoorbell:
-      engines_.doorbells.on_answer(*pair, *flow, *transaction, static_cast<Answer>(frame.op));
+  const auto status = transactions.conclude(*pair, *flow, *transaction, frame);
+  if (status.has_value()) {
+    end(*pair, *transaction, *status);
+    transactions.end(*flow, *transaction);
+  }
+}
+
+void Engines::end(Pair& pair, const Transaction& transaction, regs::Status status) {
+  switch (transaction.ring) {
+    case kTxRing:
+      tx.on_end(pair, transaction, status);
       break;
-    case Transaction::kDma:
-      engines_.dma.on_response(*pair, *flow, *transaction, frame);
+    case kDmaRing:
+      dma.on_end(transaction, status);
       break;
     default:
-      engines_.maint.on_response(*pair, *flow, *transaction, frame);
+      maint.on_end(transaction, status);
   }
 }
 

@@ -1,28 +1,27 @@
 // The protocol as bytes: QEMU 7.2, docs/specs/ivshmem-spec.txt, "The Client-Server Protocol".
-#include "fpga/cardsim/ivshmem_server.hpp"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/unix_socket.hpp"
-#include "fpga/cardsim/event_irqs.hpp"
-#include "fpga/cardsim/shared_bar.hpp"
+#include "fpga/cardsim/attachment.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace rio::cardsim {
 namespace {
 
+/// Make a card of two vectors that listens for a guest.
+[[nodiscard]] int listen_at(const std::string& path, std::unique_ptr<Attachment>* out) {
+  name::Doorbell way;
+  way.socket = path;
+  way.vectors = 2;
+  return attach(way, CardSpec{}, out);
+}
+
 class Server : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(SharedBar::anonymous("test", 0x20000, &bar_), 0);
-    ASSERT_EQ(irqs_.open(2), 0);
-    ASSERT_EQ(rings_.open(2), 0);
-    ASSERT_EQ(server_.open(path_), 0);
-  }
-  void serve() { server_.serve(bar_.fd(), irqs_.fds(), rings_.fds()); }
+  void SetUp() override { ASSERT_EQ(listen_at(path_, &server_), 0); }
   /// Reads the next number, as bytes, and its descriptor.
   std::string next(const base::Fd& guest, base::Fd* fd) {
     char bytes[8];
@@ -36,10 +35,7 @@ class Server : public testing::Test {
 
   test::TempDir dir_;
   const std::string path_ = dir_.at("ivs");
-  SharedBar bar_;
-  EventIrqs irqs_;
-  EventIrqs rings_;
-  IvshmemServer server_;
+  std::unique_ptr<Attachment> server_;
 };
 
 TEST_F(Server, GreetsAGuest) {
@@ -48,9 +44,9 @@ TEST_F(Server, GreetsAGuest) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   base::Fd guest;
   ASSERT_EQ(base::connect_to(path_, SOCK_STREAM, &guest), 0);
-  EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kNotYet);
-  serve();
-  EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kHere);
+  EXPECT_EQ(server_->peer(), Attachment::Peer::kNotYet);
+  server_->serve();
+  EXPECT_EQ(server_->peer(), Attachment::Peer::kHere);
   using namespace std::string_literals;
   base::Fd fd;
   EXPECT_EQ(next(guest, &fd), "\0\0\0\0\0\0\0\0"s);  // version 0
@@ -68,68 +64,70 @@ TEST_F(Server, GreetsAGuest) {
     EXPECT_EQ(next(guest, &fd), "\0\0\0\0\0\0\0\0"s);  // the card is peer 0
     ASSERT_TRUE(fd.valid());
     ASSERT_EQ(write(fd.get(), &one, 8), 8);
-    EXPECT_EQ(read(rings_.fds()[vector], &times, 8), 8);
+    EXPECT_EQ(server_->counts().rings[vector], 0u);
+    server_->serve();
+    EXPECT_EQ(server_->counts().rings[vector], 1u);
   }
   for (uint32_t vector = 0; vector < 2; ++vector) {
     EXPECT_EQ(next(guest, &fd), "\1\0\0\0\0\0\0\0"s);
     ASSERT_TRUE(fd.valid());
     EXPECT_EQ(read(fd.get(), &times, 8), -1);
-    irqs_.raise(vector);
+    server_->irqs()->raise(vector);
     EXPECT_EQ(read(fd.get(), &times, 8), 8);
-    EXPECT_EQ(irqs_.raised()[vector], 1u);
+    EXPECT_EQ(server_->counts().irqs[vector], 1u);
   }
   EXPECT_EQ(next(guest, &fd), "");
-  irqs_.raise(2);  // no such vector
-  EXPECT_EQ(irqs_.raised().size(), 2u);
+  server_->irqs()->raise(2);  // no such vector
+  EXPECT_EQ(server_->counts().irqs.size(), 2u);
 }
 
 TEST_F(Server, TakesOneGuestAtATime) {
   base::Fd first;
   base::Fd second;
   ASSERT_EQ(base::connect_to(path_, SOCK_STREAM, &first), 0);
-  serve();
+  server_->serve();
   ASSERT_EQ(base::connect_to(path_, SOCK_STREAM, &second), 0);
   testing::internal::CaptureStderr();
-  serve();
+  server_->serve();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("a second guest"), std::string::npos);
   char byte = 0;
   EXPECT_EQ(recv(second.get(), &byte, 1, MSG_DONTWAIT), 0);
   EXPECT_EQ(send(first.get(), "noise", 5, 0), 5);  // it is ignored
-  serve();
-  EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kHere);
+  server_->serve();
+  EXPECT_EQ(server_->peer(), Attachment::Peer::kHere);
   first.reset();
-  serve();
-  EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kGone);
+  server_->serve();
+  EXPECT_EQ(server_->peer(), Attachment::Peer::kGone);
   ASSERT_EQ(base::connect_to(path_, SOCK_STREAM, &second), 0);
-  serve();  // the guest waits for a fresh card
-  EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kGone);
-  server_.forget();
-  serve();
-  EXPECT_EQ(server_.peer(), IvshmemServer::Peer::kHere);
-  EXPECT_EQ(server_.guests(), 2u);
+  server_->serve();  // the guest waits for a fresh card
+  EXPECT_EQ(server_->peer(), Attachment::Peer::kGone);
+  ASSERT_EQ(server_->renew(), 0);
+  server_->serve();
+  EXPECT_EQ(server_->peer(), Attachment::Peer::kHere);
+  EXPECT_EQ(server_->counts().peers, 2u);
 }
 
 TEST_F(Server, ChecksPaths) {
   testing::internal::CaptureStderr();
-  IvshmemServer other;
-  EXPECT_EQ(other.open(path_), -EADDRINUSE);
-  EXPECT_EQ(other.open(dir_.at("no/such/folder")), -ENOENT);
+  std::unique_ptr<Attachment> other;
+  EXPECT_EQ(listen_at(path_, &other), -EADDRINUSE);
+  EXPECT_EQ(listen_at(dir_.at("no/such/folder"), &other), -ENOENT);
   std::FILE* const file = std::fopen(dir_.at("file").c_str(), "w");
   std::fclose(file);
-  EXPECT_EQ(other.open(dir_.at("file")), -EADDRINUSE);  // not a socket: left alone
+  EXPECT_EQ(listen_at(dir_.at("file"), &other), -EADDRINUSE);  // not a socket: left alone
   EXPECT_EQ(access(dir_.at("file").c_str(), F_OK), 0);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("no program listens"), std::string::npos);
   {
     base::Fd dead(socket(AF_UNIX, SOCK_STREAM, 0));
-    IvshmemServer gone;
-    ASSERT_EQ(gone.open(dir_.at("gone")), 0);
+    std::unique_ptr<Attachment> gone;
+    ASSERT_EQ(listen_at(dir_.at("gone"), &gone), 0);
   }
   EXPECT_NE(access(dir_.at("gone").c_str(), F_OK), 0);
   // A socket without a server is replaced.
   base::Fd left_behind;
   ASSERT_EQ(base::listen_at(dir_.at("left"), SOCK_STREAM, &left_behind), 0);
   left_behind.reset();
-  EXPECT_EQ(other.open(dir_.at("left")), 0);
+  EXPECT_EQ(listen_at(dir_.at("left"), &other), 0);
 }
 
 }  // namespace
