@@ -6,8 +6,8 @@
 
 #include "apps/common/columns.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/watch.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -72,7 +72,7 @@ int set(Console& console, Args args, std::string* error) {
   } else if (args[0] == "seconds") {
     changed.count = 0;
   }
-  if (find_mode(changed.mode) == nullptr) {
+  if (find_mode(changed.mode, &why) == nullptr) {
     *error = "set mode: no mode '" + changed.mode + "'; help names them";
     return -EINVAL;
   }

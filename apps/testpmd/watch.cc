@@ -1,22 +1,34 @@
-#include "apps/testpmd/live_table.hpp"
+#include "apps/testpmd/watch.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <numeric>
 
+#include "apps/common/std_streams.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/test_run.hpp"
 
 namespace rio::testpmd {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-uint64_t failures(const PortFigures& f) {
-  uint64_t sum = 0;
-  for (const uint64_t n : f.status) {
-    sum += n;
+std::atomic<int> g_interrupts{0};
+static_assert(std::atomic<int>::is_always_lock_free);  // the handler may use it
+
+void on_signal(int number) {
+  if (g_interrupts.fetch_add(1) > 0) {
+    std::signal(number, SIG_DFL);
+    (void)std::raise(number);
   }
-  return sum;
+}
+
+uint64_t failures(const PortFigures& f) {
+  return std::accumulate(f.status.begin(), f.status.end(), uint64_t{0});
 }
 
 void row(const char* label, const PortFigures& d, const PortFigures& all, double seconds) {
@@ -29,14 +41,25 @@ void row(const char* label, const PortFigures& d, const PortFigures& all, double
               grouped(all.retries).c_str(), grouped(failures(all)).c_str(), busy);
 }
 
-}  // namespace
-
-LiveTable::LiveTable(const Run& run)
-    : run_(run), tty_(isatty(STDOUT_FILENO) != 0), begin_(Clock::now()), last_(begin_) {
-  for (const auto& stream : run.streams()) {
-    before_.push_back(figures_of(*stream));
+/// What is going on, while it is: a table that is drawn anew on a terminal, lines elsewhere.
+class LiveTable {
+ public:
+  explicit LiveTable(const Run& run) : run_(run) {
+    for (const auto& stream : run.streams()) {
+      before_.push_back(figures_of(*stream));
+    }
   }
-}
+  /// Show what came since the last call.
+  void show();
+
+ private:
+  const Run& run_;
+  const bool tty_ = isatty(STDOUT_FILENO) != 0;
+  size_t lines_drawn_ = 0;
+  std::vector<PortFigures> before_;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_ = begin_;
+};
 
 void LiveTable::show() {
   const Clock::time_point now = Clock::now();
@@ -74,6 +97,51 @@ void LiveTable::show() {
   std::fflush(stdout);
   before_ = std::move(all);
   last_ = now;
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+}
+
+bool interrupted() {
+  return g_interrupts.load() != 0;
+}
+
+void forget_interrupt() {
+  g_interrupts.store(0);
+}
+
+void watch(TestRun& session) {
+  using std::chrono::milliseconds;
+  Run& run = *session.running();
+  LiveTable table(run);
+  const auto period = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(session.options.stats_period_s));
+  const bool shows = period > Clock::duration::zero();
+  Clock::time_point next = Clock::now() + period;
+  for (;;) {
+    auto wait = milliseconds(50);
+    if (shows) {
+      const auto left = std::chrono::ceil<milliseconds>(next - Clock::now());
+      wait = std::clamp(left, milliseconds(0), wait);
+    }
+    if (run.wait_for(wait)) {
+      return;
+    }
+    if (interrupted() || apps::output_is_lost()) {
+      run.request_stop();
+    }
+    if (shows && Clock::now() >= next) {
+      table.show();
+      next += period;
+    }
+  }
 }
 
 }  // namespace rio::testpmd
