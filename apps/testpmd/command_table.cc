@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "base/number.hpp"
 #include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
@@ -114,7 +114,7 @@ int ports_of(Console& console, const std::string& text, std::vector<TestPort*>* 
     }
     return 0;
   }
-  if (!parse_number(text, UINT32_MAX, &number) || number >= ports.size()) {
+  if (!base::read_bytes(text, 0, UINT32_MAX, &number) || number >= ports.size()) {
     *error =
         "no port '" + text + "'; there are 0 to " + std::to_string(ports.size() - 1) + ", or all";
     return -EINVAL;

@@ -7,7 +7,7 @@
 #include <rte_memory.h>
 
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "base/number.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/reg_names.hpp"
 
@@ -113,7 +113,7 @@ int dump(Console& console, Args args, std::string* error) {
   if (ports_of(console, args[0], &ports, error) != 0 || ring_number(args[2], &ring, error) != 0) {
     return -EINVAL;
   }
-  if (!parse_number(args[1], UINT32_MAX, &qp) || qp >= ports.front()->queue_pairs()) {
+  if (!base::read_bytes(args[1], 0, UINT32_MAX, &qp) || qp >= ports.front()->queue_pairs()) {
     *error = "no queue pair '" + args[1] + "'; there are 0 to " +
              std::to_string(ports.front()->queue_pairs() - 1);
     return -EINVAL;
@@ -140,8 +140,8 @@ int dump(Console& console, Args args, std::string* error) {
     }
     uint64_t first = 0;
     uint64_t count = 8;
-    if ((args.size() > 4 && (!parse_number(args[4], entries - 1, &first))) ||
-        (args.size() > 5 && (!parse_number(args[5], entries, &count)))) {
+    if ((args.size() > 4 && !base::read_bytes(args[4], 0, entries - 1, &first)) ||
+        (args.size() > 5 && !base::read_bytes(args[5], 0, entries, &count))) {
       *error = "the ring has entries 0 to " + std::to_string(entries - 1);
       return -EINVAL;
     }

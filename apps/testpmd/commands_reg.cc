@@ -5,7 +5,7 @@
 
 #include "apps/common/registers.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "base/number.hpp"
 #include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
@@ -56,7 +56,7 @@ int write(Console& console, Args args, std::string* error) {
   if (ports_of(console, args[0], &ports, error) != 0 || find_register(args[1], &word, error) != 0) {
     return -EINVAL;
   }
-  if (!parse_number(args[2], UINT32_MAX, &value)) {
+  if (!base::read_bytes(args[2], 0, UINT32_MAX, &value)) {
     *error = "'" + args[2] + "' is not a 32-bit number, such as 0x10";
     return -EINVAL;
   }

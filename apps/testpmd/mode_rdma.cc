@@ -13,16 +13,6 @@ constexpr uint32_t kDepth = 32;                // requests in flight
 constexpr uint64_t kWindowAt = 0x10000000;     // RapidIO address of every port's window
 constexpr uint32_t kRegionSlack = 4096 + 256;  // room for the offset, and off the same cache set
 
-DmaOp op_of(const Options& options) {
-  if (options.op == "nread") {
-    return DmaOp::kNread;
-  }
-  if (options.op == "nwrite") {
-    return DmaOp::kNwrite;
-  }
-  return options.op == "swrite" ? DmaOp::kSwrite : DmaOp::kNwriteR;
-}
-
 /// Memory that the peer may reach while the stream lives.
 class Target {
  public:
@@ -68,7 +58,7 @@ class RdmaStream final : public Stream {
   RdmaStream(const RunSetup& setup, TestPort& port)
       : Stream(setup, port),
         queue_(port.pair().dma()),
-        op_(op_of(setup.options)),
+        op_(setup.options.op),
         stride_((setup.size_bytes + 4095) / 4096 * 4096 + kRegionSlack),
         bounced_((offset_bytes_ & (port.card().caps().dma_addr_align - 1)) != 0) {}
 
@@ -257,7 +247,7 @@ int check(const RunSetup& setup, std::string* error) {
       return -EINVAL;
     }
   }
-  if (op_of(setup.options) == DmaOp::kSwrite && setup.size_bytes % 8 != 0) {
+  if (setup.options.op == DmaOp::kSwrite && setup.size_bytes % 8 != 0) {
     *error = "SWRITE moves doublewords: --size " + std::to_string(setup.size_bytes) +
              " is no multiple of 8; take another size, or --op nwrite";
     return -EINVAL;

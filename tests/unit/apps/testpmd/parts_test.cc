@@ -11,7 +11,6 @@
 #include "apps/testpmd/options.hpp"
 #include "apps/testpmd/pattern.hpp"
 #include "apps/testpmd/sequence.hpp"
-#include "apps/testpmd/size_sweep.hpp"
 
 namespace rio::testpmd {
 namespace {
