@@ -166,9 +166,7 @@ int test_device(RawDevice& device) {
 }  // namespace
 
 int selftest(uint16_t dev_id) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  return device == nullptr ? -ENODEV : test_device(*device);
+  return with_device(dev_id, -ENODEV, test_device);
 }
 
 }  // namespace rio::pmd
