@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "pmd/dev/wait.hpp"
 
@@ -43,19 +44,6 @@ std::string Bench::reset() {
   return "";
 }
 
-std::string Bench::open(const pmd::QueuePairConfig& queues, std::unique_ptr<pmd::QueuePair>* out) {
-  const int rc = card_->open_queue_pair(0, queues, out);
-  gone = gone || rc == -ENODEV;
-  return rc == 0 ? "" : std::string("queue pair 0 cannot be opened: ") + std::strerror(-rc);
-}
-
-std::string Bench::close(std::unique_ptr<pmd::QueuePair> pair) {
-  const int rc = pair->stop();
-  gone = gone || rc == -ENODEV;
-  leave_memory_ = leave_memory_ || (rc != 0 && rc != -ENODEV);
-  return rc == 0 ? "" : std::string("the rings do not stop: ") + std::strerror(-rc);
-}
-
 bool Bench::wait_link() {
   if (!card_->blocks().has_port()) {
     return true;
@@ -89,8 +77,9 @@ std::string Loop::open(const pmd::QueuePairConfig& queues, bool need_link) {
   if (need_link && !bench_.wait_link()) {
     return "the link is down";
   }
-  if (std::string wrong = bench_.open(queues, &pair_); !wrong.empty()) {
-    return wrong;
+  if (const int rc = bench_.card().open_queue_pair(0, queues, &pair_); rc != 0) {
+    bench_.gone = bench_.gone || rc == -ENODEV;
+    return std::string("queue pair 0 cannot be opened: ") + std::strerror(-rc);
   }
   end_ = {.card = &bench_.card(),
           .pair = pair_.get(),
@@ -103,8 +92,15 @@ std::string Loop::open(const pmd::QueuePairConfig& queues, bool need_link) {
 }
 
 std::string Loop::close() {
-  bench_.gone = bench_.gone || exchange_->gone();
-  return bench_.close(std::move(pair_));
+  const int rc = std::exchange(pair_, nullptr)->stop();
+  bench_.gone = bench_.gone || exchange_->gone() || rc == -ENODEV;
+  if (rc == 0) {
+    return "";
+  }
+  if (rc != -ENODEV) {
+    bench_.leave_memory();
+  }
+  return std::string("the rings do not stop: ") + std::strerror(-rc);
 }
 
 }  // namespace rio::selftest

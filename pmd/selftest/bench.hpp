@@ -24,12 +24,6 @@ class Bench {
 
   /// Reset the card, free of what an earlier step left.
   [[nodiscard]] std::string reset();
-  /// Start rings of queue pair 0, and of no other.
-  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues,
-                                 std::unique_ptr<pmd::QueuePair>* out);
-  /// Stop them.
-  [[nodiscard]] std::string close(std::unique_ptr<pmd::QueuePair> pair);
-
   /// Wait for the port, which trains anew after a reset. @return whether it is up, or there is none
   /// to look at.
   [[nodiscard]] bool wait_link();
@@ -41,6 +35,8 @@ class Bench {
   [[nodiscard]] pmd::Bus& bus() { return bus_; }
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
+  /// The card may still write to the memory: it stays allocated.
+  void leave_memory() { leave_memory_ = true; }
 
   /// The result of the search for loop-back: empty if messages come back, else why not.
   std::string no_loop = "the loop-back was not looked for";
