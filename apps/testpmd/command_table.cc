@@ -57,7 +57,7 @@ int run_line(Console& console, std::string_view line, std::string* error) {
       }
       continue;
     }
-    const std::span<const std::string> args(words.data() + name.size(), words.size() - name.size());
+    const Args args(words.data() + name.size(), words.size() - name.size());
     if (args.size() < command->min_args || args.size() > command->max_args) {
       *error = "usage: " + usage(*command);
       return -EINVAL;
