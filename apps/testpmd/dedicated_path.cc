@@ -20,7 +20,8 @@ uint32_t slots_for(uint32_t stride_bytes) {
 
 }  // namespace
 
-LaneEnd::LaneEnd(const RunSetup& setup, DedicatedPath& lane, const TestPort& port, Stream& owner)
+DedicatedEnd::DedicatedEnd(const RunSetup& setup, DedicatedPath& lane, const TestPort& port,
+                           Stream& owner)
     : lane_(lane),
       verifier_(setup.verifier),
       owner_(owner),
@@ -32,8 +33,8 @@ LaneEnd::LaneEnd(const RunSetup& setup, DedicatedPath& lane, const TestPort& por
   slots_.resize(lane.slots);
 }
 
-int LaneEnd::allocate(const char* verb, const char* plan_for, const MakePlan& make_plan,
-                      const AddMessage& add, std::string* error) {
+int DedicatedEnd::allocate(const char* verb, const char* plan_for, const MakePlan& make_plan,
+                           const AddMessage& add, std::string* error) {
   pmd::Bus& bus = port_.card().bus();
   if (const int rc = memory_.allocate(bus, uint64_t{stride_bytes_} * lane_.slots); rc != 0) {
     *error = std::string("no memory to ") + verb + " " + std::to_string(lane_.slots) +
@@ -73,7 +74,7 @@ int LaneEnd::allocate(const char* verb, const char* plan_for, const MakePlan& ma
   return 0;
 }
 
-void LaneEnd::leave_memory() {
+void DedicatedEnd::leave_memory() {
   memory_.leave();
   (void)bounce_.release();
 }

@@ -41,11 +41,11 @@ struct DedicatedPath {
   std::atomic<uint64_t> resume_at{0};
 };
 
-/// What an end of a lane has: buffers of its user, the plan of each, and buffers to bounce.
-class LaneEnd {
+/// What an end of a path has: buffers of its user, the plan of each, and buffers to bounce.
+class DedicatedEnd {
  protected:
   /// @param port of this end.
-  LaneEnd(const RunSetup& setup, DedicatedPath& lane, const TestPort& port, Stream& owner);
+  DedicatedEnd(const RunSetup& setup, DedicatedPath& lane, const TestPort& port, Stream& owner);
 
   using MakePlan =
       std::function<int(const pmd::mem::Range&, const pmd::mem::AlignRules&, pmd::mem::Plan* out)>;

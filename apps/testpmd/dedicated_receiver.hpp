@@ -11,10 +11,10 @@
 namespace rio::testpmd {
 
 /// Part of a stream; turn() is hot but for recovery.
-class DedicatedReceiver : private LaneEnd {
+class DedicatedReceiver : private DedicatedEnd {
  public:
   DedicatedReceiver(const RunSetup& setup, DedicatedPath& lane, Stream& owner)
-      : LaneEnd(setup, lane, *lane.to, owner) {}
+      : DedicatedEnd(setup, lane, *lane.to, owner) {}
   ~DedicatedReceiver();
   DedicatedReceiver(const DedicatedReceiver&) = delete;
   DedicatedReceiver& operator=(const DedicatedReceiver&) = delete;

@@ -12,7 +12,7 @@ uint64_t share_of(uint64_t count, uint32_t lanes, uint32_t index) {
 
 DedicatedSender::DedicatedSender(const RunSetup& setup, DedicatedPath& lane, uint32_t lanes_of_port,
                                  uint32_t index, Stream& owner)
-    : LaneEnd(setup, lane, *lane.from, owner),
+    : DedicatedEnd(setup, lane, *lane.from, owner),
       queue_(lane.from->pair(lane.from_pair).tx()),
       index_(index),
       burst_(setup.options.burst),

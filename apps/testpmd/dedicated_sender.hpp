@@ -11,7 +11,7 @@
 namespace rio::testpmd {
 
 /// Part of a stream, which shares the transmit queue among its lanes; hot.
-class DedicatedSender : private LaneEnd {
+class DedicatedSender : private DedicatedEnd {
  public:
   /// A cookie is lane * this + slot.
   static constexpr uint32_t kCookieSlots = 32;

@@ -1,19 +1,6 @@
 #include "apps/testpmd/generator.hpp"
 
-#include <cstring>
-
-#include "pmd/mem/alignment_plan.hpp"
-
 namespace rio::testpmd {
-namespace {
-
-// A buffer: room for the payload at its offset, then room for a bounced copy. The distance keeps
-// the heads of buffers out of one cache set.
-constexpr uint32_t kBounceAt = 8192;
-constexpr uint32_t kStride = kBounceAt + 4096 + 256;
-constexpr uint32_t kBuffers = 512;
-
-}  // namespace
 
 std::vector<Way> ways_by_letter(const RunSetup& setup, const TestPort& port) {
   std::vector<Way> ways;
@@ -29,7 +16,8 @@ Generator::Generator(const RunSetup& setup, TestPort& port, std::vector<Way> way
     : Stream(setup, port),
       rx_(port.pair().shared()),
       tx_(port.pair().tx()),
-      ways_(std::move(ways)) {
+      ways_(std::move(ways)),
+      send_(size_bytes_, offset_bytes_, port.card().caps().tx_addr_align) {
   const uint32_t sender = sender_to(setup, port);
   expected_flow_ = static_cast<uint16_t>(sender * flows);
   if (ways_.empty() && setup.ports[sender]->peer() == &port) {
@@ -38,37 +26,24 @@ Generator::Generator(const RunSetup& setup, TestPort& port, std::vector<Way> way
 }
 
 int Generator::allocate(std::string* error) {
-  if (const int rc = memory_.allocate(port_.card().bus(), uint64_t{kBuffers} * kStride); rc != 0) {
+  constexpr uint32_t kBuffers = 512;
+  if (const int rc = send_.allocate(port_.card().bus(), kBuffers); rc != 0) {
     *error = "no memory for " + std::to_string(kBuffers) +
              " buffers to send from; reserve more "
              "hugepages or give EAL more memory (-m 512)";
     return rc;
   }
   for (uint32_t i = kBuffers; i-- > 0;) {
-    free_.push_back(memory_.iova(uint64_t{i} * kStride));
+    free_.push_back(send_.buffer(i));
   }
   free_top_ = kBuffers;
-  // One answer holds for all buffers, since their distance is a multiple of the cards' alignments.
-  const pmd::IovaRun run = memory_.run();
-  const pmd::mem::Range range{
-      .va = memory_.va(offset_bytes_), .len_bytes = size_bytes_, .runs = {&run, 1}};
-  pmd::mem::AlignRules rules;
-  rules.tx_addr = port_.card().caps().tx_addr_align;
-  pmd::mem::Plan plan;
-  const int planned = pmd::mem::plan_transmit(range, rules, {}, &plan);
-  if (planned != 0) {
-    *error = "no alignment plan for " + std::to_string(size_bytes_) + " bytes at offset " +
-             std::to_string(offset_bytes_);
-    return planned;
-  }
-  bounced_ = plan.messages.front().placement == pmd::mem::Placement::kBounced;
   slots_.resize(ways_.size() + burst_);
   flows_.resize(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Way& way = ways_[i % ways_.size()];
     const uint64_t buffer = free_[i % kBuffers];
     flows_[i] = way.flow;
-    slots_[i] = {.iova = buffer + (bounced_ ? kBounceAt : offset_bytes_),
+    slots_[i] = {.iova = send_.wire(buffer),
                  .cookie = buffer,
                  .dest_id = way.dest_id,
                  .length_bytes = static_cast<uint16_t>(size_bytes_),
@@ -122,20 +97,15 @@ uint32_t Generator::prepare(uint32_t n) noexcept {
   while (ready_ < n && free_top_ > 0) {
     const uint32_t at = way_ + ready_;
     const uint64_t buffer = free_[--free_top_];
-    verifier_.write(memory_.va_of(buffer) + offset_bytes_, flows_[at], now);
-    if (bounced_) {
-      bounce(buffer);
+    verifier_.write(send_.payload(buffer), flows_[at], now);
+    if (send_.bounced()) {
+      send_.bounce(buffer);
     }
-    slots_[at].iova = buffer + (bounced_ ? kBounceAt : offset_bytes_);
+    slots_[at].iova = send_.wire(buffer);
     slots_[at].cookie = buffer;
     ++ready_;
   }
   return ready_;
-}
-
-void Generator::bounce(uint64_t buffer) noexcept {
-  uint8_t* const bytes = memory_.va_of(buffer);
-  std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
 }
 
 /// Send up to a burst. @param may_send false: only what is written already. @return sent.
@@ -147,9 +117,9 @@ uint32_t Generator::send(bool may_send) noexcept {
   auto n = may_send ? static_cast<uint32_t>(std::min<uint64_t>(burst_, left_)) : ready_;
   if (verifier_.verifies()) {
     n = std::min(prepare(n), n);
-  } else if (bounced_) {
+  } else if (send_.bounced()) {
     for (uint32_t i = 0; i < n; ++i) {
-      bounce(slots_[way_ + i].cookie);
+      send_.bounce(slots_[way_ + i].cookie);
     }
   }
   if (n == 0) {
@@ -165,7 +135,7 @@ uint32_t Generator::send(bool may_send) noexcept {
   }
   advance(sent);
   count_sent(sent);
-  (bounced_ ? stats.bytes_copied : stats.bytes_placed).add(uint64_t{sent} * size_bytes_);
+  (send_.bounced() ? stats.bytes_copied : stats.bytes_placed).add(uint64_t{sent} * size_bytes_);
   return sent;
 }
 
@@ -188,11 +158,10 @@ void Generator::advance(uint32_t sent) noexcept {
 }
 
 void Generator::failed(const pmd::TxDone& done) noexcept {
-  note_failure(done.status);
   if (verifier_.verifies()) {
     Tag tag{.flow = ways_.front().flow};
     if (size_bytes_ >= kTagBytes) {
-      (void)read_tag(memory_.va_of(done.cookie) + offset_bytes_, size_bytes_, 0, &tag);
+      (void)read_tag(send_.payload(done.cookie), size_bytes_, 0, &tag);
     }
     verifier_.failed(tag.flow, done.status);
   }
@@ -200,22 +169,11 @@ void Generator::failed(const pmd::TxDone& done) noexcept {
 
 /// Take completions back. @return how many.
 uint32_t Generator::reap() noexcept {
-  const uint32_t n = tx_.reap(done_, static_cast<uint16_t>(kBurstMax));
-  uint32_t retries = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    retries += done_[i].retries;
-    if (done_[i].status != pmd::Status::kOk) [[unlikely]] {
-      failed(done_[i]);
-    }
-  }
-  if (n == 0) {
-    return 0;
-  }
+  const uint32_t n = reap_sent(tx_, done_, static_cast<uint16_t>(kBurstMax),
+                               [this](const pmd::TxDone& done) { failed(done); });
   for (uint32_t i = 0; verifier_.verifies() && i < n; ++i) {
     free_[free_top_++] = done_[i].cookie;
   }
-  in_flight_ -= n;
-  stats.retries.add(retries);
   return n;
 }
 

@@ -36,7 +36,6 @@ class Generator final : public Stream {
   uint32_t count_good(uint32_t n) noexcept;
   uint32_t send(bool may_send) noexcept;
   uint32_t prepare(uint32_t n) noexcept;
-  void bounce(uint64_t buffer) noexcept;
   void advance(uint32_t sent) noexcept;
   uint32_t reap() noexcept;
   void failed(const pmd::TxDone& done) noexcept;
@@ -44,11 +43,10 @@ class Generator final : public Stream {
   pmd::SharedRxQueue& rx_;
   pmd::TxQueue& tx_;
   std::vector<Way> ways_;
-  bool bounced_ = false;
   uint32_t way_ = 0;    // the next one
   uint32_t ready_ = 0;  // messages that are written and not sent
   uint32_t free_top_ = 0;
-  CardMemory memory_;
+  SendBuffers send_;
   std::vector<uint64_t> free_;         // bus addresses of buffers, a stack
   std::vector<pmd::TxMessage> slots_;  // one for each way, and a burst more: ways in turn
   std::vector<uint16_t> flows_;        // of the slots

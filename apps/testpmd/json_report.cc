@@ -1,7 +1,6 @@
 #include "apps/testpmd/report.hpp"
 
 #include <fcntl.h>
-#include <rte_cycles.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,20 +41,20 @@ Json figures(const PortFigures& f, double seconds) {
 }
 
 Json latency(const RunResult& result) {
-  const LatencyFigures l = latency_of(result.latency);
-  const double ns = 1e9 / static_cast<double>(rte_get_tsc_hz());
+  const Histogram& h = result.latency;
+  const auto at = [&h](double p) { return ns_of(static_cast<double>(h.percentile(p))); };
   Json histogram = Json::array();  // pairs: largest value of a bucket, how many
   for (size_t i = 0; i < Histogram::kBuckets; ++i) {
-    if (result.latency.count(i) != 0) {
-      histogram.push_back(Json::array(
-          {static_cast<double>(Histogram::last_value_of(i)) * ns, result.latency.count(i)}));
+    if (h.count(i) != 0) {
+      histogram.push_back(
+          Json::array({ns_of(static_cast<double>(Histogram::last_value_of(i))), h.count(i)}));
     }
   }
-  return {{"of", result.latency_of}, {"timed", result.latency.total()},
-          {"min", l.min_ns},         {"mean", l.mean_ns},
-          {"p50", l.p50_ns},         {"p90", l.p90_ns},
-          {"p99", l.p99_ns},         {"p99.9", l.p999_ns},
-          {"max", l.max_ns},         {"histogram", histogram}};
+  return {
+      {"of", result.latency_of}, {"timed", h.total()}, {"min", ns_of(static_cast<double>(h.min()))},
+      {"mean", ns_of(h.mean())}, {"p50", at(50)},      {"p90", at(90)},
+      {"p99", at(99)},           {"p99.9", at(99.9)},  {"max", ns_of(static_cast<double>(h.max()))},
+      {"histogram", histogram}};
 }
 
 Json verify(const RunResult& result) {

@@ -26,7 +26,6 @@ class DoorbellStream final : public Stream {
  private:
   uint32_t receive() noexcept;
   uint32_t send() noexcept;
-  uint32_t reap() noexcept;
 
   pmd::TxQueue& tx_;
   pmd::DoorbellQueue& rx_;
@@ -70,19 +69,6 @@ uint32_t DoorbellStream::send() noexcept {
   return sent;
 }
 
-uint32_t DoorbellStream::reap() noexcept {
-  const uint32_t n = tx_.reap(done_, kBurstMax);
-  for (uint32_t i = 0; i < n; ++i) {
-    stats.retries.add(done_[i].retries);
-    if (done_[i].status != pmd::Status::kOk) [[unlikely]] {
-      note_failure(done_[i].status);
-      verifier_.failed(flow_, done_[i].status);
-    }
-  }
-  in_flight_ -= n;
-  return n;
-}
-
 uint32_t DoorbellStream::turn(bool may_send) noexcept {
   uint32_t moved = receive();
   if (left_ == 0) [[unlikely]] {
@@ -90,7 +76,9 @@ uint32_t DoorbellStream::turn(bool may_send) noexcept {
   } else if (may_send && !pause_.pausing()) {
     moved += send();
   }
-  return moved + reap();
+  return moved + reap_sent(tx_, done_, kBurstMax, [this](const pmd::TxDone& done) {
+           verifier_.failed(flow_, done.status);
+         });
 }
 
 }  // namespace

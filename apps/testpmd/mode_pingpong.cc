@@ -1,5 +1,4 @@
 // pingpong: one message goes to and fro between two ports; half a round trip is the latency.
-#include <cstring>
 #include <utility>
 
 #include "apps/testpmd/mode.hpp"
@@ -8,8 +7,6 @@ namespace rio::testpmd {
 namespace {
 
 constexpr uint32_t kSendBuffers = 16;  // far more than messages that can be in flight
-constexpr uint32_t kSendStride = 3 * 4096 + 256;
-constexpr uint32_t kBounceAt = 2 * 4096;
 constexpr uint32_t kTurnsBetweenReaps = 64;
 
 /// One end. The first end starts, and starts again when the message is lost.
@@ -21,8 +18,8 @@ class PingPong final : public Stream {
         tx_(port.pair().tx()),
         first_(first),
         inline_(setup.size_bytes <= port.card().caps().inline_bytes),
-        bounced_((offset_bytes_ & (port.card().caps().tx_addr_align - 1)) != 0),
-        turn_is_mine_(first) {
+        turn_is_mine_(first),
+        send_(size_bytes_, offset_bytes_, port.card().caps().tx_addr_align) {
     expected_flow_ = static_cast<uint16_t>(port.peer()->index());
     if (!first) {
       left_ = UINT64_MAX;
@@ -45,16 +42,15 @@ class PingPong final : public Stream {
   pmd::TxQueue& tx_;
   const bool first_;
   const bool inline_;
-  const bool bounced_;
   bool turn_is_mine_;
   uint32_t buffer_ = 0;
   uint32_t idle_turns_ = 0;
   uint64_t sent_tsc_ = 0;
-  CardMemory memory_;
+  SendBuffers send_;
 };
 
 int PingPong::allocate(std::string* error) {
-  const int rc = memory_.allocate(port_.card().bus(), kSendBuffers * kSendStride);
+  const int rc = send_.allocate(port_.card().bus(), kSendBuffers);
   if (rc != 0) {
     *error = "no memory to send from; give EAL more (-m 512)";
   }
@@ -82,24 +78,21 @@ void PingPong::take(const pmd::RxMessage& message, uint64_t asked_tsc, uint64_t 
 }
 
 void PingPong::send(uint64_t now_tsc) noexcept {
-  const uint64_t at = uint64_t{buffer_} * kSendStride;
-  uint8_t* const bytes = memory_.va(at);
-  uint64_t from = offset_bytes_;
+  const uint64_t buffer = send_.buffer(buffer_);
   if (verifier_.verifies()) {
-    verifier_.write(bytes + offset_bytes_, flow_, now_tsc);
+    verifier_.write(send_.payload(buffer), flow_, now_tsc);
   }
-  if (!inline_ && bounced_) {
-    std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
-    from = kBounceAt;
+  if (!inline_ && send_.bounced()) {
+    send_.bounce(buffer);
   }
-  pmd::TxMessage message{.iova = memory_.iova(at + from),
+  pmd::TxMessage message{.iova = send_.wire(buffer),
                          .cookie = 0,
                          .dest_id = port_.peer_dest_id(),
                          .length_bytes = static_cast<uint16_t>(size_bytes_),
                          .mbox = 0,
                          .flags = 0};
   if (inline_) {
-    message.data = bytes + offset_bytes_;
+    message.data = send_.payload(buffer);
     message.flags = pmd::TxFlags::kInline;
   }
   sent_tsc_ = now_tsc;
@@ -108,22 +101,16 @@ void PingPong::send(uint64_t now_tsc) noexcept {
   count_sent(sent);
   buffer_ = (buffer_ + 1) % kSendBuffers;
   turn_is_mine_ = false;
-  ((inline_ || bounced_) ? stats.bytes_copied : stats.bytes_placed).add(size_bytes_);
+  ((inline_ || send_.bounced()) ? stats.bytes_copied : stats.bytes_placed).add(size_bytes_);
 }
 
 void PingPong::reap() noexcept {
   pmd::TxDone done[4];
-  const uint32_t n = tx_.reap(done, 4);
-  for (uint32_t i = 0; i < n; ++i) {
-    stats.retries.add(done[i].retries);
-    if (done[i].status != pmd::Status::kOk) [[unlikely]] {
-      note_failure(done[i].status);
-      verifier_.failed(flow_, done[i].status);
-      turn_is_mine_ = true;
-      sent_tsc_ = 0;
-    }
-  }
-  in_flight_ -= n;
+  (void)reap_sent(tx_, done, 4, [this](const pmd::TxDone& failed) {
+    verifier_.failed(flow_, failed.status);
+    turn_is_mine_ = true;
+    sent_tsc_ = 0;
+  });
 }
 
 uint32_t PingPong::turn(bool may_send) noexcept {

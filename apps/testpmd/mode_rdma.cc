@@ -13,45 +13,6 @@ constexpr uint32_t kDepth = 32;                // requests in flight
 constexpr uint64_t kWindowAt = 0x10000000;     // RapidIO address of every port's window
 constexpr uint32_t kRegionSlack = 4096 + 256;  // room for the offset, and off the same cache set
 
-/// Memory that the peer may reach while the stream lives.
-class Target {
- public:
-  [[nodiscard]] int open(TestPort& port, uint32_t stride, std::string* error) {
-    pair_ = &port.pair();
-    const uint64_t size_bytes = uint64_t{kDepth} * stride;
-    int rc = memory_.allocate(port.card().bus(), size_bytes);
-    if (rc == 0) {
-      rc = pair_->windows().open({.rio_addr = kWindowAt,
-                                  .size_bytes = size_bytes,
-                                  .iova = memory_.iova(),
-                                  .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
-                                 &window_);
-      open_ = rc == 0;
-    }
-    if (rc != 0) {
-      *error = "port " + std::to_string(port.index()) + " cannot open a window of " +
-               std::to_string(size_bytes) + " bytes (" + std::strerror(-rc) +
-               "); give a smaller --size or more memory";
-    }
-    return rc;
-  }
-  Target() = default;
-  Target(const Target&) = delete;
-  Target& operator=(const Target&) = delete;
-  ~Target() {
-    if (open_ && pair_->windows().close(window_) != 0) {
-      memory_.leave();
-    }
-  }
-  [[nodiscard]] uint8_t* bytes(uint64_t at) const { return memory_.va(at); }
-
- private:
-  pmd::QueuePair* pair_ = nullptr;
-  CardMemory memory_;
-  uint32_t window_ = 0;
-  bool open_ = false;
-};
-
 /// Requests of one port. When verifying, what was written is read back and compared.
 class RdmaStream final : public Stream {
  public:
@@ -62,11 +23,18 @@ class RdmaStream final : public Stream {
         stride_((setup.size_bytes + 4095) / 4096 * 4096 + kRegionSlack),
         bounced_((offset_bytes_ & (port.card().caps().dma_addr_align - 1)) != 0) {}
 
+  ~RdmaStream() override {
+    if (open_ && port_.pair().windows().close(window_) != 0) {
+      target_.leave();
+    }
+  }
+
   [[nodiscard]] int open(std::string* error);
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override { return free_count_ == kDepth; }
 
  private:
+  [[nodiscard]] int open_target(std::string* error);
   struct Request {
     uint64_t number = 0;
     uint64_t start_tsc = 0;
@@ -93,7 +61,9 @@ class RdmaStream final : public Stream {
   const DmaOp op_;
   const uint32_t stride_;
   const bool bounced_;
-  Target target_;  // that the peer works on; null peer: it has its own
+  CardMemory target_;  // behind the window that the peer works on
+  uint32_t window_ = 0;
+  bool open_ = false;
   CardMemory memory_;
   Request requests_[kDepth];
   pmd::DmaRequest read_back_[kDepth];
@@ -102,8 +72,29 @@ class RdmaStream final : public Stream {
   uint32_t free_count_ = kDepth;
 };
 
+/// Memory that the peer may reach while the stream lives.
+int RdmaStream::open_target(std::string* error) {
+  const uint64_t size_bytes = uint64_t{kDepth} * stride_;
+  int rc = target_.allocate(port_.card().bus(), size_bytes);
+  if (rc == 0) {
+    rc = port_.pair().windows().open(
+        {.rio_addr = kWindowAt,
+         .size_bytes = size_bytes,
+         .iova = target_.iova(),
+         .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
+        &window_);
+    open_ = rc == 0;
+  }
+  if (rc != 0) {
+    *error = "port " + std::to_string(port_.index()) + " cannot open a window of " +
+             std::to_string(size_bytes) + " bytes (" + std::strerror(-rc) +
+             "); give a smaller --size or more memory";
+  }
+  return rc;
+}
+
 int RdmaStream::open(std::string* error) {
-  int rc = target_.open(port_, stride_, error);
+  int rc = open_target(error);
   if (rc != 0) {
     return rc;
   }
@@ -116,7 +107,7 @@ int RdmaStream::open(std::string* error) {
   for (uint32_t slot = 0; slot < kDepth; ++slot) {
     free_[slot] = slot;
     // Slot i, as the peer reads it, is message i of its flow.
-    fill_message(target_.bytes(uint64_t{slot} * stride_), size_bytes_, verifier_.seed(),
+    fill_message(target_.va(uint64_t{slot} * stride_), size_bytes_, verifier_.seed(),
                  {.sequence = slot});
   }
   return 0;

@@ -9,11 +9,8 @@
 
 namespace rio::testpmd {
 
-/// Percentiles that are shown.
-struct LatencyFigures {
-  double p50_ns, p90_ns, p99_ns, p999_ns, max_ns, min_ns, mean_ns;
-};
-[[nodiscard]] LatencyFigures latency_of(const Histogram& ticks);
+/// Nanoseconds of TSC ticks.
+[[nodiscard]] double ns_of(double ticks);
 
 /// "37.21 M/s", "812.0 K/s".
 [[nodiscard]] std::string rate_text(double per_second);

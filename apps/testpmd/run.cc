@@ -41,13 +41,6 @@ PortFigures PortFigures::since(const PortFigures& before) const {
   return d;
 }
 
-PortFigures figures_of(const Stream& stream) {
-  PortFigures f;
-  f.label = stream.label();
-  combine(&f, stream.stats, [](uint64_t& x, const Counter& y) { x = y.get(); });
-  return f;
-}
-
 Run::Run(const Mode& mode, const RunSetup& setup, Streams streams, std::vector<unsigned> lcores)
     : mode_(mode), setup_(setup), streams_(std::move(streams)), lcores_(std::move(lcores)) {
   lcores_.resize(std::min(lcores_.size(), streams_.size()));
@@ -126,7 +119,9 @@ void Run::poll(const std::vector<Stream*>& mine, unsigned lcore) {
 std::vector<PortFigures> Run::snapshot() const {
   std::vector<PortFigures> all;
   for (const auto& stream : streams_) {
-    all.push_back(figures_of(*stream));
+    PortFigures& figures = all.emplace_back();
+    figures.label = stream->label();
+    combine(&figures, stream->stats, [](uint64_t& x, const Counter& y) { x = y.get(); });
   }
   return all;
 }

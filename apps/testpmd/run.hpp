@@ -23,7 +23,6 @@ struct PortFigures : Figures<uint64_t> {
   PortFigures& operator+=(const PortFigures& other);
   [[nodiscard]] PortFigures since(const PortFigures& before) const;
 };
-[[nodiscard]] PortFigures figures_of(const Stream& stream);
 
 /// The result of a run.
 struct RunResult {
@@ -59,7 +58,8 @@ class Run {
   [[nodiscard]] bool wait_for(std::chrono::milliseconds time) const;
   [[nodiscard]] RunResult result();
 
-  [[nodiscard]] const Streams& streams() const { return streams_; }
+  /// The figures of all streams now. Any thread.
+  [[nodiscard]] std::vector<PortFigures> snapshot() const;
   [[nodiscard]] const Mode& mode() const { return mode_; }
   [[nodiscard]] uint32_t size_bytes() const { return setup_.size_bytes; }
 
@@ -72,7 +72,6 @@ class Run {
   void measure();
   void drain();
   [[nodiscard]] bool stuck();
-  [[nodiscard]] std::vector<PortFigures> snapshot() const;
   [[nodiscard]] uint64_t progress() const;
   [[nodiscard]] DriverCounts driver_now() const;
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -117,6 +118,46 @@ class CardMemory {
   pmd::DmaMemory memory_;
 };
 
+/// Buffers to send from, named by their bus address. Each has room for the payload at its offset,
+/// then for a copy, which is sent where the card cannot take the payload itself. Their distance
+/// keeps their heads out of one cache set.
+class SendBuffers {
+ public:
+  /// @param align_bytes what the card asks of an address; the same answer holds for all buffers.
+  SendBuffers(uint32_t size_bytes, uint32_t offset_bytes, uint32_t align_bytes)
+      : size_bytes_(size_bytes),
+        offset_bytes_(offset_bytes),
+        bounced_((offset_bytes & (align_bytes - 1)) != 0) {}
+  /// Once. @return as Bus::dma_alloc().
+  [[nodiscard]] int allocate(pmd::Bus& bus, uint32_t count) {
+    return memory_.allocate(bus, uint64_t{count} * kStride);
+  }
+  [[nodiscard]] uint64_t buffer(uint32_t index) const {
+    return memory_.iova(uint64_t{index} * kStride);
+  }
+  [[nodiscard]] uint8_t* payload(uint64_t buffer) const {
+    return memory_.va_of(buffer) + offset_bytes_;
+  }
+  [[nodiscard]] bool bounced() const { return bounced_; }
+  /// Bus address of what is sent.
+  [[nodiscard]] uint64_t wire(uint64_t buffer) const {
+    return buffer + (bounced_ ? kBounceAt : offset_bytes_);
+  }
+  void bounce(uint64_t buffer) const {
+    uint8_t* const bytes = memory_.va_of(buffer);
+    std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
+  }
+
+ private:
+  static constexpr uint32_t kBounceAt = 8192;
+  static constexpr uint32_t kStride = kBounceAt + 4096 + 256;
+
+  const uint32_t size_bytes_;
+  const uint32_t offset_bytes_;
+  const bool bounced_;
+  CardMemory memory_;
+};
+
 /// The set-up that a mode makes streams from. Outlives them.
 struct RunSetup {
   const Options& options;
@@ -175,6 +216,26 @@ class Stream {
     left_ -= left_ == UINT64_MAX ? 0 : n;
     in_flight_ += n;
     stats.tx_messages.add(n);
+  }
+  /// Reap up to `n` messages that were sent. `failed(TxDone)` is called for each that failed. Hot.
+  /// @return how many.
+  template <typename Failed>
+  uint32_t reap_sent(pmd::TxQueue& queue, pmd::TxDone* done, uint16_t n, Failed&& failed) {
+    const uint32_t reaped = queue.reap(done, n);
+    if (reaped == 0) {
+      return 0;
+    }
+    uint32_t retries = 0;
+    for (uint32_t i = 0; i < reaped; ++i) {
+      retries += done[i].retries;
+      if (done[i].status != pmd::Status::kOk) [[unlikely]] {
+        note_failure(done[i].status);
+        failed(done[i]);
+      }
+    }
+    in_flight_ -= reaped;
+    stats.retries.add(retries);
+    return reaped;
   }
   /// One received message: checked if the run verifies, its latency noted. Hot when verifying.
   /// @return whether it counts as received.

@@ -44,11 +44,7 @@ void row(const char* label, const PortFigures& d, const PortFigures& all, double
 /// What is going on, while it is: a table that is drawn anew on a terminal, lines elsewhere.
 class LiveTable {
  public:
-  explicit LiveTable(const Run& run) : run_(run) {
-    for (const auto& stream : run.streams()) {
-      before_.push_back(figures_of(*stream));
-    }
-  }
+  explicit LiveTable(const Run& run) : run_(run), before_(run.snapshot()) {}
   /// Show what came since the last call.
   void show();
 
@@ -67,10 +63,9 @@ void LiveTable::show() {
   const double since_begin = std::chrono::duration<double>(now - begin_).count();
   PortFigures sum;
   PortFigures sum_all;
-  std::vector<PortFigures> all;
+  std::vector<PortFigures> all = run_.snapshot();
   std::vector<PortFigures> delta;
   for (size_t i = 0; i < before_.size(); ++i) {
-    all.push_back(figures_of(*run_.streams()[i]));
     delta.push_back(all[i].since(before_[i]));
     sum += delta[i];
     sum_all += all[i];
