@@ -17,10 +17,10 @@ static_assert(regs::port::rx_unmapped() - regs::port::tx_packets() == 4 * (kPort
 
 /// A counter of the port; they come first, in the order of the register map.
 const regs::names::RegName& port_counter(unsigned id) {
-  static const auto* const first =
+  static const auto* const kFirst =
       std::find_if(std::begin(regs::names::kRegisters), std::end(regs::names::kRegisters),
                    [](const auto& reg) { return reg.offset == regs::port::tx_packets(); });
-  return first[id];
+  return kFirst[id];
 }
 
 constexpr auto kRingCount = static_cast<unsigned>(kPerRing.size());

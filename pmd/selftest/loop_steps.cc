@@ -141,7 +141,7 @@ Verdict test_peer(Bench& bench) {
     return skip("no peer named: --peer DESTID");
   }
   uint64_t done = 0;
-  const auto work = [&](auto&, Exchange& exchange) {
+  const auto work = [&](pmd::QueuePair&, Exchange& exchange) {
     std::string wrong;
     pmd::TxMessage message{.iova = bench.memory().iova,
                            .cookie = 0,
