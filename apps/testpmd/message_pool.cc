@@ -12,23 +12,19 @@ int MessagePool::create(pmd::Bus& bus, uint32_t buffers, uint32_t align_bytes,
              "hugepages (echo 256 >/proc/sys/vm/nr_hugepages) or give EAL more memory (-m 512)";
     return rc;
   }
-  const pmd::mem::BufferPool& memory = *pool->memory_;
-  pool->va_minus_iova_ = reinterpret_cast<uint64_t>(memory.va(0)) - memory.iova(0);
-  pool->free_.reserve(buffers);
-  for (uint32_t i = buffers; i-- > 0;) {
-    pool->free_.push_back(memory.iova(i));
-  }
+  pool->va_minus_iova_ = reinterpret_cast<uint64_t>(pool->memory_->va(0)) - pool->memory_->iova(0);
   *out = std::move(pool);
   return 0;
 }
 
 uint64_t MessagePool::take() {
-  if (free_.empty()) {
-    return 0;
-  }
-  const uint64_t iova = free_.back();
-  free_.pop_back();
-  return iova;
+  uint32_t index = 0;
+  return memory_->get(&index, 1) == 1 ? memory_->iova(index) : 0;
+}
+
+void MessagePool::give(uint64_t iova) {
+  const auto index = static_cast<uint32_t>((iova - memory_->iova(0)) / memory_->stride_bytes());
+  (void)memory_->put(&index, 1);
 }
 
 }  // namespace rio::testpmd

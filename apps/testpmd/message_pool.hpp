@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "pmd/bus/bus.hpp"
 #include "pmd/mem/buffer_pool.hpp"
@@ -24,17 +23,16 @@ class MessagePool {
 
   /// @return bus address of a buffer, 0 if none is left.
   [[nodiscard]] uint64_t take();
-  void give(uint64_t iova) { free_.push_back(iova); }
+  void give(uint64_t iova);
   [[nodiscard]] uint8_t* va(uint64_t iova) const {
     return reinterpret_cast<uint8_t*>(iova + va_minus_iova_);
   }
-  [[nodiscard]] size_t free_count() const { return free_.size(); }
+  [[nodiscard]] size_t free_count() const { return memory_->free_count(); }
 
  private:
   MessagePool() = default;
   std::unique_ptr<pmd::mem::BufferPool> memory_;
   uint64_t va_minus_iova_ = 0;
-  std::vector<uint64_t> free_;
 };
 
 }  // namespace rio::testpmd

@@ -11,8 +11,8 @@
 
 #include "apps/common/std_streams.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/watch.hpp"
 #include "base/text_file.hpp"
 
 namespace rio::testpmd {

@@ -1,4 +1,4 @@
-#include "pmd/raw/probe.hpp"
+#include "pmd/raw/device.hpp"
 
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>

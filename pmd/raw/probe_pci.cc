@@ -5,7 +5,7 @@
 #include <rte_devargs.h>
 
 #include "pmd/card/open_card.hpp"
-#include "pmd/raw/probe.hpp"
+#include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
 namespace {

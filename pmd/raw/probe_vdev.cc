@@ -8,28 +8,10 @@
 #include <functional>
 
 #include "pmd/card/open_card.hpp"
-#include "pmd/raw/probe.hpp"
+#include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
 namespace {
-
-int make_device(const char* name, const char* args, std::unique_ptr<RawDevice>* out) {
-  CardArgs parsed;
-  parsed.base_dest_id = default_dest_id(name);
-  // In a secondary process these are the primary's arguments.
-  if (const int rc = rte_eal_process_type() == RTE_PROC_PRIMARY
-                         ? parse_devargs(name, args, name::Place::kDevice, &parsed)
-                         : 0;
-      rc != 0) {
-    return rc;
-  }
-  std::shared_ptr<EalCard> card;
-  if (const int rc = open_emulated_card(name, parsed, &card); rc != 0) {
-    return rc;
-  }
-  *out = std::make_unique<RawDevice>(name, std::move(card));
-  return 0;
-}
 
 int vdev_probe(rte_vdev_device* vdev) {
   const char* const name = rte_vdev_device_name(vdev);
@@ -37,11 +19,20 @@ int vdev_probe(rte_vdev_device* vdev) {
     return -EINVAL;
   }
   const std::lock_guard guard(control_lock());
-  std::unique_ptr<RawDevice> device;
-  if (const int rc = make_device(name, rte_vdev_device_args(vdev), &device); rc != 0) {
+  CardArgs args;
+  args.base_dest_id = default_dest_id(name);
+  if (rte_eal_process_type() == RTE_PROC_PRIMARY) {  // a secondary has the primary's arguments
+    const char* const given = rte_vdev_device_args(vdev);
+    if (const int rc = parse_devargs(name, given, name::Place::kDevice, &args); rc != 0) {
+      return rc;
+    }
+  }
+  std::shared_ptr<EalCard> card;
+  if (const int rc = open_emulated_card(name, args, &card); rc != 0) {
     return rc;
   }
-  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node, std::move(device));
+  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node,
+                         std::make_unique<RawDevice>(name, std::move(card)));
 }
 
 int vdev_remove(rte_vdev_device* vdev) {

@@ -12,7 +12,7 @@
 
 #include "base/number.hpp"
 #include "pmd/dev/names.hpp"
-#include "pmd/raw/device.hpp"
+#include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -196,34 +196,15 @@ int registers(const char* /*command*/, const char* params, rte_tel_data* data) {
   if (device == nullptr) {
     return -ENODEV;
   }
-  namespace id = regs::id;
-  namespace port = regs::port;
-  const std::pair<const char*, uint32_t> words[] = {
-      {"ID/MAGIC", id::magic()},
-      {"ID/HEARTBEAT", id::heartbeat()},
-      {"ID/HW_VERSION", id::hw_version()},
-      {"ID/CAP_QUEUES", id::cap_queues()},
-      {"ID/CAP_MESSAGES", id::cap_messages()},
-      {"ID/CAP_ALIGN", id::cap_align()},
-      {"ID/CAP_FLAGS", id::cap_flags()},
-      {"ID/CAP_TIMERS", id::cap_timers()},
-      {"ID/CAP_DMA_BYTES", id::cap_dma_bytes()},
-      {"ID/GEN_ACK", id::gen_ack()},
-      {"ID/GEN_REQ", id::gen_req()},
-      {"PORT/LINK", port::link()},
-      {"PORT/TX_PACKETS", port::tx_packets()},
-      {"PORT/RX_PACKETS", port::rx_packets()},
-      {"PORT/TX_RETRIES", port::tx_retries()},
-      {"PORT/RX_RETRIES", port::rx_retries()},
-      {"PORT/RX_ERRORS", port::rx_errors()},
-      {"PORT/TX_TIMEOUTS", port::tx_timeouts()},
-      {"PORT/RX_TIMEOUTS", port::rx_timeouts()},
-      {"PORT/RX_UNMAPPED", port::rx_unmapped()},
-  };
   Mmio bar = device->bus().bar();
   rte_tel_data_start_dict(data);
-  for (const auto& [name, offset] : words) {
-    add_number(data, name, bar.read32(offset));
+  for (const char* const block : {"id", "port"}) {
+    each_word(block, [&](const regs::names::RegName& reg) {
+      const std::string_view name = reg.name;
+      if (name != "build" && (!reg.host || name == "gen_req")) {  // settings are left out
+        add_number(data, in_capitals(reg, '/').c_str(), bar.read32(reg.offset));
+      }
+    });
   }
   return 0;
 }

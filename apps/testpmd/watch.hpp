@@ -1,5 +1,6 @@
 /// @file
-/// Ctrl-C ends a run cleanly; a second one ends the program.
+/// What a user sees of a run while it goes on. Ctrl-C ends it cleanly; a second one ends the
+/// program.
 #pragma once
 
 namespace rio::testpmd {
