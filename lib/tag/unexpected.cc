@@ -52,14 +52,21 @@ void UnexpectedStore::drop(Unexpected& message) {
   put(&message);
 }
 
-void UnexpectedStore::drop_whole() {
-  for (Message* message = matcher_.messages().first(); message != nullptr;) {
-    Message* const next = MessageQueue::next(*message);
+Unexpected* UnexpectedStore::take_whole() {
+  Message* message = matcher_.messages().first();
+  for (; message != nullptr; message = MessageQueue::next(*message)) {
     auto& unexpected = static_cast<Unexpected&>(*message);
     if (unexpected.whole || unexpected.request != nullptr) {
-      discard(unexpected);
+      static_cast<void>(matcher_.discard(unexpected));
+      return &unexpected;
     }
-    message = next;
+  }
+  return nullptr;
+}
+
+void UnexpectedStore::drop_whole() {
+  while (Unexpected* const message = take_whole()) {
+    drop(*message);
   }
 }
 

@@ -21,6 +21,12 @@ class UnexpectedStore {
                   EndpointStats& stats)
       : context_(context), matcher_(matcher), completions_(completions), stats_(stats) {}
 
+  /// Take messages of up to so many bytes only; 0: none. At first all are taken.
+  void accept(uint64_t length_bytes_max) { length_bytes_max_ = length_bytes_max; }
+  [[nodiscard]] bool accepts(uint64_t length_bytes) const {
+    return length_bytes_max_ != 0 && length_bytes <= length_bytes_max_;
+  }
+
   /// A record that keep() has not seen. @return null: no memory.
   [[nodiscard]] Unexpected* get() { return messages_.get(); }
   void put(Unexpected* message) { messages_.put(message); }
@@ -44,6 +50,8 @@ class UnexpectedStore {
   }
   /// Give back the buffers of a message that the matcher does not have. Its sender is told.
   void drop(Unexpected& message);
+  /// Take the oldest message that is whole, or asked for, out of the matcher. @return null: none.
+  [[nodiscard]] Unexpected* take_whole();
   /// Drop the whole messages that were not claimed.
   void drop_whole();
   /// Drop all.
@@ -61,6 +69,7 @@ class UnexpectedStore {
   Matcher& matcher_;
   Completions& completions_;
   EndpointStats& stats_;
+  uint64_t length_bytes_max_ = kLengthMax;
   Requests senders_;
   base::Slab<Part> parts_;
   base::Slab<Unexpected> messages_;
