@@ -11,8 +11,7 @@ Engine::Engine(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> cont
       context_(std::move(context)),
       eager_bytes_(eager_bytes),
       peers_(port, context_->id()),
-      store_(*context_, matcher_, completions_, stats_),
-      self_messages_(peers_, matcher_, completions_, store_, eager_bytes),
+      store_(*context_, matcher_, completions_, stats_, peers_.self(), eager_bytes),
       large_(*context_, matcher_, completions_, peers_, store_, stats_, eager_bytes),
       outbox_(port, {context_->id(), tagged, eager_bytes, config.new_peer_ms, config.send_again},
               completions_, peers_, large_, stats_),
@@ -55,7 +54,7 @@ int Engine::send_filled(Address to, uint64_t bits, Immediate immediate, const vo
     request.stage = Stage::kIdle;
     return port_.error();
   }
-  return self_messages_.send(request);
+  return store_.send_self(request);
 }
 
 int Engine::take(Unexpected& message, RecvRequest& request) {
@@ -70,7 +69,7 @@ int Engine::take(Unexpected& message, RecvRequest& request) {
     return 0;
   }
   if (message.sender != nullptr || message.copy != nullptr) {
-    self_messages_.take(message, request);
+    store_.take_self(message, request);
   }
   uint64_t at = 0;
   for (const Part* part = message.first; part != nullptr; part = part->next) {

@@ -13,7 +13,6 @@
 #include "lib/tag/matcher.hpp"
 #include "lib/tag/outbox.hpp"
 #include "lib/tag/peers.hpp"
-#include "lib/tag/self_messages.hpp"
 #include "lib/tag/sessions.hpp"
 #include "lib/tag/unexpected.hpp"
 
@@ -99,7 +98,6 @@ class Engine {
   EndpointStats stats_;
   Peers peers_;
   UnexpectedStore store_;
-  SelfMessages self_messages_;
   LargeMoves large_;
   Outbox outbox_;
   Intake intake_;
