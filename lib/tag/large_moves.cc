@@ -100,19 +100,17 @@ void LargeMoves::revoke(const RecvRequest& request) {
 }
 
 void LargeMoves::finish() {
-  while (msg::SendTransfer* const sent = context_.next_sent()) {
-    auto* const large = static_cast<LargeSend*>(sent);
-    large->request->large = nullptr;
-    completions_.finish(*large->request, large->status);
-    sends_.put(large);
+  const auto end = [this](auto& large, auto& slab) {
+    large.request->large = nullptr;
+    completions_.finish(*large.request, large.status);
+    slab.put(&large);
     --under_way_;
+  };
+  while (msg::SendTransfer* const sent = context_.next_sent()) {
+    end(static_cast<LargeSend&>(*sent), sends_);
   }
   while (msg::RecvTransfer* const received = context_.next_received()) {
-    auto* const large = static_cast<LargeRecv*>(received);
-    large->request->large = nullptr;
-    completions_.finish(*large->request, large->status);
-    receives_.put(large);
-    --under_way_;
+    end(static_cast<LargeRecv&>(*received), receives_);
   }
   if (!crowd_.empty()) {
     check_crowd();
