@@ -124,18 +124,9 @@ void rio::api::tell(const tag::Request& request, rio_msg_request* handle, rio_ms
 }
 
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out) {
-  const rio::base::NoCancel no_cancel;
-  return guarded(*port->port, [&] {
-    auto context = std::make_unique<rio_msg_context>();
-    const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = LongMessages::create(*port->port, id, &context->messages); rc != 0) {
-      return rc;
-    }
-    context->owner = port;
-    context->ended.begin(*port->port);
-    ++port->users;
-    *out = context.release();
-    return 0;
+  return rio::api::open(port, number, out, [&](rio_msg_context& context, uint16_t id) {
+    context.ended.begin(*port->port);
+    return LongMessages::create(*port->port, id, &context.messages);
   });
 }
 

@@ -43,18 +43,9 @@ void rio::api::tell(const tag::Request& request, rio_tag_request* handle, rio_ta
 }
 
 int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out) {
-  const rio::base::NoCancel no_cancel;
-  return guarded(*port->port, [&] {
-    auto tag = std::make_unique<rio_tag>();
-    const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = TaggedContext::create(*port->port, id, {}, &tag->endpoint); rc != 0) {
-      return rc;
-    }
-    tag->owner = port;
-    tag->ended = port->port->sessions_ended();
-    ++port->users;
-    *out = tag.release();
-    return 0;
+  return rio::api::open(port, number, out, [&](rio_tag& tag, uint16_t id) {
+    tag.ended = port->port->sessions_ended();
+    return TaggedContext::create(*port->port, id, {}, &tag.endpoint);
   });
 }
 

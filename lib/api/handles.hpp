@@ -99,6 +99,22 @@ template <class Function>
   return true;
 }
 
+/// Open a context or an endpoint. @param create gets it, and its number.
+template <class Handle, class Create>
+[[nodiscard]] int open(rio_msg_port* port, uint32_t number, Handle** out, Create&& create) {
+  const base::NoCancel no_cancel;
+  return guarded(*port->port, [&] {
+    auto made = std::make_unique<Handle>();
+    const int rc = create(*made, static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX})));
+    if (rc == 0) {
+      made->owner = port;
+      ++port->users;
+      *out = made.release();
+    }
+    return rc;
+  });
+}
+
 /// Report the outcome of a request. @param handle null: it was done at once. @param done may be
 /// null.
 void tell(const tag::Request& request, rio_msg_request* handle, rio_msg_done* done);
