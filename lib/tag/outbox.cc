@@ -209,14 +209,14 @@ void Outbox::take_losses(msg::Link& link) {
   }
   bool lost = (std::exchange(link.lost, link.lost & ~bit) & bit) != 0;
   for (auto message = link.unsent.rbegin(); message != link.unsent.rend(); ++message) {
-    const msg::HeaderWords header = msg::load_header(message->bytes.data());
+    const msg::HeaderWords header = message->header();
     if (header.from() == config_.context) {
       Peer* const to = peers_.get(address(link.dest_id(), header.to()));
       lost = to == nullptr || !send_again(*to, *message) || lost;
     }
   }
   std::erase_if(link.unsent, [&](const msg::Again& message) {
-    return msg::load_header(message.bytes.data()).from() == config_.context;
+    return message.header().from() == config_.context;
   });
   if (lost) {
     peers_.for_each_of(link, [](Peer& peer) { peer.error = -ECONNRESET; });
@@ -225,7 +225,7 @@ void Outbox::take_losses(msg::Link& link) {
 
 /// Queue a message again, before all waiting sends. @return false: it is lost.
 bool Outbox::send_again(Peer& peer, const msg::Again& message) {
-  const msg::HeaderWords header = msg::load_header(message.bytes.data());
+  const msg::HeaderWords header = message.header();
   const uint32_t head = head_bytes(has_immediate(header.kind()));
   const uint8_t* const at = message.bytes.data() + msg::kHeaderBytes;
   const uint64_t bytes = message.bytes.size() - msg::kHeaderBytes - head;
