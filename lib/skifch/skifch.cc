@@ -18,13 +18,13 @@
 #include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 
+using rio::msg::context_of;
 using rio::msg::dest_id_of;
 using rio::msg::Guard;
 using rio::msg::Inbox;
 using rio::msg::Kind;
 using rio::msg::MessageContext;
 using rio::msg::MessagePort;
-using rio::msg::number_of;
 using rio::msg::Route;
 using rio::msg::Threads;
 
@@ -186,11 +186,11 @@ const Inbox* always_empty() {
 
 /// @return 0, -EINVAL, -ENOMEM.
 [[gnu::noinline]] int find_route(SkifCh& channel, netaddr_t dst) {
-  if (number_of(dst) >= SKIFCH_CHANNELS) {
+  if (context_of(dst) >= SKIFCH_CHANNELS) {
     return -EINVAL;
   }
   Route route;
-  const int rc = channel.port->route(dest_id_of(dst), number_of(dst), channel.context->id(),
+  const int rc = channel.port->route(dest_id_of(dst), context_of(dst), channel.context->id(),
                                      Kind::kData, &route);
   if (rc == 0) {
     channel.last.keep(dst, route);

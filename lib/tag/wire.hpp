@@ -29,10 +29,6 @@ inline constexpr uint64_t kLengthMax = msg::kTransferMax;
 [[nodiscard]] constexpr uint32_t head_bytes(bool has_immediate) {
   return has_immediate ? 2 * kBitsBytes : kBitsBytes;
 }
-/// How many parts, and credits, a message takes that is not asked for.
-[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes, bool has_immediate) {
-  return msg::parts_of(length_bytes, msg::kPartBytesMax - head_bytes(has_immediate));
-}
 
 /// The bit that kinds with immediate data have, and the others have not.
 inline constexpr auto kImmediateBit = static_cast<uint8_t>(msg::Kind::kDataImmediate);

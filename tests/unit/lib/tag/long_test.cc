@@ -3,7 +3,7 @@
 #include <array>
 #include <cerrno>
 
-#include "tests/unit/lib/msg/long_fixture.hpp"
+#include "tests/unit/lib/tag/long_fixture.hpp"
 
 namespace rio::msg::test {
 namespace {
@@ -19,16 +19,16 @@ class Long : public LongNet {
     return config;
   }
   /// Begins a send from a that stays under way.
-  LongSend& begin(const Bytes& bytes) {
-    LongSend* sent = nullptr;
+  SendRequest& begin(const Bytes& bytes) {
+    SendRequest* sent = nullptr;
     EXPECT_EQ(send(a_, b_.dest_id(), b_.id(), bytes, &sent), 0);
     return *sent;
   }
   /// Begins sends from a, one behind the other. @return those that stay under way.
-  std::vector<LongSend*> begin_all(const std::vector<Bytes>& all) {
-    std::vector<LongSend*> under_way;
+  std::vector<SendRequest*> begin_all(const std::vector<Bytes>& all) {
+    std::vector<SendRequest*> under_way;
     for (const Bytes& bytes : all) {
-      LongSend* sent = nullptr;
+      SendRequest* sent = nullptr;
       const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
       EXPECT_GE(rc, 0);
       if (rc == 0) {
@@ -38,25 +38,25 @@ class Long : public LongNet {
     return under_way;
   }
   /// All messages arrive at b in order, and all sends end well.
-  void expect_all(const std::vector<Bytes>& all, const std::vector<LongSend*>& under_way) {
+  void expect_all(const std::vector<Bytes>& all, const std::vector<SendRequest*>& under_way) {
     for (const Bytes& bytes : all) {
       expect_next(b_, bytes);
     }
-    for (LongSend* const sent : under_way) {
+    for (SendRequest* const sent : under_way) {
       EXPECT_EQ(ended(a_, *sent), 0);
     }
   }
   /// Waits for the next message that b is shown, which is a long one.
-  LongArrival& next_long() {
+  Unexpected& next_long() {
     EXPECT_TRUE(wait_for(b_));
-    LongArrival* const arrival = b_.messages->shown();
+    Unexpected* const arrival = b_.messages->shown();
     EXPECT_NE(arrival, nullptr);
     return *arrival;
   }
   void expect_well() {
     for (const uint64_t size : {uint64_t{5}, kInParts, kLarge}) {
       const Bytes bytes = pattern(size, size);
-      LongSend* sent = nullptr;
+      SendRequest* sent = nullptr;
       const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
       ASSERT_GE(rc, 0);
       expect_next(b_, bytes);
@@ -78,7 +78,7 @@ TEST_F(Long, EachSizeAroundEachBorder) {
         uint64_t{kFirstBytesMax} + kMoreBytesMax, uint64_t{kFirstBytesMax} + kMoreBytesMax + 1,
         border, border + 1, uint64_t{5'000'001}}) {
     const Bytes bytes = pattern(++number, size);
-    LongSend* sent = nullptr;
+    SendRequest* sent = nullptr;
     const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
     ASSERT_GE(rc, 0) << size;
     ASSERT_TRUE(wait_for(b_));
@@ -104,23 +104,21 @@ TEST_F(Long, SendersWhosePartsComeInterleaved) {
   Talker& d = talker(*c.port, 2);  // of the same card
   const std::array<Talker*, 3> senders = {&a_, &c, &d};
   std::array<Bytes, 3> bytes;
-  std::array<LongSend*, 3> sends{};
+  std::array<SendRequest*, 3> sends{};
   for (uint32_t i = 0; i < 3; ++i) {
     bytes[i] = pattern(i, kInParts + i);
     const int rc = send(*senders[i], b_.dest_id(), b_.id(), bytes[i], &sends[i]);
     ASSERT_GE(rc, 0);
   }
   for (uint32_t n = 0; n < 3; ++n) {
-    LongArrival& arrival = next_long();
+    Unexpected& arrival = next_long();
     const uint64_t which = arrival.length_bytes - kInParts;
     ASSERT_LT(which, 3u);
-    EXPECT_EQ(arrival.origin.link->dest_id(), senders[which]->dest_id());
-    EXPECT_EQ(arrival.origin.from, senders[which]->id());
+    EXPECT_EQ(arrival.source, senders[which]->address());
     Bytes got(arrival.length_bytes);
     int status = 1;
-    LongReceive* received = nullptr;
-    ASSERT_EQ(b_.messages->receive(arrival, got.data(), got.size(), nullptr, &status, &received),
-              1);
+    RecvRequest* received = nullptr;
+    ASSERT_EQ(b_.receive(arrival, got.data(), got.size(), nullptr, &status, &received), 1);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(got == bytes[which]);
   }
@@ -131,7 +129,7 @@ TEST_F(Long, AMessageLongerThanTheBufferIsTruncated) {
     for (const uint64_t capacity :
          {uint64_t{0}, uint64_t{1}, uint64_t{4064}, uint64_t{4065}, uint64_t{9000}, size - 1}) {
       const Bytes bytes = pattern(capacity, size);
-      LongSend* sent = nullptr;
+      SendRequest* sent = nullptr;
       const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
       Bytes got;
       ASSERT_EQ(receive(b_, capacity, &got), -EMSGSIZE) << size << " " << capacity;
@@ -144,7 +142,7 @@ TEST_F(Long, AMessageLongerThanTheBufferIsTruncated) {
 
 TEST_F(Long, ARefusedMessageIsNotMoved) {
   const Bytes bytes = pattern(1, kLarge);
-  LongSend& sent = begin(bytes);
+  SendRequest& sent = begin(bytes);
   b_.messages->refuse(next_long());
   EXPECT_EQ(ended(a_, sent), -ECONNREFUSED);
   EXPECT_EQ(b_.port->stats().placed, 0u);
@@ -155,8 +153,8 @@ TEST_F(Long, ARefusedMessageIsNotMoved) {
 
 TEST_F(Long, NothingLongUnlessItIsWanted) {
   const auto expect_refused = [&](const Bytes& bytes) {
-    LongSend& sent = begin(bytes);
-    ASSERT_TRUE(until([&] { return b_.messages->look() || sent.done; }));
+    SendRequest& sent = begin(bytes);
+    ASSERT_TRUE(until([&] { return b_.messages->look() || (sent.stage == tag::Stage::kDone); }));
     EXPECT_EQ(ended(a_, sent), -ECONNREFUSED);
   };
   EXPECT_EQ(b_.messages->accept(0), 0);
@@ -182,11 +180,12 @@ TEST_F(Long, ASenderWithoutCreditSendsARequest) {
   for (uint64_t i = 0; i < 12; ++i) {  // three credits each; the share is 16
     all.push_back(pattern(i, kInParts));
   }
-  const std::vector<LongSend*> sends = begin_all(all);
+  const std::vector<SendRequest*> sends = begin_all(all);
   ASSERT_TRUE(until([&] {
-    return std::any_of(sends.begin(), sends.end(), [](const LongSend* s) { return s->asked; });
+    return std::any_of(sends.begin(), sends.end(),
+                       [](const SendRequest* s) { return s->large != nullptr; });
   }));
-  EXPECT_LE(b_.context->inbox().count(), 16u + kRecordWindow);
+  EXPECT_LE(b_.context().inbox().count(), 16u + kRecordWindow);
   expect_all(all, sends);
 }
 
@@ -194,8 +193,8 @@ TEST_F(Long, ASenderWithoutCreditSendsARequest) {
 TEST_F(Long, AReceiverThatHoldsAllStopsOnlyTheirSender) {
   Talker& c = talker(port(3), 0);
   const Bytes bytes = pattern(1, kLarge);
-  std::vector<LongSend*> sends;
-  std::vector<LongArrival*> held;
+  std::vector<SendRequest*> sends;
+  std::vector<Unexpected*> held;
   for (uint32_t i = 0; i < 2 * kRecordWindow; ++i) {
     sends.push_back(&begin(bytes));
   }
@@ -210,7 +209,7 @@ TEST_F(Long, AReceiverThatHoldsAllStopsOnlyTheirSender) {
   const Bytes brief = pattern(2, 30);
   EXPECT_EQ(send_all(c, b_, brief), 0);
   expect_next(b_, brief);
-  for (LongArrival* const arrival : held) {
+  for (Unexpected* const arrival : held) {
     b_.messages->refuse(*arrival);
   }
   for (uint32_t i = 0; i < sends.size(); ++i) {
@@ -226,13 +225,12 @@ TEST_F(Long, AReceiverThatHoldsAllStopsOnlyTheirSender) {
 TEST_F(Long, CancelAtAnyTime) {
   const Bytes bytes = pattern(1, kLarge);
   for (uint32_t turn = 0; turn < 60; turn += 1 + turn / 16) {
-    LongSend& sent = begin(bytes);
-    LongArrival& arrival = next_long();
+    SendRequest& sent = begin(bytes);
+    Unexpected& arrival = next_long();
     Bytes got(kLarge);
     int at_once = 0;
-    LongReceive* received = nullptr;
-    ASSERT_EQ(b_.messages->receive(arrival, got.data(), got.size(), nullptr, &at_once, &received),
-              0);
+    RecvRequest* received = nullptr;
+    ASSERT_EQ(b_.receive(arrival, got.data(), got.size(), nullptr, &at_once, &received), 0);
     turns(turn);
     const bool sender = turn % 2 == 0;
     const int rc = sender ? a_.messages->cancel(sent) : b_.messages->cancel(*received);
@@ -248,8 +246,8 @@ TEST_F(Long, CancelAtAnyTime) {
 
 TEST_F(Long, CancelAWaitingSend) {
   const Bytes bytes = pattern(1, kLarge);
-  LongSend& first = begin(bytes);  // there is no session yet
-  LongSend& second = begin(bytes);
+  SendRequest& first = begin(bytes);  // there is no session yet
+  SendRequest& second = begin(bytes);
   EXPECT_EQ(a_.messages->cancel(second), 0);
   EXPECT_EQ(a_.messages->cancel(second), -ENOENT);
   EXPECT_EQ(ended(a_, second), -ECANCELED);
@@ -260,12 +258,13 @@ TEST_F(Long, CancelAWaitingSend) {
 
 TEST_F(Long, ASendToAContextThatDoesNotExistIsRefused) {
   const Bytes bytes = pattern(1, kInParts);
-  LongSend* sent = nullptr;
+  SendRequest* sent = nullptr;
   ASSERT_EQ(send(a_, b_.dest_id(), 9, bytes, &sent), 0);
   EXPECT_EQ(ended(a_, *sent), -ECONNREFUSED);
   EXPECT_EQ(send(a_, b_.dest_id(), kContexts, bytes, &sent), -EINVAL);
-  EXPECT_EQ(a_.messages->send(2, 5, nullptr, 1, nullptr, &sent), -EINVAL);
-  EXPECT_EQ(a_.messages->send(2, 5, bytes.data(), kLongMax + 1, nullptr, &sent), -EINVAL);
+  EXPECT_EQ(a_.send(tag::address(2, 5), nullptr, 1, nullptr, &sent), -EINVAL);
+  EXPECT_EQ(a_.send(tag::address(2, 5), bytes.data(), tag::kLengthMax + 1, nullptr, &sent),
+            -EINVAL);
 }
 
 // A long message to a context that closes in the middle must not continue to the next context of
@@ -275,31 +274,28 @@ TEST_F(Long, AReopenedContextGetsNoPartsOfOldMessages) {
   for (uint32_t turn = 0; turn < 12; ++turn) {
     expect_well();
     const Bytes bytes = pattern(1, 60000);  // in parts: the border is raised below
-    LongSend* sent = nullptr;
+    SendRequest* sent = nullptr;
     const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);
     turns(turn);
     b_.messages.reset();
-    b_.context.reset();
     turns(turn % 3);
-    ASSERT_EQ(MessageContext::create(*b_.port, 5, &b_.context), 0);
-    b_.messages = std::make_unique<LongMessages>(*b_.context);
-    ASSERT_EQ(b_.messages->accept(kLongest), 0);
+    b_.open();
+    ASSERT_FALSE(HasFatalFailure());
     const int status = rc == 0 ? ended(a_, *sent) : 0;
     ASSERT_TRUE(status == 0 || status == -ECONNREFUSED) << status;
-    while (a_.messages->send(2, 5, "x", 1, nullptr, &sent) == -ECONNREFUSED) {
+    while (a_.send(tag::address(2, 5), "x", 1, nullptr, &sent) == -ECONNREFUSED) {
     }
     ASSERT_TRUE(wait_for(b_));
     Bytes got;
     ASSERT_EQ(receive(b_, kLongest, &got), 0);
     EXPECT_EQ(got.size(), 1u);
     static_cast<void>(until([&] { return !a_.messages->busy(); }));
-    while (LongRequest* const done = a_.messages->next_done()) {
-      a_.messages->free(*done);
+    while (tag::Request* const done = a_.messages->next_done()) {
+      a_.free(*done);
     }
   }
   EXPECT_EQ(b_.port->stats().cut_off, 0u);
   b_.messages.reset();
-  b_.context.reset();
   EXPECT_GE(unshared(), free);
 }
 
@@ -309,8 +305,8 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
       auto other = std::make_unique<Talker>(port(7), 0);
       MessagePort& gone = *other->port;
       const Bytes bytes = pattern(turn, size);
-      LongSend* there = nullptr;
-      LongSend* back = nullptr;
+      SendRequest* there = nullptr;
+      SendRequest* back = nullptr;
       const int rc_there = send(*other, b_.dest_id(), b_.id(), bytes, &there);
       int rc_back = send(b_, 7, 0, bytes, &back);
       if (rc_back == -ECONNRESET) {  // of the one before
@@ -323,16 +319,15 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
       ASSERT_GE(rc_there, 0);
       ASSERT_GE(rc_back, 0);
       Bytes got(size);
-      LongReceive* received = nullptr;
+      RecvRequest* received = nullptr;
       int status = 1;
       int rc = 1;
       if (b_.messages->look()) {
-        LongArrival* const arrival = b_.messages->shown();
+        Unexpected* const arrival = b_.messages->shown();
         ASSERT_NE(arrival, nullptr);
-        rc = b_.messages->receive(*arrival, got.data(), size, nullptr, &status, &received);
+        rc = b_.receive(*arrival, got.data(), size, nullptr, &status, &received);
         turns(turn / 2);
       }
-      other->messages.reset();
       other.reset();
       close(gone);
       if (rc == 0) {
@@ -346,7 +341,7 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
             << end;
       }
       while (until([&] { return !b_.messages->busy(); }) && b_.messages->look()) {
-        LongArrival* const arrival = b_.messages->shown();  // a whole message, or only its request
+        Unexpected* const arrival = b_.messages->shown();  // a whole message, or only its request
         ASSERT_NE(arrival, nullptr);
         b_.messages->refuse(*arrival);
       }
@@ -358,23 +353,22 @@ TEST_F(Long, APeerThatGoesInTheMiddle) {
 
 TEST_F(Long, ClosingEndsRequestsUnderWay) {
   const Bytes bytes = pattern(1, kLarge);
-  LongSend& sent = begin(bytes);
-  LongArrival& arrival = next_long();
+  SendRequest& sent = begin(bytes);
+  Unexpected& arrival = next_long();
   Bytes got(kLarge);
   int status = 0;
-  LongReceive* received = nullptr;
-  ASSERT_EQ(b_.messages->receive(arrival, got.data(), got.size(), nullptr, &status, &received), 0);
+  RecvRequest* received = nullptr;
+  ASSERT_EQ(b_.receive(arrival, got.data(), got.size(), nullptr, &status, &received), 0);
   turns(3);
   std::thread other([&] {  // the other side makes progress, so that the request ends
-    for (uint32_t i = 0; i < 2'000'000 && !sent.done; ++i) {
+    for (uint32_t i = 0; i < 2'000'000 && !(sent.stage == tag::Stage::kDone); ++i) {
       a_.port->progress();
       a_.attend();
     }
   });
   b_.messages.reset();
-  b_.context.reset();
   other.join();
-  EXPECT_TRUE(sent.done);
+  EXPECT_TRUE((sent.stage == tag::Stage::kDone));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "tests/support/env_number.hpp"
-#include "tests/unit/lib/msg/long_fixture.hpp"
+#include "tests/unit/lib/tag/long_fixture.hpp"
 
 namespace rio::msg::test {
 namespace {
@@ -46,7 +46,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     Bytes buffer;
   };
   struct Held {
-    LongArrival* arrival;
+    Unexpected* arrival;
     std::shared_ptr<Sent> sent;
   };
 
@@ -84,16 +84,16 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
   }
 
   void send_one() {
-    const Talker& from = *talkers_[any()];
+    Talker& from = *talkers_[any()];
     const Talker& to = *talkers_[any()];
     auto sent = std::make_shared<Sent>();
     sent->bytes = pattern(++number_, any_size());
     if (bytes_under_way_ + sent->bytes.size() > kUnderWayMax) {
       return;
     }
-    LongSend* request = nullptr;
-    const int rc = from.messages->send(to.dest_id(), to.id(), sent->bytes.data(),
-                                       sent->bytes.size(), sent.get(), &request);
+    SendRequest* request = nullptr;
+    const int rc =
+        from.send(to.address(), sent->bytes.data(), sent->bytes.size(), sent.get(), &request);
     ASSERT_GE(rc, 0);
     auto& queue = sent_[{from.dest_id(), from.id(), to.dest_id(), to.id()}];
     queue.push_back(sent);
@@ -105,16 +105,16 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     if (rc == 0 && pick(30) == 0) {
       const int cancelled = from.messages->cancel(*request);
       ASSERT_TRUE(cancelled == 0 || cancelled == -EALREADY);
-      if (request->done) {  // the message was not even requested
+      if (request->stage == tag::Stage::kDone) {  // the message was not even requested
         queue.pop_back();
         over(sent);
       }
     }
   }
 
-  std::shared_ptr<Sent> expected(uint32_t to, const Origin& origin, uint64_t length_bytes) {
+  std::shared_ptr<Sent> expected(uint32_t to, tag::Address from, uint64_t length_bytes) {
     const Talker& at = *talkers_[to];
-    auto& queue = sent_[{origin.link->dest_id(), origin.from, at.dest_id(), at.id()}];
+    auto& queue = sent_[{tag::dest_id_of(from), tag::context_of(from), at.dest_id(), at.id()}];
     if (queue.empty()) {
       ADD_FAILURE() << "this message was never sent";
       return nullptr;
@@ -134,19 +134,21 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     if (!at.messages->look()) {
       return;
     }
-    LongArrival* const arrival = at.messages->shown();
+    Unexpected* const arrival = at.messages->shown();
     if (arrival != nullptr) {
-      const auto sent = expected(to, arrival->origin, arrival->length_bytes);
+      const auto sent = expected(to, arrival->source, arrival->length_bytes);
       ASSERT_FALSE(HasFailure());
       held_[to].push_back({arrival, sent});
       return;
     }
-    const iovec& bytes = at.context->inbox().at(0);
-    const auto sent = expected(to, at.context->inbox().origin(0), bytes.iov_len);
+    const iovec& bytes = at.context().inbox().at(0);
+    const Origin origin = at.context().inbox().origin(0);
+    const auto sent =
+        expected(to, tag::address(origin.link->dest_id(), origin.from), bytes.iov_len);
     ASSERT_FALSE(HasFailure());
     ASSERT_TRUE(bytes.iov_len == 0 ||
                 std::memcmp(bytes.iov_base, sent->bytes.data(), bytes.iov_len) == 0);
-    at.context->drop_oldest();
+    at.context().drop_oldest();
     over(sent);
   }
   /// Receives mostly at once; some messages wait for a while, and are received in any order.
@@ -166,9 +168,9 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
     auto* const taken = new Taken{held.sent, Bytes(pick(8) == 0 ? pick(length + 1) : length)};
     taken_.emplace_back(taken);
     int status = 0;
-    LongReceive* received = nullptr;
-    const int rc = talkers_[to]->messages->receive(*held.arrival, taken->buffer.data(),
-                                                   taken->buffer.size(), taken, &status, &received);
+    RecvRequest* received = nullptr;
+    const int rc = talkers_[to]->receive(*held.arrival, taken->buffer.data(), taken->buffer.size(),
+                                         taken, &status, &received);
     ASSERT_GE(rc, 0);
     if (rc == 1) {
       check(taken, status);
@@ -190,11 +192,11 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
   void check_done(uint32_t of) {
     LongMessages& messages = *talkers_[of]->messages;
     talkers_[of]->attend();
-    while (LongRequest* const done = messages.next_done()) {
+    while (tag::Request* const done = messages.next_done()) {
       const int status = done->status;
       void* const user = done->user;
       const bool is_receive = done->is_receive;
-      messages.free(*done);
+      talkers_[of]->free(*done);
       if (is_receive) {
         check(static_cast<Taken*>(user), status);
       } else {
