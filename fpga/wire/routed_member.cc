@@ -8,6 +8,8 @@ namespace {
 
 /// Interval between searches for a partner that is not there.
 constexpr uint64_t kLookAgainNs = 5'000'000;
+/// Steps in which a wire takes the remaining frames of a partner that is gone.
+constexpr uint32_t kLastSteps = 1024;
 
 }  // namespace
 
@@ -63,31 +65,32 @@ void RoutedMember::list_inbound() {
   inbound_ = inbounds_;
 }
 
-void RoutedMember::open(uint32_t first_id, uint32_t ids, const model::Outbound& way_there) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    Way& to = way(id);
+void RoutedMember::open(const Partner& partner, const model::Outbound& way_there) {
+  for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUp;
     to.out = way_there;
     changes_.push_back({&to.out, id, true, ++to.times});
-  }
+  });
+  list_inbound();
 }
 
-void RoutedMember::leave(uint32_t first_id, uint32_t ids) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    Way& to = way(id);
+void RoutedMember::leave(Partner& partner) {
+  partner.leaving = true;
+  partner.last_steps = kLastSteps;
+  for_each_way(partner, [&](uint32_t /*id*/, Way& to) {
     to.state = Way::kLeaving;
     to.out = closed(true);
-  }
+  });
 }
 
-void RoutedMember::close(uint32_t first_id, uint32_t ids) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    Way& to = way(id);
+void RoutedMember::close(Partner& partner) {
+  partner.leaving = false;
+  for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUnknown;
     to.looked_ns = 0;
     to.out = closed(true);
     changes_.push_back({&to.out, id, false, to.times});
-  }
+  });
 }
 
 void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
@@ -100,9 +103,14 @@ void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent
   }
 }
 
-void RoutedMember::set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    way(id).out.answerable_ns = ns;
+void RoutedMember::set_answerable(const Partner& partner, uint64_t ns) {
+  for_each_way(partner, [&](uint32_t /*id*/, Way& to) { to.out.answerable_ns = ns; });
+}
+
+void RoutedMember::set_asleep(bool asleep) {
+  if (asleep_.load(std::memory_order_relaxed) != asleep) {
+    asleep_.store(asleep, std::memory_order_release);
+    on_asleep(asleep);
   }
 }
 

@@ -2,33 +2,58 @@
 /// The state of each destID that a card has sent to, common to all wires between processes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "fpga/model/ring_box.hpp"
-#include "fpga/wire/member.hpp"
+#include "fpga/wire/member_thread.hpp"
+#include "fpga/wire/troubles.hpp"
 
 namespace rio::wire {
 
-/// Steps in which a wire takes the remaining frames of a partner that is gone.
-inline constexpr uint32_t kLastSteps = 1024;
+/// Whether two ranges of destIDs have one in common.
+[[nodiscard]] constexpr bool ids_meet(uint32_t first, uint32_t ids, uint32_t other_first,
+                                      uint32_t other_ids) {
+  return first - other_first < other_ids || other_first - first < ids;
+}
+
+/// A partner, as all wires know it; a wire's own object for a partner derives from it.
+struct Partner {
+  uint32_t first_id = 0;  ///< its first destID
+  uint32_t ids = 0;
+  bool leaving = false;     ///< it is gone; its remaining frames are still taken
+  uint32_t last_steps = 0;  ///< steps that are left for that
+};
 
 /// A member whose partners come and go. The wire reports which partner has come, leaves or is gone;
 /// this class gives the card the way to each destID, tells it of changes, and carries frames from
-/// the card to itself. Used by the thread that steps the card.
+/// the card to itself. It also has what all members have: a thread, reports, and sleep. Used by the
+/// thread that steps the card, except where Member says otherwise.
 class RoutedMember : public Member {
  public:
   [[nodiscard]] model::Outbound* route(uint32_t dest_id) final;
   [[nodiscard]] bool next_change(model::PartnerChange* out) final;
+  void set_poke(Poke poke, void* ctx) final { thread_.set_poke(poke, ctx); }
+  void poke_soon() final { thread_.poke_soon(); }
+  void set_asleep(bool asleep) final;
+  [[nodiscard]] bool asleep() const final { return asleep_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool next_trouble(std::string* text) final { return troubles_.next(text); }
+  [[nodiscard]] int why_unreachable(uint32_t dest_id) final {
+    return troubles_.why_unreachable(dest_id);
+  }
 
  protected:
   RoutedMember() = default;
 
+  /// Called when asleep() has changed.
+  virtual void on_asleep(bool asleep) = 0;
   /// Begin to look for the partner with a destID. The wire reports the result by open() or
   /// absent(). @return false: the wire cannot look for it now.
   [[nodiscard]] virtual bool find_member(uint32_t dest_id) = 0;
@@ -38,16 +63,25 @@ class RoutedMember : public Member {
   void list_inbound();
 
   /// Note that a partner has come: frames to its destIDs go by `way` from now on.
-  void open(uint32_t first_id, uint32_t ids, const model::Outbound& way);
+  void open(const Partner& partner, const model::Outbound& way);
   /// Note that a partner is gone: nothing is sent to it any more; its remaining frames are still
   /// taken.
-  void leave(uint32_t first_id, uint32_t ids);
+  void leave(Partner& partner);
+  /// Whether a leaving partner's frames need not be waited for any more. Call it once a step.
+  /// @param taken whether all that are here were taken.
+  [[nodiscard]] static bool is_over(Partner& partner, bool taken) {
+    return taken || partner.last_steps-- == 0;
+  }
   /// Note that all frames of this partner were taken.
-  void close(uint32_t first_id, uint32_t ids);
+  void close(Partner& partner);
   /// Note which of the wanted destIDs have no partner.
   void absent(const std::function<bool(uint32_t dest_id)>& is_absent);
   /// Note up to which time frames sent to a partner can have been answered: see model::Outbound.
-  void set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns);
+  void set_answerable(const Partner& partner, uint64_t ns);
+
+  std::atomic<bool> asleep_{false};
+  MemberThread thread_;  // its body is the wire's, which ends it before the rest goes
+  Troubles troubles_{&thread_};
 
  private:
   struct Way {
@@ -60,6 +94,13 @@ class RoutedMember : public Member {
   };
 
   [[nodiscard]] Way& way(uint32_t dest_id);
+  /// Calls `act` with each destID of a partner, and its way.
+  template <class Act>
+  void for_each_way(const Partner& partner, Act&& act) {
+    for (uint32_t id = partner.first_id; id - partner.first_id < partner.ids; ++id) {
+      act(id, way(id));
+    }
+  }
   [[nodiscard]] model::Outbound closed(bool watched) {
     return {&closed_, &closed_, true, watched, 0};
   }

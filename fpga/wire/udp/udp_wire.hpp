@@ -4,22 +4,41 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/fork.hpp"
 #include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/frame_units.hpp"
 #include "fpga/wire/udp/keeper.hpp"
-#include "fpga/wire/udp/peer.hpp"
 #include "fpga/wire/udp/seat.hpp"
 #include "fpga/wire/udp/socket.hpp"
 
 namespace rio::wire::udp {
+
+/// Another member. Its `first_id` is our number for it; 0: none yet. Used by the thread that steps
+/// the card.
+struct Peer : Partner {
+  Address address;
+  uint32_t path_bytes = 0;
+  Calls calls;
+  Attempt now;                   ///< the connection if there is a session, else the attempt
+  std::optional<Attempt> later;  ///< a call of the peer while a connection is up
+  std::unique_ptr<FrameUnits>
+      lanes;  ///< present with a session, and while the card has frames to take
+  std::unique_ptr<Connection> session;
+  uint64_t asked_ns = 0;  ///< when the peer was last asked for an answer
+  uint32_t asked = 0;     ///< consecutive questions without an answer
+  uint32_t units = 0;     ///< Connection::units() at the last keep-alive question
+  Doubt doubt;            ///< doubt whether the peer still knows the connection
+  uint32_t refused = 0;   ///< ICMP refusals since the peer was last heard
+  uint64_t owed_ns = 0;   ///< since when a postponed answer is owed; 0: none is
+};
 
 /// A member of a fabric, as the model's wire. Everything belongs to the thread that steps the card,
 /// except for reach(), set_poke(), poke_soon() and the functions that Member allows on any thread.
@@ -38,12 +57,7 @@ class UdpWire final : public RoutedMember, private Listener {
 
   [[nodiscard]] uint32_t first_id() const override { return own_id_; }
   [[nodiscard]] uint32_t ids() const override { return self_.ids; }
-  void set_poke(Poke poke, void* ctx) override { keeper_->set_poke(poke, ctx); }
-  void poke_soon() override { keeper_->poke_soon(); }
-  void set_asleep(bool asleep) override;
-  [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
   [[nodiscard]] bool unattended() const override { return keeper_->unattended(); }
-  [[nodiscard]] bool next_trouble(std::string* text) override;
   [[nodiscard]] std::string address() const override { return socket_->address().text(); }
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
 
@@ -63,6 +77,7 @@ class UdpWire final : public RoutedMember, private Listener {
   UdpWire() = default;
   [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
+  void on_asleep(bool asleep) override;
   void lose_all();
   [[nodiscard]] int take_seat(const Seat& seat, std::string* error);
   [[nodiscard]] int open_socket(const Seat& seat, std::string* error);
@@ -104,7 +119,6 @@ class UdpWire final : public RoutedMember, private Listener {
   [[nodiscard]] uint32_t free_id(const Address& of);
   void take_reached();
   void linger();
-  void trouble(const std::string& subject, const std::string& text);
 
   Self self_;
   uint32_t own_id_ = kMiddleId;
@@ -114,7 +128,6 @@ class UdpWire final : public RoutedMember, private Listener {
   uint64_t now_ns_ = 0;
   uint64_t look_ns_ = 0;
   uint64_t due_ns_ = UINT64_MAX;  // when the owner must step again, if it does not poll
-  std::atomic<bool> asleep_{false};
 
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> connected_;
@@ -122,10 +135,8 @@ class UdpWire final : public RoutedMember, private Listener {
 
   std::mutex mutex_;  // guards the members below
   std::vector<Place> known_;
-  uint32_t lower_ = 0;   // allocated blocks of kIdsMax destIDs below our own
-  uint32_t higher_ = 0;  // and above it
-  std::deque<std::string> troubles_;
-  std::unordered_set<std::string> told_;
+  uint32_t lower_ = 0;                // allocated blocks of kIdsMax destIDs below our own
+  uint32_t higher_ = 0;               // and above it
   std::atomic<bool> reached_{false};  // known_ has something new
   size_t taken_known_ = 0;            // how many of known_ have become peers
 

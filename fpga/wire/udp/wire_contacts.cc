@@ -65,8 +65,8 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
   Greeting greeting;
   if (const int rc = decode(bytes, self_.key, &greeting); rc != 0) {
     if (rc == -EACCES) {
-      trouble("key " + from.text(),
-              from.text() + " has another RIO_UDP_KEY, or none; it is not let in");
+      troubles_.tell(from.text() + " has another RIO_UDP_KEY, or none; it is not let in",
+                     "key " + from.text());
     }
     return;
   }
@@ -99,7 +99,7 @@ Reason UdpWire::may_join(const Address& from, const Greeting& hello) {
     return Reason::kLeaving;
   }
   const auto meets = [&](uint32_t id, uint32_t count) {
-    return hello.first_id - id < count || id - hello.first_id < hello.ids;
+    return ids_meet(id, count, hello.first_id, hello.ids);
   };
   if (self_.first_id != 0 && meets(self_.first_id, self_.ids)) {
     return Reason::kTaken;
@@ -122,9 +122,9 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (peer == nullptr) {
     reason = reason == Reason::kLeaving ? Reason::kTooMany : reason;
     if (reason == Reason::kTaken) {
-      trouble("taken " + from.text(),
-              from.text() + " says that it has destID " + std::to_string(hello.first_id) +
-                  ", which another card has; give each card its own by id=");
+      troubles_.tell(from.text() + " says that it has destID " + std::to_string(hello.first_id) +
+                         ", which another card has; give each card its own by id=",
+                     "taken " + from.text());
     }
     refuse(from, hello, reason);
     return;
@@ -183,9 +183,10 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
   if (later || peer.session == nullptr) {
     Attempt& attempt = later ? *peer.later : peer.now;
     if (may_join(peer.address, accept) != Reason::kLeaving) {
-      trouble("taken " + peer.address.text(),
-              peer.address.text() + " says that it has destID " + std::to_string(accept.first_id) +
-                  ", which another card has; give each card its own by id=");
+      troubles_.tell(peer.address.text() + " says that it has destID " +
+                         std::to_string(accept.first_id) +
+                         ", which another card has; give each card its own by id=",
+                     "taken " + peer.address.text());
       give_up(peer);
       return;
     }
@@ -208,7 +209,8 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
     return;
   }
   if (farewell.reason != Reason::kLeaving) {
-    trouble("refused " + peer.address.text(), peer.address.text() + " " + refusal(farewell.reason));
+    troubles_.tell(peer.address.text() + " " + refusal(farewell.reason),
+                   "refused " + peer.address.text());
   }
   if (peer.session != nullptr) {
     leave(peer);
@@ -288,7 +290,6 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
     return false;
   }
   peer.calls.end();
-  peer.member = made.they->member;
   peer.ids = made.they->ids;
   peer.asked = peer.refused = 0;
   peer.asked_ns = peer.owed_ns = 0;
@@ -308,10 +309,10 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
 bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id != 0) {
     if (closed_fabric_ && they.first_id != peer.first_id) {
-      trouble("file " + peer.address.text(),
-              peer.address.text() + " says that it has destID " + std::to_string(they.first_id) +
-                  ", and the members file " + std::to_string(peer.first_id) +
-                  "; give all machines the same file");
+      troubles_.tell(peer.address.text() + " says that it has destID " +
+                         std::to_string(they.first_id) + ", and the members file " +
+                         std::to_string(peer.first_id) + "; give all machines the same file",
+                     "file " + peer.address.text());
       return false;
     }
     return true;
@@ -333,10 +334,8 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
 }
 
 void UdpWire::open_ways(Peer& peer) {
-  open(peer.first_id, peer.ids,
-       {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false, true, 0,
-        peer.lanes->pulls()});
-  list_inbound();
+  open(peer, {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false,
+              true, 0, peer.lanes->pulls()});
 }
 
 /// Stops sending to the peer; frames that it has sent are still taken.
@@ -348,15 +347,12 @@ void UdpWire::leave(Peer& peer) {
     forget_attempt(&*peer.later);
     peer.later.reset();
   }
-  peer.leaving = true;
-  peer.last_steps = kLastSteps;
-  RoutedMember::leave(peer.first_id, peer.ids);
+  RoutedMember::leave(peer);
   look_ns_ = 0;
 }
 
 void UdpWire::close(Peer& peer) {
-  RoutedMember::close(peer.first_id, peer.ids);
-  peer.leaving = false;
+  RoutedMember::close(peer);
   peer.lanes.reset();
   list_inbound();
 }
@@ -371,7 +367,7 @@ void UdpWire::give_up(Peer& peer) {
 }
 
 void UdpWire::cut(Peer& peer, const std::string& why) {
-  trouble("cut " + peer.address.text(), peer.address.text() + " " + why);
+  troubles_.tell(peer.address.text() + " " + why, "cut " + peer.address.text());
   say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
   leave(peer);
 }
@@ -386,12 +382,13 @@ void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
   Path path = path_between(socket_->address(), to);
   path.mtu = std::min(path.mtu, mtu);
   if (!path.is_wide()) {
-    trouble("path " + to.text(), judge(socket_->address(), to, path).text);
+    troubles_.tell(judge(socket_->address(), to, path).text, "path " + to.text());
   } else if (peer->session != nullptr && path.datagram_bytes() < peer->session->datagram_bytes()) {
-    trouble("narrow " + to.text(),
-            "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
-                " bytes now, less than when the connection was made; it is cut, until programs "
-                "begin another one");
+    troubles_.tell(
+        "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
+            " bytes now, less than when the connection was made; it is cut, until programs "
+            "begin another one",
+        "narrow " + to.text());
   }
 }
 
