@@ -90,9 +90,8 @@ void FabricImpl::count(Stop::Kind kind) {
 
 bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* payload) {
   Device& to = devices_[stop.device];
-  const bool response = head.type == FrameType::kAcks || head.type == FrameType::kResponse ||
-                        head.type == FrameType::kMaintResponse;
-  model::RingBox& ring = response ? to.socket->in_responses : to.socket->in_requests;
+  model::RingBox& ring =
+      is_response(head.type) == true ? to.socket->in_responses : to.socket->in_requests;
   Frame* room = ring.writer.reserve(head.bytes);
   if (room == nullptr) {
     return false;
