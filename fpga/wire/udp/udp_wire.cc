@@ -6,7 +6,6 @@
 
 #include "base/clock.hpp"
 #include "base/no_cancel.hpp"
-#include "fpga/wire/udp/bytes.hpp"
 #include "fpga/wire/udp/path.hpp"
 
 namespace rio::wire::udp {

@@ -67,7 +67,6 @@ class UdpWire final : public RoutedMember, private Listener {
  private:
   /// A member's own destID if no file gives it one: half of the 16-bit numbers are above it.
   static constexpr uint32_t kMiddleId = 0x8000;
-  static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
   static constexpr uint64_t kAskSoonNs =

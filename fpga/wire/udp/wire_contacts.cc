@@ -1,14 +1,12 @@
 // How members of the wire connect and part.
 #include <algorithm>
 
-#include "fpga/wire/udp/bytes.hpp"
 #include "fpga/wire/udp/path.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
 
 namespace rio::wire::udp {
 namespace {
 
-constexpr size_t kSessionAt = 4;
 constexpr uint32_t kRefusals = 2;   // consecutive, with nothing heard in between
 constexpr size_t kGuestsMax = 256;  // callers that are not connected yet
 
@@ -38,7 +36,7 @@ void UdpWire::on_datagram(const Address& from, std::span<uint8_t> bytes) {
 }
 
 void UdpWire::on_data(const Address& from, std::span<uint8_t> bytes) {
-  const auto number = static_cast<uint32_t>(get_field(bytes.data() + kSessionAt, 4));
+  const uint32_t number = header_of(bytes).session;
   const auto it = sessions_.find(number);
   if (it == sessions_.end() || !(it->second->address == from)) {
     return;
@@ -241,11 +239,9 @@ bool UdpWire::begin_attempt(Attempt* attempt, Peer& peer) {
   *attempt = {};
   uint32_t number = 0;
   while (number == 0 || sessions_.contains(number)) {
-    Random random{};
-    if (draw(random) != 0) {
+    if (draw({reinterpret_cast<uint8_t*>(&number), sizeof(number)}) != 0) {
       return false;
     }
-    number = static_cast<uint32_t>(get_field(random.data(), 4));
   }
   if (draw(attempt->challenge) != 0) {
     return false;
@@ -268,7 +264,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   const Agreed agreed = attempt.agree(self_.key);
   if (!first.empty() && agreed.sealed) {
     std::vector<uint8_t> copy(first.begin(), first.end());
-    if (udp::open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
+    if (udp::open(agreed.in_key, header_of(copy).number, copy, kClearBytes) == 0) {
       return false;
     }
   }
