@@ -17,7 +17,7 @@ namespace rio::base {
 [[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out);
 
 /// Read a number, as for 64 bits, into a narrower type. @param most is of that type.
-template <std::unsigned_integral Number>
+template <std::integral Number>
 [[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, Number* out) {
   uint64_t value = 0;
   const bool is_good = read_number(text, least, most, &value);

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "fpga/name/keys.hpp"
+#include "base/number.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/card/control_thread.hpp"
@@ -97,7 +97,7 @@ int open_any_card(const std::string& name, const char* args, OwnKeys own,
                  return !text.empty();
                }},
               {"qp", "0 to " + std::to_string(regs::kMaxQps - 1), [qp](std::string_view text) {
-                 return name::take_number(text, 0, regs::kMaxQps - 1, qp);
+                 return base::read_number(text, 0, regs::kMaxQps - 1, qp);
                }}});
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());
