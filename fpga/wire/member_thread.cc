@@ -48,7 +48,7 @@ void MemberThread::poke_soon() {
   wake();
 }
 
-void MemberThread::set_poke(Member::Poke poke, void* ctx) {
+void MemberThread::set_poke(Poke poke, void* ctx) {
   const std::lock_guard lock(mutex_);
   poke_ = poke;
   ctx_ = ctx;

@@ -13,7 +13,6 @@
 
 #include "base/fd.hpp"
 #include "base/trouble.hpp"
-#include "fpga/wire/member.hpp"
 
 namespace rio::wire {
 
@@ -21,6 +20,9 @@ namespace rio::wire {
 /// wire gives its body.
 class MemberThread {
  public:
+  /// The card should be stepped. @return whether to be called again soon, even if nothing arrives.
+  using Poke = bool (*)(void* ctx);
+
   MemberThread() = default;
   ~MemberThread() { stop(); }
   MemberThread(const MemberThread&) = delete;
@@ -44,7 +46,7 @@ class MemberThread {
   /// Member::poke_soon().
   void poke_soon();
   /// Member::set_poke().
-  void set_poke(Member::Poke poke, void* ctx);
+  void set_poke(Poke poke, void* ctx);
   [[nodiscard]] bool has_poke();
 
   // The thread itself.
@@ -63,7 +65,7 @@ class MemberThread {
   base::Fd order_;
   std::atomic<bool> asked_{false};
   std::mutex mutex_;  // guards the members below
-  Member::Poke poke_ = nullptr;
+  Poke poke_ = nullptr;
   void* ctx_ = nullptr;
 
   std::jthread thread_;

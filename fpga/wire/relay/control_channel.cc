@@ -14,7 +14,6 @@
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
 #include "base/wake_fd.hpp"
-#include "fpga/wire/relay/meeting_point.hpp"
 
 namespace rio::wire::relay {
 namespace {
@@ -22,11 +21,6 @@ namespace {
 constexpr int kAnswerMs = 10'000;
 constexpr auto kConnectWait = std::chrono::milliseconds(1);
 constexpr int kConnectTries = 10'000;
-
-[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
-  *error = text + ": " + std::strerror(-rc);
-  return rc;
-}
 
 /// Reports a system call that failed in this process.
 [[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
@@ -56,8 +50,9 @@ int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news, MemberTh
     }
   }
   if (rc == -EAGAIN) {
-    return fail(error, -ETIMEDOUT,
-                "relay '" + ticket.relay + "' does not accept another process; is it stopped?");
+    return base::fail(
+        error, -ETIMEDOUT,
+        "relay '" + ticket.relay + "' does not accept another process; is it stopped?");
   }
   if (rc != 0) {
     return rc;
@@ -95,7 +90,8 @@ int ControlChannel::ask(const Ticket& ticket, std::string* error) {
     return fail(error, trouble);
   }
   if (rc != 0) {
-    return fail(error, rc, "relay '" + ticket.relay + "' does not answer; look at it, or start it");
+    return base::fail(error, rc,
+                      "relay '" + ticket.relay + "' does not answer; look at it, or start it");
   }
   if (seat_.say == Say::kRefused && seat_.error < 0) {
     *error = "relay '" + ticket.relay + "': " + text_of(seat_);
@@ -103,14 +99,16 @@ int ControlChannel::ask(const Ticket& ticket, std::string* error) {
   }
   if (seat_.say != Say::kWelcome || theirs.size() != 2 || seat_.process == 0 ||
       seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
-    return fail(error, -EPROTO, "relay '" + ticket.relay + "' sends an answer that makes no sense");
+    return base::fail(error, -EPROTO,
+                      "relay '" + ticket.relay + "' sends an answer that makes no sense");
   }
   bool sound = false;
   if (trouble = joint_.take(theirs, &sound); trouble) {
     return fail(error, trouble);
   }
   if (!sound) {
-    return fail(error, -EPROTO, "relay '" + ticket.relay + "' shows memory that is not sealed");
+    return base::fail(error, -EPROTO,
+                      "relay '" + ticket.relay + "' shows memory that is not sealed");
   }
   return 0;
 }

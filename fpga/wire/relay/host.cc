@@ -21,13 +21,12 @@
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
 #include "base/wake_fd.hpp"
+#include "fpga/wire/free_ids.hpp"
 #include "fpga/wire/half.hpp"
-#include "fpga/wire/relay/meeting_point.hpp"
 
 namespace rio::wire::relay {
 namespace {
 
-constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
 /// Sweeps in vain before the host sleeps: few, and without yielding. A sleeping thread that is rung
 /// runs at once; one that yields to a polling program waits for the end of its time slice. The
@@ -79,8 +78,7 @@ int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out
     return rc;
   }
   made->epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
-  if (listen(made->listener_.get(), kBacklog) != 0 || !made->epoll_.valid() ||
-      watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
+  if (!made->epoll_.valid() || watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
     const int rc = -errno;
     *error = std::string("cannot listen: ") + std::strerror(-rc);
     return rc;
@@ -253,15 +251,11 @@ int Host::choose_seat(Control* seat, std::string* why) const {
       taken.insert(guest->seat.first_id + i);
     }
   }
-  uint32_t first = seat->first_id == 0 ? 1 : seat->first_id;
-  for (const uint32_t id : taken) {
-    if (id >= first && id - first < seat->ids) {
-      if (seat->first_id != 0) {
-        *why = "destID " + std::to_string(id) + " is in use; give another id=, or none";
-        return -EBUSY;
-      }
-      first = id + 1;
-    }
+  const uint32_t first = seat->first_id == 0 ? lowest_free(taken, seat->ids) : seat->first_id;
+  if (!all_free(taken, first, seat->ids)) {
+    *why = "destID " + std::to_string(*taken.lower_bound(first)) +
+           " is in use; give another id=, or none";
+    return -EBUSY;
   }
   if (seat->ids - 1 > kLastId - first) {
     *why = "not enough destIDs from there on; give a lower id=, or none";

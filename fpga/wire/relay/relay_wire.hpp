@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "fpga/model/ring_box.hpp"
+#include "fpga/wire/member.hpp"
 #include "fpga/wire/relay/control_channel.hpp"
 #include "fpga/wire/relay/packet.hpp"
-#include "fpga/wire/routed_member.hpp"
 
 namespace rio::wire::relay {
 
-class RelayWire final : public RoutedMember {
+class RelayWire final : public Member {
  public:
   /// Join. Starts the thread of the channel. @return as ControlChannel::join(); `error` gives the
   /// cause.

@@ -14,15 +14,6 @@ constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of your own"
 
 }  // namespace
 
-int fail(std::string* error, int rc, const std::string& text) {
-  *error = text;
-  if (rc != 0) {
-    *error += ": ";
-    *error += std::strerror(-rc);
-  }
-  return rc;
-}
-
 int fail_at(std::string* error, int rc, const std::string& path, const char* what) {
   const bool full = rc == -ENOSPC || rc == -EDQUOT;
   const std::string remedy = full || rc == -EACCES ? "" : base::remedy_of(rc);

@@ -8,10 +8,6 @@
 
 namespace rio::wire::shm {
 
-/// Set `error` to `text`, with the system's message if `rc` is an error of the system. @param rc
-/// -errno, or 0. @return rc.
-[[nodiscard]] int fail(std::string* error, int rc, const std::string& text);
-
 /// Report a failed call on a folder or on a file in it: "PATH cannot be WHAT". @param rc -errno.
 /// @return rc.
 [[nodiscard]] int fail_at(std::string* error, int rc, const std::string& path, const char* what);

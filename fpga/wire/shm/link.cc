@@ -8,7 +8,7 @@
 
 #include "base/peer_process.hpp"
 #include "base/unix_socket.hpp"
-#include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/member.hpp"
 
 namespace rio::wire::shm {
 namespace {

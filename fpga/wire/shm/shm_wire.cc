@@ -121,7 +121,7 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
 }
 
 void ShmWire::close(End& end) {
-  RoutedMember::close(end);
+  Member::close(end);
   std::erase_if(ends_, [&](const auto& each) { return each.get() == &end; });
   list_inbound();
 }

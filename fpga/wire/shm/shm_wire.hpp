@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/member.hpp"
 #include "fpga/wire/shm/exchange.hpp"
 
 namespace rio::wire::shm {
 
 /// A member of a fabric, as the model's wire. Partners connect when one first sends to the other.
 /// Nothing that they write is trusted, and they cannot write our memory.
-class ShmWire final : public RoutedMember {
+class ShmWire final : public Member {
  public:
   /// Join. Starts the thread of the member. @return as Directory::join(); `error` gives the cause.
   [[nodiscard]] static int join(const Seat& seat, std::unique_ptr<ShmWire>* out,

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/member.hpp"
 #include "fpga/wire/udp/doubt.hpp"
 #include "fpga/wire/udp/frame_units.hpp"
 #include "fpga/wire/udp/keeper.hpp"
@@ -43,7 +43,7 @@ struct Peer : Partner {
 /// A member of a fabric, as the model's wire. Everything belongs to the thread that steps the card,
 /// except for reach(), set_poke(), poke_soon() and the functions that Member allows on any thread.
 /// In a forked child all peers are gone; the parent's go on as if there were no child.
-class UdpWire final : public RoutedMember, private Listener {
+class UdpWire final : public Member, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
   /// file), -EADDRINUSE, -EADDRNOTAVAIL (not an address of this machine, or others in the file

@@ -343,12 +343,12 @@ void UdpWire::leave(Peer& peer) {
     forget_attempt(&*peer.later);
     peer.later.reset();
   }
-  RoutedMember::leave(peer);
+  Member::leave(peer);
   look_ns_ = 0;
 }
 
 void UdpWire::close(Peer& peer) {
-  RoutedMember::close(peer);
+  Member::close(peer);
   peer.lanes.reset();
   list_inbound();
 }

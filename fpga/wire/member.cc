@@ -1,4 +1,4 @@
-#include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/member.hpp"
 
 #include "base/clock.hpp"
 #include "fpga/wire/half.hpp"
@@ -13,7 +13,7 @@ constexpr uint32_t kLastSteps = 1024;
 
 }  // namespace
 
-RoutedMember::Way& RoutedMember::way(uint32_t dest_id) {
+Member::Way& Member::way(uint32_t dest_id) {
   std::unique_ptr<Way>& way = ways_[dest_id];
   if (way == nullptr) {
     way = std::make_unique<Way>(Way{closed(false)});
@@ -21,7 +21,7 @@ RoutedMember::Way& RoutedMember::way(uint32_t dest_id) {
   return *way;
 }
 
-model::Outbound* RoutedMember::route(uint32_t dest_id) {
+model::Outbound* Member::route(uint32_t dest_id) {
   Way& to = way(dest_id);
   if (to.state == Way::kUp || to.state == Way::kLooking) [[likely]] {
     return &to.out;
@@ -47,7 +47,7 @@ model::Outbound* RoutedMember::route(uint32_t dest_id) {
   return &to.out;
 }
 
-bool RoutedMember::next_change(model::PartnerChange* out) {
+bool Member::next_change(model::PartnerChange* out) {
   if (changes_.empty()) {
     return false;
   }
@@ -56,7 +56,7 @@ bool RoutedMember::next_change(model::PartnerChange* out) {
   return true;
 }
 
-void RoutedMember::list_inbound() {
+void Member::list_inbound() {
   inbounds_.clear();
   add_inbound(&inbounds_);
   if (self_requests_ != nullptr) {
@@ -65,7 +65,7 @@ void RoutedMember::list_inbound() {
   inbound_ = inbounds_;
 }
 
-void RoutedMember::open(const Partner& partner, const model::Outbound& way_there) {
+void Member::open(const Partner& partner, const model::Outbound& way_there) {
   for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUp;
     to.out = way_there;
@@ -74,7 +74,7 @@ void RoutedMember::open(const Partner& partner, const model::Outbound& way_there
   list_inbound();
 }
 
-void RoutedMember::leave(Partner& partner) {
+void Member::leave(Partner& partner) {
   partner.leaving = true;
   partner.last_steps = kLastSteps;
   for_each_way(partner, [&](uint32_t /*id*/, Way& to) {
@@ -83,7 +83,7 @@ void RoutedMember::leave(Partner& partner) {
   });
 }
 
-void RoutedMember::close(Partner& partner) {
+void Member::close(Partner& partner) {
   partner.leaving = false;
   for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUnknown;
@@ -93,7 +93,7 @@ void RoutedMember::close(Partner& partner) {
   });
 }
 
-void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
+void Member::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
   for (const auto& [id, to] : ways_) {
     if (to->state == Way::kLooking && is_absent(id)) {
       to->state = Way::kUnknown;
@@ -103,11 +103,11 @@ void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent
   }
 }
 
-void RoutedMember::set_answerable(const Partner& partner, uint64_t ns) {
+void Member::set_answerable(const Partner& partner, uint64_t ns) {
   for_each_way(partner, [&](uint32_t /*id*/, Way& to) { to.out.answerable_ns = ns; });
 }
 
-void RoutedMember::set_asleep(bool asleep) {
+void Member::set_asleep(bool asleep) {
   if (asleep_.load(std::memory_order_relaxed) != asleep) {
     asleep_.store(asleep, std::memory_order_release);
     on_asleep(asleep);
