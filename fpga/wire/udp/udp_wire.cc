@@ -109,39 +109,33 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
     return 0;
   }
   const std::lock_guard lock(mutex_);
-  for (const Place& known : known_) {
-    if (known.address == at) {
-      *dest_id = known.id;
-      return 0;
-    }
-  }
-  if (closed_fabric_) {
-    return -EINVAL;
-  }
-  const uint32_t id = free_id(at);
-  if (id == 0) {
-    return -ENOSPC;
-  }
-  known_.push_back({id, at});
-  reached_.store(true, std::memory_order_release);  // pairs with take_reached()
-  *dest_id = id;
-  return 0;
+  const uint32_t id = id_of(at, !closed_fabric_);
+  *dest_id = id != 0 ? id : *dest_id;
+  return id != 0 ? 0 : closed_fabric_ ? -EINVAL : -ENOSPC;
 }
 
-/// Finds a free block of destIDs. The caller holds the mutex. @return 0: there is none.
-uint32_t UdpWire::free_id(const Address& of) {
+/// The first destID of the member at an address: its own block, or a free one. The caller holds the
+/// mutex. @param may_add whether a free block may be taken. @return 0: there is none.
+uint32_t UdpWire::id_of(const Address& of, bool may_add) {
   constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
+  const auto known = std::ranges::find(known_, of, &Place::address);
+  if (known != known_.end()) {
+    return known->id;
+  }
   const bool below = of < socket_->address();
   uint32_t& given = below ? lower_ : higher_;
-  if (given == kBlocks) {
+  if (!may_add || given == kBlocks) {
     return 0;
   }
   ++given;
-  return below ? kMiddleId - given * kIdsMax : kMiddleId + given * kIdsMax;
+  const uint32_t id = below ? kMiddleId - given * kIdsMax : kMiddleId + given * kIdsMax;
+  known_.push_back({id, of});
+  reached_.store(true, std::memory_order_release);  // pairs with take_reached()
+  return id;
 }
 
 void UdpWire::take_reached() {
-  // acquire: pairs with reach().
+  // acquire: pairs with id_of().
   if (!reached_.exchange(false, std::memory_order_acquire)) {
     return;
   }
@@ -307,10 +301,9 @@ void UdpWire::look(Peer& peer) {
     return;
   }
   if (peer.calls.in_vain(now_ns_)) {
-    troubles_.tell(peer.address.text() +
-                       " does not answer; no member is there, or it has another RIO_UDP_KEY, "
-                       "or a firewall or a broken link is in between",
-                   "absent " + peer.address.text());
+    tell("absent", peer.address,
+         "does not answer; no member is there, or it has another RIO_UDP_KEY, "
+         "or a firewall or a broken link is in between");
     give_up(peer);
     return;
   }
@@ -333,10 +326,10 @@ void UdpWire::check_session(Peer& peer) {
   if (quiet_ns <= now_ns_) {
     // Count questions, not time: this process may have been the one that was stopped.
     if (peer.asked >= patience_s_) {
-      troubles_.tell(peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
-                         " s; its machine or the link to it is down, or another "
-                         "program is there, or a member with another RIO_UDP_KEY",
-                     "silent " + peer.address.text());
+      tell("silent", peer.address,
+           "has not answered for " + std::to_string(patience_s_) +
+               " s; its machine or the link to it is down, or another "
+               "program is there, or a member with another RIO_UDP_KEY");
       leave(peer);
       return;
     }

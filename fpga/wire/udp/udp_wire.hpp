@@ -13,7 +13,7 @@
 
 #include "base/fork.hpp"
 #include "fpga/wire/member.hpp"
-#include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/contact.hpp"
 #include "fpga/wire/udp/frame_units.hpp"
 #include "fpga/wire/udp/keeper.hpp"
 #include "fpga/wire/udp/seat.hpp"
@@ -92,6 +92,7 @@ class UdpWire final : public Member, private Listener {
   void refuse(const Address& to, const Greeting& what, Reason reason);
   [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
   [[nodiscard]] Peer* peer_at(const Address& address);
+  [[nodiscard]] Peer* peer_in(uint32_t session, const Address& from);
   [[nodiscard]] Peer* peer_of(uint32_t dest_id);
   [[nodiscard]] Peer* guest(const Address& from);
   [[nodiscard]] bool begin_attempt(Attempt* attempt, Peer& peer);
@@ -115,8 +116,10 @@ class UdpWire final : public Member, private Listener {
   void check_doubt(Peer& peer);
   void call(Peer& peer);
   [[nodiscard]] bool find_path(Peer& peer);
-  [[nodiscard]] uint32_t free_id(const Address& of);
+  [[nodiscard]] uint32_t id_of(const Address& of, bool may_add);
   void take_reached();
+  void tell(const char* matter, const Address& about, const std::string& what);
+  void tell_taken(const Address& about, const Greeting& they);
   void linger();
 
   Self self_;

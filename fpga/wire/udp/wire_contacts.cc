@@ -37,11 +37,11 @@ void UdpWire::on_datagram(const Address& from, std::span<uint8_t> bytes) {
 
 void UdpWire::on_data(const Address& from, std::span<uint8_t> bytes) {
   const uint32_t number = header_of(bytes).session;
-  const auto it = sessions_.find(number);
-  if (it == sessions_.end() || !(it->second->address == from)) {
+  Peer* const found = peer_in(number, from);
+  if (found == nullptr) {
     return;
   }
-  Peer& peer = *it->second;
+  Peer& peer = *found;
   if (number != peer.now.session) {
     static_cast<void>(connect(peer, *peer.later, bytes));
     return;
@@ -63,8 +63,7 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
   Greeting greeting;
   if (const int rc = decode(bytes, self_.key, &greeting); rc != 0) {
     if (rc == -EACCES) {
-      troubles_.tell(from.text() + " has another RIO_UDP_KEY, or none; it is not let in",
-                     "key " + from.text());
+      tell("key", from, "has another RIO_UDP_KEY, or none; it is not let in");
     }
     return;
   }
@@ -76,16 +75,30 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
     on_question(from, greeting);
     return;
   }
-  const auto it = sessions_.find(greeting.to_session);
-  if (it == sessions_.end() || !(it->second->address == from)) {
-    return;
+  Peer* const peer = peer_in(greeting.to_session, from);
+  if (peer != nullptr && greeting.kind == kKindAccept) {
+    on_accept(*peer, greeting);
+  } else if (peer != nullptr) {
+    on_farewell(*peer, greeting);
   }
-  Peer& peer = *it->second;
-  if (greeting.kind == kKindAccept) {
-    on_accept(peer, greeting);
-  } else {
-    on_farewell(peer, greeting);
-  }
+}
+
+/// The peer that a session belongs to. @return null: none, or it is not at that address.
+Peer* UdpWire::peer_in(uint32_t session, const Address& from) {
+  const auto it = sessions_.find(session);
+  return it != sessions_.end() && it->second->address == from ? it->second : nullptr;
+}
+
+/// Reports a fact about another member: its address, then `what`. @param matter reported once for
+/// each address.
+void UdpWire::tell(const char* matter, const Address& about, const std::string& what) {
+  troubles_.tell(about.text() + " " + what, matter + (" " + about.text()));
+}
+
+void UdpWire::tell_taken(const Address& about, const Greeting& they) {
+  tell("taken", about,
+       "says that it has destID " + std::to_string(they.first_id) +
+           ", which another card has; give each card its own by id=");
 }
 
 /// Checks whether a caller may join. @return kLeaving: it may.
@@ -120,9 +133,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (peer == nullptr) {
     reason = reason == Reason::kLeaving ? Reason::kTooMany : reason;
     if (reason == Reason::kTaken) {
-      troubles_.tell(from.text() + " says that it has destID " + std::to_string(hello.first_id) +
-                         ", which another card has; give each card its own by id=",
-                     "taken " + from.text());
+      tell_taken(from, hello);
     }
     refuse(from, hello, reason);
     return;
@@ -159,17 +170,12 @@ void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
 
 /// Answers a peer that hears nothing from us and asks whether we know the connection.
 void UdpWire::on_question(const Address& from, const Greeting& question) {
-  const auto it = sessions_.find(question.to_session);
-  if (it == sessions_.end() || !(it->second->address == from)) {
+  Peer* const peer = peer_in(question.to_session, from);
+  const bool is_now = peer != nullptr && peer->now.session == question.to_session;
+  if (peer == nullptr || !knows(is_now ? peer->now : *peer->later, question)) {
     refuse(from, question, Reason::kUnknown);
-    return;
-  }
-  Peer& peer = *it->second;
-  const bool is_now = peer.now.session == question.to_session;
-  if (!knows(is_now ? peer.now : *peer.later, question)) {
-    refuse(from, question, Reason::kUnknown);
-  } else if (is_now && peer.session != nullptr) {
-    answer(peer, false);
+  } else if (is_now && peer->session != nullptr) {
+    answer(*peer, false);
   }  // otherwise its first datagram is still on the way, and will be repeated
 }
 
@@ -181,10 +187,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
   if (later || peer.session == nullptr) {
     Attempt& attempt = later ? *peer.later : peer.now;
     if (may_join(peer.address, accept) != Reason::kLeaving) {
-      troubles_.tell(peer.address.text() + " says that it has destID " +
-                         std::to_string(accept.first_id) +
-                         ", which another card has; give each card its own by id=",
-                     "taken " + peer.address.text());
+      tell_taken(peer.address, accept);
       give_up(peer);
       return;
     }
@@ -207,8 +210,7 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
     return;
   }
   if (farewell.reason != Reason::kLeaving) {
-    troubles_.tell(peer.address.text() + " " + refusal(farewell.reason),
-                   "refused " + peer.address.text());
+    tell("refused", peer.address, refusal(farewell.reason));
   }
   if (peer.session != nullptr) {
     leave(peer);
@@ -305,28 +307,16 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
 bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id != 0) {
     if (closed_fabric_ && they.first_id != peer.first_id) {
-      troubles_.tell(peer.address.text() + " says that it has destID " +
-                         std::to_string(they.first_id) + ", and the members file " +
-                         std::to_string(peer.first_id) + "; give all machines the same file",
-                     "file " + peer.address.text());
+      tell("file", peer.address,
+           "says that it has destID " + std::to_string(they.first_id) + ", and the members file " +
+               std::to_string(peer.first_id) + "; give all machines the same file");
       return false;
     }
     return true;
   }
   const std::lock_guard lock(mutex_);
-  for (const Place& known : known_) {
-    if (known.address == peer.address) {
-      peer.first_id = known.id;
-      return true;
-    }
-  }
-  peer.first_id = free_id(peer.address);
-  if (peer.first_id == 0) {
-    return false;
-  }
-  known_.push_back({peer.first_id, peer.address});
-  reached_.store(true, std::memory_order_relaxed);
-  return true;
+  peer.first_id = id_of(peer.address, true);
+  return peer.first_id != 0;
 }
 
 void UdpWire::open_ways(Peer& peer) {
@@ -363,7 +353,7 @@ void UdpWire::give_up(Peer& peer) {
 }
 
 void UdpWire::cut(Peer& peer, const std::string& why) {
-  troubles_.tell(peer.address.text() + " " + why, "cut " + peer.address.text());
+  tell("cut", peer.address, why);
   say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
   leave(peer);
 }
