@@ -22,21 +22,15 @@ static_assert(std::is_same_v<std::variant_alternative_t<0, Kind>, Cable>);
 static_assert(std::is_same_v<std::variant_alternative_t<6, Kind>, Pci>);
 static_assert(std::is_same_v<std::variant_alternative_t<9, Kind>, Listen>);
 
-/// 1 to `longest` letters, digits, and the characters of `also`.
-[[nodiscard]] bool is_name(Text text, size_t longest, const char* also) {
-  const std::string allowed =
-      std::string("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") + also;
-  return !text.empty() && text.size() <= longest && text.find_first_not_of(allowed) == Text::npos;
-}
 [[nodiscard]] bool is_wire_name(Text text) {
-  return is_name(text, 63, "_.-");
+  return base::is_name(text, 63, "_.-");
 }
 /// Of a fabric on one machine: it is the name of a folder.
 [[nodiscard]] bool is_folder_name(Text text) {
   return is_wire_name(text) && text.front() != '.';
 }
 [[nodiscard]] bool is_board_name(Text text) {
-  return is_name(text, 31, "_-");
+  return base::is_name(text, 31, "_-");
 }
 [[nodiscard]] bool is_path(Text text) {
   return !text.empty() && text.find('\0') == Text::npos;

@@ -28,24 +28,15 @@ struct RelayWire::Peer : Partner {
   /// The card's frames are turned into packets at once, so the reader of its ring always wants to
   /// be woken.
   struct Out final : model::Bell {
-    Out(RelayWire& w, Peer& p, uint32_t l)
-        : wire(w),
-          peer(p),
-          lane(l),
-          memory(kOutBytes[l] / sizeof(RingBox::Line)),
-          writer(&shared, memory.data()->bytes, kOutBytes[l], this),
-          reader(&shared, memory.data()->bytes, kOutBytes[l]) {
-      shared.asleep = 1;
+    Out(RelayWire& w, Peer& p, uint32_t l) : wire(w), peer(p), lane(l), box(kOutBytes[l], this) {
+      box.shared.asleep = 1;
     }
     void ring() override { wire.flush(peer, lane); }
 
     RelayWire& wire;
     Peer& peer;
     uint32_t lane;
-    model::FrameRingShared shared;
-    std::vector<RingBox::Line> memory;
-    model::FrameWriter writer;
-    model::FrameReader reader;
+    RingBox box;
     uint32_t sequence = 0;
     uint32_t sent = 0;   // bytes of frames; wraps
     uint32_t taken = 0;  // bytes that the partner has taken
@@ -185,7 +176,7 @@ void RelayWire::came(const Control& news) {
     }
   }
   Peer& peer = *(peers_[news.process] = std::make_unique<Peer>(*this, news));
-  open(peer, {&peer.requests.writer, &peer.responses.writer, false, true, 0});
+  open(peer, {&peer.requests.box.writer, &peer.responses.box.writer, false, true, 0});
 }
 
 void RelayWire::gone(Peer& peer) {
@@ -211,11 +202,11 @@ void RelayWire::lose(const std::string& why) {
 void RelayWire::flush(Peer& peer, uint32_t lane) {
   Peer::Out& out = peer.out(lane);
   model::FrameWriter& up = lane == kResponses ? rings_->out_responses : rings_->out_requests;
-  const InFrame* frame = out.reader.peek();
+  const InFrame* frame = out.box.reader.peek();
   if (frame == nullptr) {
     return;
   }
-  for (; frame != nullptr; frame = out.reader.peek()) {
+  for (; frame != nullptr; frame = out.box.reader.peek()) {
     const uint32_t bytes = frame->bytes;
     if (bytes > kWindowBytes - (out.sent - out.taken)) {
       break;
@@ -237,9 +228,9 @@ void RelayWire::flush(Peer& peer, uint32_t lane) {
     }
     ++out.sequence;
     out.sent += bytes;
-    out.reader.pop(frame);
+    out.box.reader.pop(frame);
   }
-  out.reader.release();
+  out.box.reader.release();
 }
 
 bool RelayWire::take(uint32_t lane) {
@@ -274,16 +265,15 @@ bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) 
     return *why == nullptr;
   }
   const bool control = id_of(in) == kControlBit;
-  const uint32_t source =
-      control ? packet_as<Announce>(in).source_process : packet_as<Data>(in).source_process;
-  Peer* const peer = peer_of(source);
+  const auto head = packet_as<Announce>(in);  // Data begins alike
+  Peer* const peer = peer_of(head.source_process);
   if (peer == nullptr) {
-    return former_.contains(source);  // otherwise the news that it has joined is on its way
+    return former_.contains(
+        head.source_process);  // otherwise the news that it has joined is on its way
   }
   if (!control) {
     return take_data(lane, in, *peer, why);
   }
-  const auto head = packet_as<Announce>(in);
   *why = head.source_port - peer->first_id < peer->ids && head.dest_port - first_id() < ids() &&
                  head.dest_process == channel_->seat().process
              ? peer->in[lane].announce(head)
@@ -338,12 +328,12 @@ void RelayWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& [process, peer] : peers_) {
     Peer::Out& out = peer->requests;
     const auto begin = [&, &peer = *peer] {
-      peer.mark = out.writer.tail();
+      peer.mark = out.box.writer.tail();
       peer.mark_is_sent = false;
     };
     const auto taken = [&, &peer = *peer] {
       if (!peer.mark_is_sent) {
-        peer.mark_is_sent = out.writer.passed(peer.mark);
+        peer.mark_is_sent = out.box.writer.passed(peer.mark);
         peer.mark_sent = out.sent;
         return false;
       }

@@ -18,7 +18,6 @@
 #include "base/peer_process.hpp"
 #include "base/unix_socket.hpp"
 #include "fpga/wire/free_ids.hpp"
-#include "fpga/wire/shm/folder_error.hpp"
 
 namespace rio::wire::shm {
 namespace {
@@ -39,6 +38,22 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that a joining member check
 /// The path of a file in a folder, short however long that folder's path is.
 [[nodiscard]] std::string path_in(const base::Fd& folder, const std::string& name) {
   return "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
+}
+
+/// Checks that descriptors have names under /proc, through which sockets in a folder are reached.
+[[nodiscard]] int check_proc(const base::Fd& folder, std::string* error) {
+  struct stat info {};
+  const std::string path = path_in(folder, "");
+  if (stat(path.c_str(), &info) == 0) {
+    return 0;
+  }
+  const int rc = -errno;
+  *error = rc == -ENOENT || rc == -ENOTDIR
+               ? "/proc is not mounted (" + path +
+                     "), which members need to find each other; mount it: mount "
+                     "-t proc proc /proc"
+               : base::why({path.c_str(), rc});
+  return rc;
 }
 
 [[nodiscard]] std::vector<std::string> names_in(const base::Fd& folder) {
@@ -129,10 +144,10 @@ int Directory::open_own_folder(int at, bool in_base, const std::string& name,
       }
     }
     const char* const what = there ? "opened" : "made";
-    return in_base ? fail_at_base(error, -failed, path, what) : fail_at(error, -failed, path, what);
+    return base::fail_at(error, -failed, path, what, in_base);
   }
   if (fstat(fd.get(), &info) != 0) {
-    return fail_at(error, -errno, path, "checked");
+    return base::fail_at(error, -errno, path, "checked");
   }
   *out = std::move(fd);
   return base::check_own_folder(info, path, error);
@@ -142,7 +157,7 @@ int Directory::open_folder(const std::string& fabric, std::string* error) {
   const std::string base = base::runtime_base();
   const base::Fd root(open(base.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
-    return fail_at(error, -errno, base, "opened");
+    return base::fail_at(error, -errno, base, "opened");
   }
   user_path_ = base + "/" + base::user_folder_name();
   fabric_ = fabric;
@@ -179,17 +194,17 @@ int Directory::lock(std::string* error) {
 int Directory::try_lock(std::string* error) {
   base::Fd fd(openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) {
-    return errno == ENOENT ? kGone : fail_at(error, -errno, path_ + "/lock", "opened");
+    return errno == ENOENT ? kGone : base::fail_at(error, -errno, path_ + "/lock", "opened");
   }
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK || errno == EINTR
                ? kHeld
-               : fail_at(error, -errno, path_ + "/lock", "locked");
+               : base::fail_at(error, -errno, path_ + "/lock", "locked");
   }
   lock_ = std::move(fd);
   struct stat info {};
   if (fstat(lock_.get(), &info) != 0) {
-    const int rc = fail_at(error, -errno, path_ + "/lock", "checked");
+    const int rc = base::fail_at(error, -errno, path_ + "/lock", "checked");
     unlock();
     return rc;
   }
@@ -337,7 +352,7 @@ int Directory::take(const Seat& seat, std::string* error) {
   for (uint32_t id = first + 1; id - first < ids; ++id) {
     const std::string other = std::to_string(id);
     if (linkat(folder_.get(), name.c_str(), folder_.get(), other.c_str(), 0) != 0) {
-      return fail_at(error, -errno, path_ + "/" + other, "made");
+      return base::fail_at(error, -errno, path_ + "/" + other, "made");
     }
   }
   first_ = first;

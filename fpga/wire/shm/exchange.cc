@@ -261,13 +261,13 @@ void Exchange::note(const base::Trouble& trouble, const Link& link) {
 /// Identifies a link's process. @return false: no process of this user is there, or `trouble` kept
 /// us from finding out.
 bool Exchange::know(Link& link, base::Trouble* trouble) {
-  const Peer peer = identify(link, trouble);
-  if (peer == Peer::kKnown && *trouble) {
+  const bool known = identify(link, trouble);
+  if (known && *trouble) {
     troubles_.tell("a partner's death goes unseen while a child forked by it lives: " +
                    base::why(*trouble));
     *trouble = {};
   }
-  return peer == Peer::kKnown;
+  return known;
 }
 
 bool Exchange::say(const Link& link, Say what, const base::Fd* memory,

@@ -17,25 +17,25 @@ constexpr uint32_t kIdsMax = 31;  // most queue pairs of a card
 
 }  // namespace
 
-Peer identify(Link& link, base::Trouble* trouble) {
+bool identify(Link& link, base::Trouble* trouble) {
   ucred peer{};
   if (!base::peer_of(link.socket, &peer)) {
     *trouble = base::failed("getsockopt(SO_PEERCRED)");
-    return Peer::kUnknown;
+    return false;
   }
   if (peer.uid != geteuid()) {
-    return Peer::kStranger;
+    return false;
   }
   link.pid = peer.pid;
   if (peer.pid <= 0) {
-    return Peer::kKnown;  // the peer is in another pid namespace: rely on its socket alone
+    return true;  // the peer is in another pid namespace: rely on its socket alone
   }
   *trouble = base::watch_process(peer.pid, &link.process);
   if (trouble->rc == -ESRCH) {
     *trouble = {};
-    return Peer::kStranger;
+    return false;
   }
-  return *trouble && base::is_shortage(trouble->rc) ? Peer::kUnknown : Peer::kKnown;
+  return !base::is_shortage(trouble->rc);
 }
 
 bool may_be(const Directory& directory, const Link& link, const Greeting& greeting,

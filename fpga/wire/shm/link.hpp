@@ -53,17 +53,11 @@ struct Link {
   Joint joint;
 };
 
-/// Result of identify(): the process at the other end.
-enum class Peer : uint8_t {
-  kKnown,
-  kStranger,  ///< a process of another user, or a dead one
-  kUnknown,   ///< this process could not find out
-};
-
 /// Identify the process at the other end of a link's socket. A later message on the socket proves
 /// that the pidfd is that process's: a dead one sends nothing, even if its number is reused. @param
-/// trouble failure of this process; with kKnown it is why there is no pidfd.
-[[nodiscard]] Peer identify(Link& link, base::Trouble* trouble);
+/// trouble failure of this process. @return false: it is of another user, or dead, or `trouble`
+/// kept this process from finding out; true with `trouble`: that is why there is no pidfd.
+[[nodiscard]] bool identify(Link& link, base::Trouble* trouble);
 
 /// Whether the destIDs that a partner claims are its own: it must listen at their sockets. @param
 /// trouble failure of this process.

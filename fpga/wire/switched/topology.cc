@@ -108,10 +108,7 @@ bool Parser::array(const Json& root, const char* key) {
 bool Parser::name(const Json& object, DeviceSpec* device) {
   const auto it = object.find("name");
   device->name = it != object.end() && it->is_string() ? it->get<std::string>() : "";
-  constexpr const char* kLetters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-  if (device->name.empty() || device->name.size() > kNameMax ||
-      device->name.find_first_not_of(kLetters) != std::string::npos) {
+  if (!base::is_name(device->name, kNameMax, "_.-")) {
     return fail(
         "device " + std::to_string(topology.devices.size()) +
         ": no name, or a bad one; give \"name\" with 1 to 63 letters, digits, '_', '.', '-'");
