@@ -10,8 +10,6 @@
 namespace rio::base {
 namespace {
 
-constexpr int kBacklog = 4;
-
 [[nodiscard]] int address_of(const std::string& path, sockaddr_un* out) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -47,7 +45,7 @@ void collect(msghdr& message, std::vector<Fd>* out) {
 
 }  // namespace
 
-int listen_at(const std::string& path, int type, Fd* out) {
+int listen_at(const std::string& path, int type, Fd* out, int backlog) {
   sockaddr_un address;
   if (const int rc = address_of(path, &address); rc != 0) {
     return rc;
@@ -64,7 +62,7 @@ int listen_at(const std::string& path, int type, Fd* out) {
   // The mode that bind() gives to the path.
   if (!fd.valid() || fchmod(fd.get(), 0600) != 0 ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), kBacklog) != 0) {
+      listen(fd.get(), backlog) != 0) {
     return -errno;
   }
   *out = std::move(fd);

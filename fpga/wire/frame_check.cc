@@ -8,27 +8,32 @@ using model::Frame;
 using model::FrameType;
 using regs::MaintOp;
 
-bool may_travel(const Frame& head, bool response) {
-  const bool aligned = head.bytes >= sizeof(Frame) && head.bytes % model::kFrameAlign == 0;
-  // The longest is a message of fast mode; a ring has room for it wherever it begins.
-  if (!aligned || head.bytes > model::frame_bytes(regs::kMessageBytesMax)) {
-    return false;
-  }
-  switch (head.type) {
+std::optional<bool> is_response(FrameType type) {
+  switch (type) {
     case FrameType::kAcks:
     case FrameType::kResponse:
     case FrameType::kMaintResponse:
-      return response;
+    case FrameType::kPulled:
+      return true;
     case FrameType::kMessage:
     case FrameType::kSegment:
     case FrameType::kDoorbell:
     case FrameType::kRequest:
     case FrameType::kMaintRequest:
     case FrameType::kPortWrite:
-      return !response;
-    default:
+    case FrameType::kPull:
       return false;
+    default:
+      return std::nullopt;
   }
+}
+
+bool may_travel(const Frame& head, bool response) {
+  const bool aligned = head.bytes >= sizeof(Frame) && head.bytes % model::kFrameAlign == 0;
+  // The longest is a message of fast mode; a ring has room for it wherever it begins.
+  return aligned && head.bytes <= model::frame_bytes(regs::kMessageBytesMax) &&
+         head.type != FrameType::kPull && head.type != FrameType::kPulled &&
+         is_response(head.type) == response;
 }
 
 bool is_sane_maintenance(const Frame& head) {

@@ -11,8 +11,8 @@
 #include <functional>
 
 #include "base/log.hpp"
+#include "base/number.hpp"
 #include "base/thread.hpp"
-#include "fpga/name/keys.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/card/open_card.hpp"
@@ -134,7 +134,7 @@ int open_any_card(const std::string& name, const char* args, OwnKeys own,
                  return !text.empty();
                }},
               {"qp", "0 to " + std::to_string(regs::kMaxQps - 1), [qp](std::string_view text) {
-                 return name::take_number(text, 0, regs::kMaxQps - 1, qp);
+                 return base::read_number(text, 0, regs::kMaxQps - 1, qp);
                }}});
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());

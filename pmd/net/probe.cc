@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/log.hpp"
-#include "fpga/name/keys.hpp"
+#include "base/number.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/net/ops.hpp"
 
@@ -42,7 +42,7 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
 template <typename Number>
 name::OwnKey number(const char* key, uint64_t most, Number* out) {
   return {key, "0 to " + std::to_string(most),
-          [=](std::string_view text) { return name::take_number(text, 0, most, out); }};
+          [=](std::string_view text) { return base::read_number(text, 0, most, out); }};
 }
 
 int make_port(const char* name, const char* args, std::unique_ptr<NetPort>* out) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fpga/wire/udp/connection.hpp"
-#include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/contact.hpp"
 #include "fpga/wire/udp/frame_units.hpp"
 #include "fpga/wire/udp/greeting.hpp"
 

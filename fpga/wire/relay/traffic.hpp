@@ -84,8 +84,10 @@ class Traffic {
   [[nodiscard]] Process* find(uint32_t number);
   bool take(Process& source, uint32_t lane, uint32_t most);
   [[nodiscard]] const char* on_packet(Process& source, uint32_t lane, const model::InFrame& in);
-  [[nodiscard]] const char* on_announce(Process& source, uint32_t lane, const Announce& head);
-  [[nodiscard]] const char* on_data(Process& source, uint32_t lane, const model::InFrame& in);
+  [[nodiscard]] const char* on_announce(Process& source, Process& dest, uint32_t lane,
+                                        const Announce& head);
+  [[nodiscard]] const char* on_data(Process& source, Process& dest, uint32_t lane,
+                                    const model::InFrame& in);
   [[nodiscard]] const char* enqueue(Process& source, Process& dest, uint32_t lane, Flow& flow);
   bool pass_on(Process& dest, uint32_t lane);
   bool look_who_took(Process& dest, uint32_t lane);

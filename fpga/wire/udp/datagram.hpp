@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,9 +39,6 @@ struct Datagram {
   std::array<Part, kLanes> parts;
 };
 
-inline constexpr size_t kHeaderBytes = 64;
-/// The part that says which connection a datagram belongs to; never encrypted.
-inline constexpr size_t kClearBytes = 16;
 /// Values of each datagram's byte 3: flags of a unit's, or the kind of a greeting.
 inline constexpr uint8_t kKindAsks = 1;  ///< flag
 inline constexpr uint8_t kKindHello = 16;
@@ -50,18 +48,36 @@ inline constexpr uint8_t kKindAsk = 19;  ///< asks whether a connection is still
 inline constexpr size_t kKindAt = 3;
 inline constexpr uint16_t kDatagramMagic = 0x5552;  ///< "RU"
 inline constexpr uint8_t kDatagramVersion = 1;
+inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
+
+/// The header as it is sent, before the payloads of both lanes.
+struct DatagramHeader {
+  uint16_t magic = kDatagramMagic;
+  uint8_t version = kDatagramVersion;
+  uint8_t kind = 0;
+  uint32_t session = 0;
+  uint64_t number = 0;
+  std::array<Heard, kLanes> heard{};
+  struct {
+    uint32_t unit;
+    uint32_t length;
+  } parts[kLanes] = {};
+};
+static_assert(std::endian::native == std::endian::little && sizeof(DatagramHeader) == 64);
+inline constexpr size_t kHeaderBytes = sizeof(DatagramHeader);
+/// The part that says which connection a datagram belongs to; never encrypted.
+inline constexpr size_t kClearBytes = offsetof(DatagramHeader, heard);
 /// Longest payload of a datagram over IPv4.
 inline constexpr size_t kDatagramBytesMax = 65507;
 inline constexpr size_t kPayloadBytesMax = kDatagramBytesMax - kHeaderBytes;
-inline constexpr uint32_t kWindowMax = 1u << 15;  ///< units
 
-/// Write header and payloads, little-endian. Any thread. @param out at least kHeaderBytes and the
+/// The header of foreign bytes, unchecked. @param bytes at least kHeaderBytes.
+[[nodiscard]] DatagramHeader header_of(std::span<const uint8_t> bytes);
+
+/// Write header and payloads. Any thread. @param out at least kHeaderBytes and the
 /// payloads; must not overlap them. @return bytes written; 0: `out` is too short, or the payloads
 /// are longer than kPayloadBytesMax.
 [[nodiscard]] size_t encode(const Datagram& datagram, std::span<uint8_t> out);
-
-/// Write the header alone; the caller appends the payloads. @param out kHeaderBytes.
-void write_header(const Datagram& datagram, uint8_t* out);
 
 /// Read foreign bytes. Any thread. Accepted bytes equal their own re-encoding. @param out set only
 /// on success; its payloads point into `bytes`. @return 0, or -EPROTO: not a datagram of this

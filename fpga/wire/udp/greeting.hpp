@@ -20,25 +20,30 @@ enum class Reason : uint32_t {
 };
 inline constexpr uint32_t kReasons = 5;
 
-/// A message of a member about a connection.
+/// A message of a member about a connection, as it is sent.
 struct Greeting {
+  uint16_t magic = kDatagramMagic;
+  uint8_t version = kDatagramVersion;
   uint8_t kind = kKindHello;
-  uint32_t to_session = 0;  ///< of the receiver; 0: it has none yet
-  Random member{};          ///< a random name of the process's card; differs in each life
-  Random challenge{};       ///< drawn by the sender for this connection
-  Random echo{};            ///< the receiver's challenge, as proof that this is an answer to it
-  uint32_t session = 0;     ///< session number in datagrams to the sender
+  uint32_t to_session = 0;          ///< of the receiver; 0: it has none yet
+  std::array<uint8_t, 24> nonce{};  ///< drawn by encode(), zero after decode()
+  Random member{};                  ///< a random name of the process's card; differs in each life
+  Random challenge{};               ///< drawn by the sender for this connection
+  Random echo{};          ///< the receiver's challenge, as proof that this is an answer to it
+  uint32_t session = 0;   ///< session number in datagrams to the sender
   uint32_t first_id = 0;  ///< the destID that the sender claims; 0: the receiver chooses by itself
   uint32_t ids = 1;       ///< destIDs of its card, 1 to kIdsMax
   uint32_t datagram_bytes = 0;  ///< longest that has come through, including this one
   uint64_t fabric = 0;          ///< fabric_mark() of the fabric's name
   Reason reason = Reason::kLeaving;
+  uint32_t zero = 0;
 
   [[nodiscard]] bool operator==(const Greeting&) const = default;
 };
+inline constexpr size_t kGreetingBytes = sizeof(Greeting);
+static_assert(kGreetingBytes == 112);
 
 inline constexpr uint32_t kIdsMax = 32;
-inline constexpr size_t kGreetingBytes = 112;
 /// The shortest datagram that a path must carry: IPv6's minimum of 1280 bytes less headers.
 inline constexpr uint32_t kDatagramMin = 1232;
 /// The longest datagram that is tried: two messages of 4 KiB.

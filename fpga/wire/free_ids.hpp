@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <set>
 
-namespace rio::wire::shm {
+namespace rio::wire {
 
 /// First of the lowest `ids` consecutive destIDs, from 1 on, that are not in `taken`.
 [[nodiscard]] uint32_t lowest_free(const std::set<uint32_t>& taken, uint32_t ids);
@@ -18,4 +18,4 @@ namespace rio::wire::shm {
 [[nodiscard]] uint32_t next_free(const std::set<uint32_t>& taken, uint32_t wish, uint32_t ids,
                                  uint32_t step);
 
-}  // namespace rio::wire::shm
+}  // namespace rio::wire

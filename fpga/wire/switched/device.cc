@@ -1,4 +1,4 @@
-#include "fpga/wire/switched/endpoint_card.hpp"
+#include "fpga/wire/switched/device.hpp"
 
 namespace rio::wire::switched {
 

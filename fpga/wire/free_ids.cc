@@ -1,6 +1,6 @@
-#include "fpga/wire/shm/free_ids.hpp"
+#include "fpga/wire/free_ids.hpp"
 
-namespace rio::wire::shm {
+namespace rio::wire {
 
 uint32_t lowest_free(const std::set<uint32_t>& taken, uint32_t ids) {
   uint32_t first = 1;
@@ -31,4 +31,4 @@ uint32_t next_free(const std::set<uint32_t>& taken, uint32_t wish, uint32_t ids,
   return wish;
 }
 
-}  // namespace rio::wire::shm
+}  // namespace rio::wire

@@ -1,24 +1,19 @@
-#include "fpga/wire/shm/troubles.hpp"
+#include "fpga/wire/troubles.hpp"
 
-namespace rio::wire::shm {
+namespace rio::wire {
 
-bool Troubles::tell(const std::string& text) {
+void Troubles::tell(const std::string& text, const std::string& subject) {
+  constexpr size_t kToldMax = 1000;
   const std::lock_guard lock(mutex_);
-  const bool is_new = told_.insert(text).second;
-  if (is_new) {
+  if (told_.size() < kToldMax && told_.insert(subject.empty() ? text : subject).second) {
     to_tell_.push_back(text);
+    thread_->poke_soon();
   }
-  return is_new;
 }
 
-bool Troubles::note(const base::Trouble& trouble) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (base::is_shortage(trouble.rc) && !told_shortages_.insert(trouble.rc).second) {
-      return false;
-    }
-  }
-  return tell("partners cannot be connected: " + base::why(trouble));
+void Troubles::note(const base::Trouble& trouble) {
+  tell("partners cannot be connected: " + base::why(trouble),
+       base::is_shortage(trouble.rc) ? "shortage " + std::to_string(trouble.rc) : "");
 }
 
 bool Troubles::next(std::string* text) {
@@ -48,4 +43,4 @@ int Troubles::why_unreachable(uint32_t id) {
   return it == unreachable_.end() ? 0 : it->second;
 }
 
-}  // namespace rio::wire::shm
+}  // namespace rio::wire

@@ -1,11 +1,9 @@
-#include "fpga/wire/relay/meeting_point.hpp"
+#include "fpga/wire/relay/protocol.hpp"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/own_folder.hpp"
 #include "base/trouble.hpp"
@@ -13,6 +11,8 @@
 
 namespace rio::wire::relay {
 namespace {
+
+constexpr int kBacklog = 4096;
 
 /// The folder that also holds fabrics of processes; these ignore names that begin with a dot.
 [[nodiscard]] std::string folder() {
@@ -22,39 +22,20 @@ namespace {
   return folder() + "/.relay-" + name;
 }
 
-[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
-  *error = text + ": " + std::strerror(-rc);
-  return rc;
-}
-
-[[nodiscard]] int check_folder(std::string* error) {
-  struct stat info {};
-  if (lstat(folder().c_str(), &info) != 0) {
-    return fail(error, -errno, folder());
-  }
-  return base::check_own_folder(info, folder(), error);
-}
-
-}  // namespace
-
-namespace {
-
 /// Tries once to listen. @return as listen_as(); -ENOENT also if another program has removed the
 /// folder meanwhile.
 [[nodiscard]] int try_listen(const std::string& name, base::Fd* out, std::string* error) {
-  if (mkdir(folder().c_str(), 0700) != 0 && errno != EEXIST) {
-    return fail(error, -errno,
-                folder() + " cannot be made; set RIO_RUNTIME_DIR to a folder of your own");
-  }
-  if (const int rc = check_folder(error); rc != 0) {
+  std::string made;
+  if (const int rc = base::make_user_folder(&made, error); rc != 0) {
     return rc;
   }
-  const int rc = base::listen_at(path_of(name), SOCK_SEQPACKET, out);
+  const int rc = base::listen_at(path_of(name), SOCK_SEQPACKET, out, kBacklog);
   if (rc == -EADDRINUSE) {
-    return fail(error, rc, "a relay '" + name + "' runs already; take another name, or end it");
+    return base::fail(error, rc,
+                      "a relay '" + name + "' runs already; take another name, or end it");
   }
   if (rc != 0) {
-    *error = path_of(name) + ": " + std::strerror(-rc) + base::remedy_of(rc);
+    *error = base::why({path_of(name).c_str(), rc});
   }
   return rc;
 }
@@ -78,12 +59,13 @@ void stop_listening(const std::string& name) {
 int connect_to_relay(const std::string& name, base::Fd* out, std::string* error) {
   const int rc = base::connect_to(path_of(name), SOCK_SEQPACKET, out);
   if (rc == -ENOENT || rc == -ECONNREFUSED) {
-    return fail(error, -ENOENT, "no relay '" + name + "'; start it: rio-relay " + name);
+    return base::fail(error, -ENOENT, "no relay '" + name + "'; start it: rio-relay " + name);
   }
-  if (const int wrong = check_folder(error); wrong != 0 || rc == 0) {
+  std::string folder_path;
+  if (const int wrong = base::make_user_folder(&folder_path, error); wrong != 0 || rc == 0) {
     return wrong;
   }
-  *error = path_of(name) + ": " + std::strerror(-rc) + base::remedy_of(rc);
+  *error = base::why({path_of(name).c_str(), rc});
   return rc;
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// Failures of a member's own process, reported to the user and to senders.
+/// A member's reports to its user, and the failures of its own process.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,22 @@
 #include <string>
 
 #include "base/trouble.hpp"
+#include "fpga/wire/member_thread.hpp"
 
-namespace rio::wire::shm {
+namespace rio::wire {
 
-/// Collects these failures. Any thread.
+/// Collects them. Any thread.
 class Troubles {
  public:
-  /// Report a text to the user, once. @return whether it is new.
-  bool tell(const std::string& text);
+  /// @param thread poked for each new report, so that next() is called soon; outlives the object.
+  explicit Troubles(MemberThread* thread) : thread_(thread) {}
+
+  /// Report a text to the user, once a subject. Strangers may cause it: the thousandth subject is
+  /// the last. @param subject empty: the text.
+  void tell(const std::string& text, const std::string& subject = {});
   /// Report a failed call that kept partners from being connected. A shortage is reported once,
-  /// whichever call found it. @return whether it is new.
-  bool note(const base::Trouble& trouble);
+  /// whichever call found it.
+  void note(const base::Trouble& trouble);
   /// Member::next_trouble().
   [[nodiscard]] bool next(std::string* text);
 
@@ -31,11 +36,11 @@ class Troubles {
   [[nodiscard]] int why_unreachable(uint32_t id);
 
  private:
+  MemberThread* const thread_;
   std::mutex mutex_;
   std::set<std::string> told_;
-  std::set<int> told_shortages_;
   std::deque<std::string> to_tell_;
   std::map<uint32_t, int> unreachable_;  // by destID: -errno
 };
 
-}  // namespace rio::wire::shm
+}  // namespace rio::wire

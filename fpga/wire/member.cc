@@ -1,4 +1,4 @@
-#include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/member.hpp"
 
 #include "base/clock.hpp"
 #include "fpga/wire/half.hpp"
@@ -8,10 +8,12 @@ namespace {
 
 /// Interval between searches for a partner that is not there.
 constexpr uint64_t kLookAgainNs = 5'000'000;
+/// Steps in which a wire takes the remaining frames of a partner that is gone.
+constexpr uint32_t kLastSteps = 1024;
 
 }  // namespace
 
-RoutedMember::Way& RoutedMember::way(uint32_t dest_id) {
+Member::Way& Member::way(uint32_t dest_id) {
   std::unique_ptr<Way>& way = ways_[dest_id];
   if (way == nullptr) {
     way = std::make_unique<Way>(Way{closed(false)});
@@ -19,7 +21,7 @@ RoutedMember::Way& RoutedMember::way(uint32_t dest_id) {
   return *way;
 }
 
-model::Outbound* RoutedMember::route(uint32_t dest_id) {
+model::Outbound* Member::route(uint32_t dest_id) {
   Way& to = way(dest_id);
   if (to.state == Way::kUp || to.state == Way::kLooking) [[likely]] {
     return &to.out;
@@ -45,7 +47,7 @@ model::Outbound* RoutedMember::route(uint32_t dest_id) {
   return &to.out;
 }
 
-bool RoutedMember::next_change(model::PartnerChange* out) {
+bool Member::next_change(model::PartnerChange* out) {
   if (changes_.empty()) {
     return false;
   }
@@ -54,7 +56,7 @@ bool RoutedMember::next_change(model::PartnerChange* out) {
   return true;
 }
 
-void RoutedMember::list_inbound() {
+void Member::list_inbound() {
   inbounds_.clear();
   add_inbound(&inbounds_);
   if (self_requests_ != nullptr) {
@@ -63,34 +65,35 @@ void RoutedMember::list_inbound() {
   inbound_ = inbounds_;
 }
 
-void RoutedMember::open(uint32_t first_id, uint32_t ids, const model::Outbound& way_there) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    Way& to = way(id);
+void Member::open(const Partner& partner, const model::Outbound& way_there) {
+  for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUp;
     to.out = way_there;
     changes_.push_back({&to.out, id, true, ++to.times});
-  }
+  });
+  list_inbound();
 }
 
-void RoutedMember::leave(uint32_t first_id, uint32_t ids) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    Way& to = way(id);
+void Member::leave(Partner& partner) {
+  partner.leaving = true;
+  partner.last_steps = kLastSteps;
+  for_each_way(partner, [&](uint32_t /*id*/, Way& to) {
     to.state = Way::kLeaving;
     to.out = closed(true);
-  }
+  });
 }
 
-void RoutedMember::close(uint32_t first_id, uint32_t ids) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    Way& to = way(id);
+void Member::close(Partner& partner) {
+  partner.leaving = false;
+  for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUnknown;
     to.looked_ns = 0;
     to.out = closed(true);
     changes_.push_back({&to.out, id, false, to.times});
-  }
+  });
 }
 
-void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
+void Member::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
   for (const auto& [id, to] : ways_) {
     if (to->state == Way::kLooking && is_absent(id)) {
       to->state = Way::kUnknown;
@@ -100,9 +103,14 @@ void RoutedMember::absent(const std::function<bool(uint32_t dest_id)>& is_absent
   }
 }
 
-void RoutedMember::set_answerable(uint32_t first_id, uint32_t ids, uint64_t ns) {
-  for (uint32_t id = first_id; id - first_id < ids; ++id) {
-    way(id).out.answerable_ns = ns;
+void Member::set_answerable(const Partner& partner, uint64_t ns) {
+  for_each_way(partner, [&](uint32_t /*id*/, Way& to) { to.out.answerable_ns = ns; });
+}
+
+void Member::set_asleep(bool asleep) {
+  if (asleep_.load(std::memory_order_relaxed) != asleep) {
+    asleep_.store(asleep, std::memory_order_release);
+    on_asleep(asleep);
   }
 }
 
