@@ -10,7 +10,6 @@
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
 #include "lib/ofi/provider.hpp"
-#include "lib/ofi/releases.hpp"
 #include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {

@@ -10,7 +10,6 @@
 
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
-#include "lib/ofi/releases.hpp"
 #include "lib/ofi/resolve.hpp"
 #include "lib/ofi/socket_address.hpp"
 
