@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstring>
-#include <new>
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/domain.hpp"
@@ -15,10 +14,6 @@
 
 namespace rio::ofi {
 namespace {
-
-[[nodiscard]] std::unique_ptr<uint8_t[]> make(uint64_t bytes) {
-  return std::unique_ptr<uint8_t[]>(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
-}
 
 /// Number of bytes of the peer's memory that the call accesses.
 [[nodiscard]] uint64_t extent(const RemoteCall& call) {
@@ -151,7 +146,7 @@ ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   const bool follows = call.verb == Verb::kWrite && operands > kInlineMax;
   const uint64_t inside = follows ? 0 : operands + call.compare.bytes();
   operation.message_bytes = sizeof(AskHeader) + inside;
-  operation.message = make(operation.message_bytes);
+  operation.message = make_bytes(operation.message_bytes);
   if (operation.message == nullptr) {
     return -FI_ENOMEM;
   }
@@ -178,7 +173,7 @@ ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   operation.data_bytes = operands;
   operation.data_at = static_cast<const uint8_t*>(call.operands.pieces[0].iov_base);
   if (call.operands.count > 1 || (call.flags & FI_INJECT) != 0) {
-    operation.copy = make(operands);
+    operation.copy = make_bytes(operands);
     if (operation.copy == nullptr) {
       return -FI_ENOMEM;
     }
@@ -193,7 +188,7 @@ ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
   if (call.result.count == 1) {
     operation.result = static_cast<uint8_t*>(call.result.pieces[0].iov_base);
   } else if (call.result.count > 1) {
-    operation.gathered = make(operation.result_bytes);
+    operation.gathered = make_bytes(operation.result_bytes);
     operation.result = operation.gathered.get();
     std::copy_n(call.result.pieces, call.result.count, operation.pieces.begin());
     operation.piece_count = call.result.count;
@@ -321,12 +316,7 @@ void Remote::end(Operation& operation) {
 
 void Remote::tell(const Operation& operation) {
   const bool writes = operation.verb == Verb::kWrite || operation.verb == Verb::kUpdate;
-  FiCounter* const counter = writes ? bound_.writes : bound_.reads;
-  if (counter != nullptr && operation.status == 0) {
-    counter->add(1);
-  } else if (counter != nullptr) {
-    counter->add_error(1);
-  }
+  count(writes ? bound_.writes : bound_.reads, operation.status);
   if ((!operation.tells && operation.status == 0) || bound_.tx == nullptr) {
     return;
   }
