@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/ofi/resolve.hpp"
 #include "lib/ofi/service.hpp"
 
 namespace rio::ofi {

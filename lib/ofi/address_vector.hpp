@@ -10,7 +10,7 @@
 #include "lib/ofi/event_queue.hpp"
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
-#include "lib/ofi/socket_address.hpp"
+#include "lib/ofi/resolve.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {

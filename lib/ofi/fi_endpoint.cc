@@ -7,7 +7,6 @@
 #include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/name.hpp"
 #include "lib/ofi/resolve.hpp"
-#include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {
 namespace {
