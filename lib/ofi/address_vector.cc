@@ -45,9 +45,7 @@ const char* to_text(fid_av* av, const void* bytes, char* out, size_t* count) {
 }
 
 using Self = AddressVector;
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<Self>, kGuarded<Self, &Self::bind>, kNoCall, kNoCall, nullptr,
-    nullptr};
+fi_ops object_ops = object_calls(close_object<Self>, kGuarded<Self, &Self::bind>);
 // Other releases of libfabric have more calls, or fewer.
 fi_ops_av vector_ops = [] {
   fi_ops_av ops{};

@@ -36,9 +36,7 @@ ssize_t wait_and_read(fid_cq* cq, void* out, size_t count, const void* condition
 }
 
 using Self = CompletionQueue;
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<Self>, kNoCall, kPlain<Self, &Self::control>, kNoCall, nullptr,
-    nullptr};
+fi_ops object_ops = object_calls(close_object<Self>, kNoCall, kPlain<Self, &Self::control>);
 fi_ops_cq queue_ops = {sizeof(fi_ops_cq),
                        read,
                        kPlain<Self, &Self::read>,

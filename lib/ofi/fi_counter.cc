@@ -4,9 +4,7 @@ namespace rio::ofi {
 namespace {
 
 using Self = FiCounter;
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<Self>, kNoCall, kPlain<Self, &Self::control>, kNoCall, nullptr,
-    nullptr};
+fi_ops object_ops = object_calls(close_object<Self>, kNoCall, kPlain<Self, &Self::control>);
 fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr),
                            kPlain<Self, &Self::read>,
                            kPlain<Self, &Self::read_error>,

@@ -27,13 +27,8 @@ int close_endpoint(fid* fid) {
 }
 
 using Self = FiEndpoint;
-fi_ops object_ops = {sizeof(fi_ops),
-                     close_endpoint,
-                     kGuarded<Self, &Self::bind>,
-                     kNoThrow<Self, &Self::control>,
-                     kNoCall,
-                     nullptr,
-                     nullptr};
+fi_ops object_ops =
+    object_calls(close_endpoint, kGuarded<Self, &Self::bind>, kNoThrow<Self, &Self::control>);
 constexpr Returns<static_cast<int>(kContextSize)> kSizeLeft;
 fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep),
                           kGuarded<Self, &Self::cancel>,
@@ -43,16 +38,9 @@ fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep),
                           kNoCall,
                           kSizeLeft,
                           kSizeLeft};
-fi_ops_cm cm_ops = {sizeof(fi_ops_cm),
-                    kNoCall,
-                    kPlain<Self, &Self::name>,
-                    kNoCall,
-                    kNoCall,
-                    kNoCall,
-                    kNoCall,
-                    kNoCall,
-                    kNoCall,
-                    kNoCall};
+constexpr auto kGetName = kPlain<Self, &Self::name>;
+fi_ops_cm cm_ops = {sizeof(fi_ops_cm), kNoCall, kGetName, kNoCall, kNoCall,
+                    kNoCall,           kNoCall, kNoCall,  kNoCall, kNoCall};
 
 /// Tables of calls, one for each interface of libfabric.
 struct Calls {

@@ -150,10 +150,15 @@ int close_object(fid* fid) {
   return 0;
 }
 
+/// The table of calls that every object has.
+template <class Bind = decltype(kNoCall), class Control = decltype(kNoCall)>
+[[nodiscard]] constexpr fi_ops object_calls(int (*close)(fid*), Bind bind = kNoCall,
+                                            Control control = kNoCall) {
+  return {sizeof(fi_ops), close, bind, control, kNoCall, nullptr, nullptr};
+}
 /// The calls on an object that can only be closed.
 template <class Object>
-inline fi_ops closing_ops = {
-    sizeof(fi_ops), close_object<Object>, kNoCall, kNoCall, kNoCall, nullptr, nullptr};
+inline fi_ops closing_ops = object_calls(close_object<Object>);
 
 /// The text of an error of a queue. @param out null, or room for `bytes` of it.
 template <class Queue>

@@ -26,9 +26,7 @@ int control(fid*, int command, void*) {
   return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_memory, kGuarded<Memory, &Memory::bind>,
-                     control,        kNoCall,      nullptr,
-                     nullptr};
+fi_ops object_ops = object_calls(close_memory, kGuarded<Memory, &Memory::bind>, control);
 
 int reg_attr(fid* fid, const fi_mr_attr* attr, uint64_t flags, fid_mr** out) {
   return no_throw([&] {
