@@ -10,8 +10,7 @@
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
 #include "lib/ofi/provider.hpp"
-#include "lib/ofi/releases.hpp"
-#include "lib/ofi/socket_address.hpp"
+#include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
 namespace {

@@ -49,7 +49,7 @@ class Memory : public fid_mr, public Used {
   /// Like fi_mr_bind(). A counter counts writes; with FI_REMOTE_READ reads; with both flags both.
   /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
   /// -FI_ETIMEDOUT: as Windows::close().
-  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
+  [[nodiscard]] int bind(struct fid* what, uint64_t flags);
   /// A peer has written to the region, or read from it.
   void count(bool writes);
 
