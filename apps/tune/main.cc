@@ -101,6 +101,7 @@ int measure(const Options& options, std::vector<Point>* points, bool* is_emulate
   peer = {};
   const std::string& card = options.card.empty() ? fabric : options.card;
   const int rc = run_side(options, card, own, true, points, is_emulated);
+  own = {};  // a child that still waits for the destID of a card that did not open reads the end
   int status = 0;
   static_cast<void>(waitpid(child, &status, 0));
   return rc != 0 ? rc : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
