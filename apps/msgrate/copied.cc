@@ -3,37 +3,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace rio::msgrate {
 namespace {
 
-constexpr uint32_t kPage = 4096;    // no card wants more
+constexpr uint32_t kPage = TagEnd::kPageBytes;
 constexpr uint32_t kStride = 1597;  // odd
 
 }  // namespace
 
 CopiedSide::CopiedSide(uint32_t peer, const Options& options)
-    : end_(peer),
+    : end_(peer, options.size_bytes),
       size_bytes_(options.size_bytes),
       count_(options.count),
-      memory_(uint64_t{options.size_bytes} + 2 * kPage) {
-  page_ = memory_.data() + (0u - reinterpret_cast<uintptr_t>(memory_.data())) % kPage;
-}
-
-int CopiedSide::open(const std::string& card, uint32_t peer, const Options& options,
-                     std::unique_ptr<CopiedSide>* out) {
-  std::unique_ptr<CopiedSide> side(new CopiedSide(peer, options));
-  const int rc = side->end_.open(card);
-  if (rc == 0) {
-    *out = std::move(side);
-  }
-  return rc;
-}
-
-int CopiedSide::run(bool sends, Copied* out) {
-  return sends ? lead(out) : follow();
-}
+      page_(end_.bytes()) {}
 
 int CopiedSide::send(uint64_t bits, const void* data, uint64_t size_bytes) {
   tag::SendRequest request;

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "apps/msgrate/options.hpp"
 #include "apps/msgrate/tag_end.hpp"
@@ -25,12 +23,12 @@ struct Copied {
 /// that does not.
 class CopiedSide {
  public:
-  /// @return 0, or -errno, which is on stderr.
-  [[nodiscard]] static int open(const std::string& card, uint32_t peer, const Options& options,
-                                std::unique_ptr<CopiedSide>* out);
+  CopiedSide(uint32_t peer, const Options& options);
 
+  /// @return 0, or -errno, which is on stderr.
+  [[nodiscard]] int open(const std::string& card) { return end_.open(card); }
   /// @param sends this side sends, and gets the result. @return 0, or -errno, which is on stderr.
-  [[nodiscard]] int run(bool sends, Copied* out);
+  [[nodiscard]] int run(bool sends, Copied* out) { return sends ? lead(out) : follow(); }
 
  private:
   /// The sender's next request to the receiver.
@@ -48,7 +46,6 @@ class CopiedSide {
   static constexpr uint64_t kReport = 2;
   static constexpr uint64_t kMessage = 3;
 
-  CopiedSide(uint32_t peer, const Options& options);
   [[nodiscard]] int send(uint64_t bits, const void* data, uint64_t size_bytes);
   [[nodiscard]] int receive(uint64_t bits, void* data, uint64_t size_bytes);
   [[nodiscard]] int measure(uint32_t own, uint32_t others, uint64_t* copied_bytes);
@@ -61,8 +58,7 @@ class CopiedSide {
   uint32_t size_bytes_;
   uint32_t count_;
   uint64_t number_ = 0;
-  std::vector<uint8_t> memory_;
-  uint8_t* page_ = nullptr;  // in memory_, aligned
+  uint8_t* page_;  // the buffer of end_
 };
 
 }  // namespace rio::msgrate

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -68,10 +69,10 @@ int run_test(const Options& options, Side& side, bool sends, double* seconds) {
 }
 
 int run_copied(const Options& options, const std::string& card, uint32_t peer, bool sends) {
-  std::unique_ptr<CopiedSide> side;
+  CopiedSide side(peer, options);
   Copied copied;
-  int rc = CopiedSide::open(card, peer, options, &side);
-  rc = rc != 0 ? rc : side->run(sends, &copied);
+  int rc = side.open(card);
+  rc = rc != 0 ? rc : side.run(sends, &copied);
   if (rc != 0 || !sends) {
     return rc == 0 ? 0 : 1;
   }
@@ -84,11 +85,10 @@ int run_copied(const Options& options, const std::string& card, uint32_t peer, b
     std::printf("%s\n", json.dump().c_str());
     return 0;
   }
-  std::printf(
-      "%u bytes  at most %llu copied where addresses agree (%u pairs), %llu where not (%u "
-      "pairs)\n",
-      options.size_bytes, static_cast<unsigned long long>(copied.same_bytes), copied.same_pairs,
-      static_cast<unsigned long long>(copied.other_bytes), copied.other_pairs);
+  std::printf("%u bytes  at most %" PRIu64 " copied where addresses agree (%u pairs), %" PRIu64
+              " where not (%u pairs)\n",
+              options.size_bytes, copied.same_bytes, copied.same_pairs, copied.other_bytes,
+              copied.other_pairs);
   return 0;
 }
 

@@ -21,18 +21,42 @@ class Side {
   [[nodiscard]] virtual int ping_pong(bool first, uint32_t size_bytes, uint32_t count) = 0;
 };
 
-/// Side::ping_pong() of a side that has send_one() and receive_one().
+/// A side that moves one message at a time, by send_one() and receive_one() of `Each`.
 template <class Each>
-[[nodiscard]] int take_turns(Each& side, bool first, uint32_t size_bytes, uint32_t count) {
-  int rc = 0;
-  for (uint32_t i = 0; i < count && rc == 0; ++i) {
-    rc = first ? side.send_one(size_bytes) : side.receive_one(size_bytes);
-    if (rc == 0) {
-      rc = first ? side.receive_one(size_bytes) : side.send_one(size_bytes);
-    }
+class SideOf : public Side {
+ public:
+  [[nodiscard]] int barrier() override {
+    const int rc = each().send_one(0);
+    return rc != 0 ? rc : each().receive_one(0);
   }
-  return rc;
-}
+  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override {
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; ++i) {
+      rc = each().send_one(size_bytes);
+    }
+    return rc;
+  }
+  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) override {
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; ++i) {
+      rc = each().receive_one(size_bytes);
+    }
+    return rc;
+  }
+  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override {
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; ++i) {
+      rc = first ? each().send_one(size_bytes) : each().receive_one(size_bytes);
+      if (rc == 0) {
+        rc = first ? each().receive_one(size_bytes) : each().send_one(size_bytes);
+      }
+    }
+    return rc;
+  }
+
+ private:
+  [[nodiscard]] Each& each() { return static_cast<Each&>(*this); }
+};
 
 /// Says it on stderr. @param error errno. @return -error.
 int complain(const std::string& what, int error);

@@ -76,31 +76,4 @@ bool SkifChSide::peer_is_gone() {
   return false;
 }
 
-int SkifChSide::barrier() {
-  if (const int rc = send_one(0); rc != 0) {
-    return rc;
-  }
-  return receive_one(0);
-}
-
-int SkifChSide::send(uint32_t size_bytes, uint32_t count) {
-  int rc = 0;
-  for (uint32_t i = 0; i < count && rc == 0; ++i) {
-    rc = send_one(size_bytes);
-  }
-  return rc;
-}
-
-int SkifChSide::receive(uint32_t size_bytes, uint32_t count) {
-  int rc = 0;
-  for (uint32_t i = 0; i < count && rc == 0; ++i) {
-    rc = receive_one(size_bytes);
-  }
-  return rc;
-}
-
-int SkifChSide::ping_pong(bool first, uint32_t size_bytes, uint32_t count) {
-  return take_turns(*this, first, size_bytes, count);
-}
-
 }  // namespace rio::msgrate

@@ -17,18 +17,12 @@ struct CloseChannel {
 };
 
 /// A channel, and the address of its peer.
-class SkifChSide : public Side {
+class SkifChSide final : public SideOf<SkifChSide> {
  public:
   [[nodiscard]] static int open(const std::string& card, uint32_t peer, std::unique_ptr<Side>* out);
 
-  [[nodiscard]] int barrier() override;
-  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override;
-  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) override;
-  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override;
-
  private:
-  template <class Each>
-  friend int take_turns(Each& side, bool first, uint32_t size_bytes, uint32_t count);
+  friend SideOf;
   explicit SkifChSide(uint32_t peer);
   [[nodiscard]] int send_one(uint32_t size_bytes);
   [[nodiscard]] int receive_one(uint32_t size_bytes);

@@ -1,11 +1,12 @@
 /// @file
-/// An endpoint of tagged messages on a card of its own, and the address of its peer.
+/// An endpoint of tagged messages on a card of its own, its buffer, and the address of its peer.
 #pragma once
 
 #include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apps/msgrate/side.hpp"
 #include "lib/tag/tagged_context.hpp"
@@ -15,7 +16,11 @@ namespace rio::msgrate {
 /// Functions return 0 or -errno; what failed is on stderr.
 class TagEnd {
  public:
-  explicit TagEnd(uint32_t peer) : peer_(tag::address(peer, kContext)) {}
+  static constexpr uint32_t kPageBytes = 4096;  // no card wants more
+
+  /// @param len_bytes of the buffer; a page more may be used.
+  TagEnd(uint32_t peer, uint32_t len_bytes)
+      : peer_(tag::address(peer, kContext)), memory_(uint64_t{len_bytes} + 2 * kPageBytes) {}
   /// Waits until all sends have arrived, for some seconds at most.
   ~TagEnd();
   TagEnd(const TagEnd&) = delete;
@@ -23,6 +28,10 @@ class TagEnd {
 
   [[nodiscard]] int open(const std::string& card);
 
+  /// The buffer; it begins with a page, as those of others do.
+  [[nodiscard]] uint8_t* bytes() {
+    return memory_.data() + (0u - reinterpret_cast<uintptr_t>(memory_.data())) % kPageBytes;
+  }
   [[nodiscard]] msg::MessagePort& port() { return *port_; }
   [[nodiscard]] int send(uint64_t bits, const void* data, uint64_t size_bytes,
                          tag::SendRequest& request) {
@@ -53,6 +62,7 @@ class TagEnd {
   std::unique_ptr<msg::MessagePort> port_;
   std::unique_ptr<tag::TaggedContext> endpoint_;
   tag::Address peer_;
+  std::vector<uint8_t> memory_;
 };
 
 }  // namespace rio::msgrate

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "apps/msgrate/side.hpp"
 #include "apps/msgrate/tag_end.hpp"
@@ -15,30 +14,39 @@ namespace rio::msgrate {
 
 /// Some requests are always under way; all have the same
 /// buffer, as in the bandwidth tests of others.
-class TagSide : public Side {
+class TagSide final : public SideOf<TagSide> {
  public:
   /// @param size_bytes of the longest message.
   [[nodiscard]] static int open(const std::string& card, uint32_t peer, uint32_t size_bytes,
                                 std::unique_ptr<Side>* out);
 
-  [[nodiscard]] int barrier() override;
   [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override;
   [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) override;
-  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override;
 
  private:
-  template <class Each>
-  friend int take_turns(Each& side, bool first, uint32_t size_bytes, uint32_t count);
+  friend SideOf;
   static constexpr uint32_t kAhead = 64;
   static constexpr uint64_t kBits = 1;
 
-  TagSide(uint32_t peer, uint32_t size_bytes);
-  [[nodiscard]] int send_one(uint32_t size_bytes);
-  [[nodiscard]] int receive_one(uint32_t size_bytes);
+  TagSide(uint32_t peer, uint32_t size_bytes) : end_(peer, size_bytes), bytes_(end_.bytes()) {}
+  [[nodiscard]] int begin(uint32_t size_bytes, tag::SendRequest& request) {
+    return end_.send(kBits, bytes_, size_bytes, request);
+  }
+  [[nodiscard]] int begin(uint32_t size_bytes, tag::RecvRequest& request) {
+    return end_.receive(kBits, bytes_, size_bytes, request);
+  }
+  template <class Request>
+  [[nodiscard]] int stream(uint32_t size_bytes, uint32_t count,
+                           std::array<Request, kAhead>& requests);
+  [[nodiscard]] int send_one(uint32_t size_bytes) {
+    return end_.wait(begin(size_bytes, sends_[0]), sends_[0]);
+  }
+  [[nodiscard]] int receive_one(uint32_t size_bytes) {
+    return end_.wait(begin(size_bytes, receives_[0]), receives_[0]);
+  }
 
   TagEnd end_;
-  std::vector<uint8_t> memory_;
-  uint8_t* bytes_;  // in it, on a page of its own, as those of others are
+  uint8_t* bytes_;
   std::array<tag::SendRequest, kAhead> sends_;
   std::array<tag::RecvRequest, kAhead> receives_;
 };

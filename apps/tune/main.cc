@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -24,20 +24,6 @@ namespace rio::tune {
 namespace {
 
 constexpr int kExitVague = 3;
-
-/// On a terminal only.
-void show_progress(size_t done, size_t all) {
-  if (isatty(STDERR_FILENO) == 0) {
-    return;
-  }
-  if (done == all) {
-    std::fprintf(stderr, "\r%40s\r", "");
-  } else {
-    std::fprintf(stderr, "\rmeasuring  %zu of %zu sizes", done, all);
-  }
-}
-
-void no_progress(size_t /*done*/, size_t /*all*/) {}
 
 /// The destIDs go through pipes, since a card may have been given one.
 int exchange(int to, int from, uint32_t own, uint32_t* peer) {
@@ -72,7 +58,7 @@ int run_side(const Options& options, const std::string& card, const Pipes& pipes
   int rc = Side::open(card, &side);
   rc = rc != 0 ? rc : exchange(pipes.to.get(), pipes.from.get(), side->dest_id(), &peer);
   rc = rc != 0 ? rc : side->meet(peer);
-  rc = rc != 0 ? rc : side->run(options, sends, sends ? show_progress : no_progress, points);
+  rc = rc != 0 ? rc : side->run(options, sends, points);
   if (rc == 0) {
     *is_emulated = side->is_emulated();
   }
@@ -101,6 +87,7 @@ int measure(const Options& options, std::vector<Point>* points, bool* is_emulate
   peer = {};
   const std::string& card = options.card.empty() ? fabric : options.card;
   const int rc = run_side(options, card, own, true, points, is_emulated);
+  own = {};  // a child that still waits for the destID of a card that did not open reads the end
   int status = 0;
   static_cast<void>(waitpid(child, &status, 0));
   return rc != 0 ? rc : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
@@ -117,13 +104,10 @@ int write_profile(const std::string& path, const std::string& text) {
   std::ofstream file(part, std::ios::trunc);
   file << text;
   file.close();
-  if (!file) {
-    std::fprintf(stderr, "rio-tune: %s: %s; name another file with --output\n", path.c_str(),
-                 std::strerror(errno));
-    std::filesystem::remove(part, error);
-    return 1;
+  error.assign(file ? 0 : errno, std::generic_category());
+  if (!error) {
+    std::filesystem::rename(part, target, error);
   }
-  std::filesystem::rename(part, target, error);
   if (error) {
     std::fprintf(stderr, "rio-tune: %s: %s; name another file with --output\n", path.c_str(),
                  error.message().c_str());
@@ -148,11 +132,8 @@ void print_table(const Result& result) {
     std::printf("%10u  %12.0f  %12.0f%s\n", point.size_bytes, point.copied_ns, point.moved_ns,
                 point.size_bytes == border ? "  <- up to here: copied" : "");
   }
-  std::printf("eager_bytes = %llu, of single rounds %llu to %llu%s\n",
-              static_cast<unsigned long long>(border),
-              static_cast<unsigned long long>(result.range.low),
-              static_cast<unsigned long long>(result.range.high),
-              result.is_emulated ? ", of emulated cards" : "");
+  std::printf("eager_bytes = %" PRIu64 ", of single rounds %" PRIu64 " to %" PRIu64 "%s\n", border,
+              result.range.low, result.range.high, result.is_emulated ? ", of emulated cards" : "");
 }
 
 void print_json(const Result& result, const std::string& path) {
@@ -174,13 +155,11 @@ bool is_sure(const Result& result, bool force) {
   if (!result.range.is_vague() || force) {
     return true;
   }
-  std::fprintf(
-      stderr,
-      "rio-tune: single rounds put the border anywhere from %llu to %llu bytes, so nothing "
-      "is written; stop what else runs on this machine and measure again, without --quick, "
-      "or write it by --force\n",
-      static_cast<unsigned long long>(result.range.low),
-      static_cast<unsigned long long>(result.range.high));
+  std::fprintf(stderr,
+               "rio-tune: single rounds put the border anywhere from %" PRIu64 " to %" PRIu64
+               " bytes, so nothing is written; stop what else runs on this machine and measure "
+               "again, without --quick, or write it by --force\n",
+               result.range.low, result.range.high);
   return false;
 }
 

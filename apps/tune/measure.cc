@@ -1,5 +1,7 @@
 #include "apps/tune/measure.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -185,11 +187,13 @@ int Side::point(const Options& options, bool sends, Point* out) {
   return 0;
 }
 
-int Side::run(const Options& options, bool sends, void (*progress)(size_t, size_t),
-              std::vector<Point>* out) {
+int Side::run(const Options& options, bool sends, std::vector<Point>* out) {
+  const bool shows = sends && isatty(STDERR_FILENO) != 0;
   const std::vector<uint32_t> all = sizes();
   for (const uint32_t size : all) {
-    progress(out->size(), all.size());
+    if (shows) {
+      std::fprintf(stderr, "\rmeasuring  %zu of %zu sizes", out->size(), all.size());
+    }
     Point next;
     next.size_bytes = size;
     if (const int rc = point(options, sends, &next); rc != 0) {
@@ -197,7 +201,9 @@ int Side::run(const Options& options, bool sends, void (*progress)(size_t, size_
     }
     out->push_back(next);
   }
-  progress(all.size(), all.size());
+  if (shows) {
+    std::fprintf(stderr, "\r%40s\r", "");
+  }
   // Neither goes while the other needs it.
   int rc = signal(*ways_[kCopied], kCopied, sends);
   rc = rc != 0 ? rc : signal(*ways_[kCopied], kCopied, !sends);

@@ -53,10 +53,9 @@ class Side {
   [[nodiscard]] int meet(uint32_t peer);
   [[nodiscard]] uint32_t dest_id() const { return port_->dest_id(); }
   [[nodiscard]] bool is_emulated() const { return port_->endpoint().caps().is_model; }
-  /// All of it. @param progress called before each size with how many are done. @return as open();
-  /// what failed is on stderr.
-  [[nodiscard]] int run(const Options& options, bool sends, void (*progress)(size_t, size_t),
-                        std::vector<Point>* out);
+  /// All of it. The side that sends shows on a terminal how far it is. @return as open(); what
+  /// failed is on stderr.
+  [[nodiscard]] int run(const Options& options, bool sends, std::vector<Point>* out);
 
  private:
   static constexpr uint32_t kAhead = 16;

@@ -24,21 +24,17 @@ CardAccess::CardAccess(std::unique_ptr<Endpoint> endpoint, uint32_t timeout_ms)
     : endpoint_(std::move(endpoint)), wait_ms_(timeout_ms + kCardWaitMs) {}
 
 int CardAccess::read(const Address& at, uint32_t offset, uint32_t* value) {
-  return endpoint_->maint().read(at.dest_id, static_cast<uint8_t>(at.hops), offset, {value, 1},
-                                 wait_ms_);
+  pmd::MaintQueue& maint = endpoint_->maint();
+  return at.is_own_card
+             ? maint.read_local(offset, {value, 1}, wait_ms_)
+             : maint.read(at.dest_id, static_cast<uint8_t>(at.hops), offset, {value, 1}, wait_ms_);
 }
 
 int CardAccess::write(const Address& at, uint32_t offset, uint32_t value) {
-  return endpoint_->maint().write(at.dest_id, static_cast<uint8_t>(at.hops), offset, {&value, 1},
-                                  wait_ms_);
-}
-
-int CardAccess::read_local(uint32_t offset, uint32_t* value) {
-  return endpoint_->maint().read_local(offset, {value, 1}, wait_ms_);
-}
-
-int CardAccess::write_local(uint32_t offset, uint32_t value) {
-  return endpoint_->maint().write_local(offset, {&value, 1}, wait_ms_);
+  pmd::MaintQueue& maint = endpoint_->maint();
+  return at.is_own_card ? maint.write_local(offset, {&value, 1}, wait_ms_)
+                        : maint.write(at.dest_id, static_cast<uint8_t>(at.hops), offset,
+                                      {&value, 1}, wait_ms_);
 }
 
 }  // namespace rio::enumerate

@@ -21,8 +21,6 @@ class CardAccess final : public MaintAccess {
 
   int read(const Address& at, uint32_t offset, uint32_t* value) override;
   int write(const Address& at, uint32_t offset, uint32_t value) override;
-  int read_local(uint32_t offset, uint32_t* value) override;
-  int write_local(uint32_t offset, uint32_t value) override;
 
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
 

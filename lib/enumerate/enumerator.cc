@@ -13,11 +13,6 @@ constexpr uint32_t kLargeIds = 0xFFFF;
 constexpr uint32_t kTidyAccesses = 64;  // of each device
 constexpr std::chrono::seconds kTidyTime(30);
 
-/// Whether an error says something about a device, and not about the card itself or the run.
-bool is_of_device(int rc) {
-  return rc == -ETIMEDOUT || rc == -EIO || rc == -EAGAIN || rc == -EPROTO || rc == -ENOSPC;
-}
-
 /// Describe a device that visit() left alone. @param why set if it answered at first.
 Problem problem_of(int rc, const std::string& where, const std::string& why) {
   if (rc == -ENOSPC) {
@@ -56,16 +51,11 @@ void Enumerator::lost(size_t node) {
 int Enumerator::run(FabricMap* out) {
   int rc = lock_own_card();
   const bool ours = rc != -EBUSY;
-  if (rc == 0) {
-    rc = explore();
-  }
+  rc = rc != 0 ? rc : visit(0, 0);
+  rc = rc != 0 ? rc : each(true, [this](size_t node) { return explore_switch(node); });
   rc = rc != 0 ? rc : give_way();
-  if (rc == 0) {
-    rc = set_routes();
-  }
-  if (rc == 0) {
-    rc = verify();
-  }
+  rc = rc != 0 ? rc : set_routes();
+  rc = rc != 0 ? rc : each(false, [this](size_t node) { return verify(node); });
   if (rc == -ETIME) {
     skip("limit", "the fabric",
          "it was interrupted, or the limit of time or accesses was reached; what was found so far "
@@ -80,37 +70,21 @@ int Enumerator::run(FabricMap* out) {
 int Enumerator::lock_own_card() {
   Node card;
   uint32_t holder = kUnlocked;
-  int rc = access_.read_local(Csr::kDeviceIdentity, &card.identity);
-  rc = rc != 0 ? rc : access_.read_local(Csr::kHostLock, &holder);
-  holder &= kUnlocked;
+  bool was_ours = false;
+  int rc = access_.read(kOwnCard, Csr::kDeviceIdentity, &card.identity);
   card.tag = 1;
   card.dest_id = options_.host_id;
   map_.nodes.push_back(card);
-  if (rc == 0 && holder != kUnlocked && holder != options_.host_id) {
-    if (!options_.steal) {
-      skip("locked", map_.name(0), "it is locked by host " + std::to_string(holder),
-           "let that host finish, or break its lock with --steal");
-      return -EBUSY;
-    }
-    reserved_.insert(holder);
-    rc = access_.write_local(Csr::kHostLock, holder);
-    holder = kUnlocked;
+  rc = rc != 0 ? rc : lock_.acquire(kOwnCard, &holder, &was_ours);
+  if (rc == -EBUSY) {
+    is_locked(map_.name(0), holder);
   }
-  if (rc == 0 && holder == kUnlocked) {
-    rc = access_.write_local(Csr::kHostLock, options_.host_id);
-  }
-  return rc != 0 ? rc : access_.write_local(Csr::kComponentTag, card.tag);
+  return rc != 0 ? rc : access_.write(kOwnCard, Csr::kComponentTag, card.tag);
 }
 
-int Enumerator::explore() {
-  if (const int rc = visit(0, 0); rc != 0) {
-    return rc;
-  }
+int Enumerator::each(bool switches, const std::function<int(size_t node)>& step) {
   for (size_t i = 1; i < map_.nodes.size(); ++i) {
-    if (!map_.nodes[i].is_switch) {
-      continue;
-    }
-    const int rc = explore_switch(i);
+    const int rc = map_.nodes[i].is_switch == switches ? step(i) : 0;
     if (is_of_device(rc)) {
       lost(i);
     } else if (rc != 0) {
@@ -195,9 +169,7 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   int rc = lock_.acquire(at, &holder, &was_ours);
   if (rc == -EBUSY) {
     half_way_ = {};
-    view->why = "it is locked by host " + std::to_string(holder);
-    skip("locked", map_.place(parent, port), view->why,
-         "let that host finish, or break its lock with --steal");
+    view->why = is_locked(map_.place(parent, port), holder);
     const int asked = reserve_dest_id_of(at);
     return is_of_device(asked) ? 0 : asked;
   }
@@ -317,9 +289,8 @@ int Enumerator::find_seen(const Address& at, size_t parent, uint32_t port, size_
   Address address;
   int rc = access_.write(at, Csr::kComponentTag, ~tag);
   rc = rc != 0 ? rc : router_.reach(candidate, &address);
-  const int asked = rc != 0          ? rc
-                    : candidate == 0 ? access_.read_local(Csr::kComponentTag, &there)
-                                     : access_.read(address, Csr::kComponentTag, &there);
+  const int asked =
+      rc != 0 ? rc : access_.read(candidate == 0 ? kOwnCard : address, Csr::kComponentTag, &there);
   rc = router_.reach_behind(parent, port, &address);
   rc = rc != 0 ? rc : access_.write(at, Csr::kComponentTag, tag);
   if (rc == 0 && asked == 0 && there == ~tag) {
@@ -401,18 +372,7 @@ int Enumerator::set_routes() {
       ways[map_.nodes[i].dest_id] = tree_routes(map_, i);
     }
   }
-  for (size_t i = 1; i < map_.nodes.size(); ++i) {
-    if (!map_.nodes[i].is_switch) {
-      continue;
-    }
-    const int rc = set_routes_of(i, ways);
-    if (is_of_device(rc)) {
-      lost(i);
-    } else if (rc != 0) {
-      return rc;
-    }
-  }
-  return 0;
+  return each(true, [&](size_t node) { return set_routes_of(node, ways); });
 }
 
 // IDs without a device lead nowhere: routes of an earlier enumeration may go in circles.
@@ -433,25 +393,17 @@ int Enumerator::set_routes_of(size_t node, const std::vector<std::vector<uint32_
   return 0;
 }
 
-int Enumerator::verify() {
-  for (size_t i = 1; i < map_.nodes.size(); ++i) {
-    const Node& node = map_.nodes[i];
-    if (node.is_switch || node.dest_id == kNoDestId) {
-      continue;
-    }
-    uint32_t tag = 0;
-    const int rc = access_.read({node.dest_id, kToEndpoint}, Csr::kComponentTag, &tag);
-    if (rc != 0 && !is_of_device(rc)) {
-      return rc;
-    }
-    if (rc != 0) {
-      lost(i);
-    } else if (tag != node.tag) {
-      skip("changed", map_.name(i), "another device answers by its destID",
-           "another host plugs or enumerates at the same time; enumerate again");
-    }
+int Enumerator::verify(size_t endpoint) {
+  const Node& node = map_.nodes[endpoint];
+  uint32_t tag = node.tag;
+  const int rc = node.dest_id == kNoDestId
+                     ? 0
+                     : access_.read({node.dest_id, kToEndpoint}, Csr::kComponentTag, &tag);
+  if (rc == 0 && tag != node.tag) {
+    skip("changed", map_.name(endpoint), "another device answers by its destID",
+         "another host plugs or enumerates at the same time; enumerate again");
   }
-  return 0;
+  return rc;
 }
 
 // From the last device back to the first, so that the way to each still stands.
@@ -470,11 +422,7 @@ int Enumerator::tidy_up() {
     }
     failed = failed != 0 || is_of_device(rc) ? failed : rc;
   }
-  uint32_t holder = kUnlocked;
-  int rc = access_.read_local(Csr::kHostLock, &holder);
-  if (rc == 0 && (holder & kUnlocked) == options_.host_id) {
-    rc = access_.write_local(Csr::kHostLock, options_.host_id);
-  }
+  const int rc = lock_.release(kOwnCard);
   return failed != 0 ? failed : rc;
 }
 
@@ -490,6 +438,12 @@ int Enumerator::release_half_way() {
     stays_locked(map_.place(half_way_.parent, half_way_.port));
   }
   return is_of_device(rc) ? 0 : rc;
+}
+
+std::string Enumerator::is_locked(const std::string& where, uint32_t holder) {
+  const std::string what = "it is locked by host " + std::to_string(holder);
+  skip("locked", where, what, "let that host finish, or break its lock with --steal");
+  return what;
 }
 
 void Enumerator::stays_locked(const std::string& where) {

@@ -6,6 +6,7 @@
 /// before, and closes a loop. RIO Part 3 §2.3, §3.5; docs/fabric.md
 #pragma once
 
+#include <functional>
 #include <set>
 
 #include "lib/enumerate/fabric_map.hpp"
@@ -36,7 +37,9 @@ class Enumerator {
 
  private:
   [[nodiscard]] int lock_own_card();
-  [[nodiscard]] int explore();
+  /// Call `step` with each switch, or with each endpoint, also those that it finds. A device that
+  /// fails is noted as lost.
+  [[nodiscard]] int each(bool switches, const std::function<int(size_t node)>& step);
   [[nodiscard]] int explore_switch(size_t node);
   [[nodiscard]] int visit(size_t parent, uint32_t port);
   [[nodiscard]] int introduce(const Address& at, size_t parent, uint32_t port, PortView* view);
@@ -55,9 +58,11 @@ class Enumerator {
   [[nodiscard]] int give_way();
   [[nodiscard]] int set_routes();
   [[nodiscard]] int set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways);
-  [[nodiscard]] int verify();
+  [[nodiscard]] int verify(size_t endpoint);
   [[nodiscard]] int tidy_up();
   [[nodiscard]] int release_half_way();
+  /// Note that another host holds a device. @return what is wrong with it.
+  std::string is_locked(const std::string& where, uint32_t holder);
   void stays_locked(const std::string& where);
   void skip(const std::string& kind, const std::string& where, const std::string& what,
             const std::string& remedy);

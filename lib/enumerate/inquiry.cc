@@ -38,10 +38,9 @@ constexpr uint32_t kBlocksMax = 64;
                              std::string* why) {
   uint32_t port = 0;
   uint32_t limit = 0;
-  if (const int rc = access.read(at, Csr::kSwitchPort, &port); rc != 0) {
-    return rc;
-  }
-  if (const int rc = access.read(at, Csr::kTableLimit, &limit); rc != 0) {
+  int rc = access.read(at, Csr::kSwitchPort, &port);
+  rc = rc != 0 ? rc : access.read(at, Csr::kTableLimit, &limit);
+  if (rc != 0) {
     return rc;
   }
   const uint32_t ports = port >> 8 & 0xFF;
@@ -74,22 +73,18 @@ int inquire(PatientAccess& access, const Address& at, Node* out, std::string* wh
     *why = node.identity == 0 ? "its identity reads 0" : "it reads all ones";
     return -EPROTO;
   }
-  if (const int rc = access.read(at, Csr::kFeatures, &features); rc != 0) {
-    return rc;
-  }
+  int rc = access.read(at, Csr::kFeatures, &features);
   node.is_switch = (features & kSwitchFeature) != 0;
-  if (node.is_switch) {
-    if (const int rc = ask_switch(access, at, &node, why); rc != 0) {
-      return rc;
-    }
+  if (rc == 0 && node.is_switch) {
+    rc = ask_switch(access, at, &node, why);
   }
-  if ((features & kExtendedFeatures) != 0) {
-    if (const int rc = find_blocks(access, at, &node); rc != 0) {
-      return rc;
-    }
+  if (rc == 0 && (features & kExtendedFeatures) != 0) {
+    rc = find_blocks(access, at, &node);
   }
-  *out = std::move(node);
-  return 0;
+  if (rc == 0) {
+    *out = std::move(node);
+  }
+  return rc;
 }
 
 }  // namespace rio::enumerate

@@ -12,10 +12,6 @@ namespace {
 
 constexpr uint32_t kHopsMax = 254;
 
-bool is_of_device(int rc) {
-  return rc == -ETIMEDOUT || rc == -EIO || rc == -EAGAIN || rc == -EPROTO;
-}
-
 }  // namespace
 
 Looker::Looker(MaintAccess& access, const LookOptions& options)
@@ -34,11 +30,10 @@ int Looker::run(FabricMap* out) {
 
 int Looker::look() {
   Node card;
-  if (const int rc = access_.read_local(Csr::kDeviceIdentity, &card.identity); rc != 0) {
-    return rc;
-  }
-  if (const int rc = access_.read_local(Csr::kComponentTag, &card.tag); rc != 0) {
-    return rc;
+  int failed = access_.read(kOwnCard, Csr::kDeviceIdentity, &card.identity);
+  failed = failed != 0 ? failed : access_.read(kOwnCard, Csr::kComponentTag, &card.tag);
+  if (failed != 0) {
+    return failed;
   }
   card.dest_id = options_.host_id;
   map_.nodes.push_back(card);
@@ -107,17 +102,11 @@ int Looker::read_switch(size_t node) {
 }
 
 int Looker::ask(const Address& at, Node* node, std::string* why) {
-  if (const int rc = inquire(access_, at, node, why); rc != 0) {
-    return rc;
-  }
-  if (const int rc = access_.read(at, Csr::kComponentTag, &node->tag); rc != 0) {
-    return rc;
-  }
-  if (const int rc = access_.read(at, Csr::kHostLock, &node->locked_by); rc != 0) {
-    return rc;
-  }
+  int rc = inquire(access_, at, node, why);
+  rc = rc != 0 ? rc : access_.read(at, Csr::kComponentTag, &node->tag);
+  rc = rc != 0 ? rc : access_.read(at, Csr::kHostLock, &node->locked_by);
   node->locked_by &= kUnlocked;
-  return 0;
+  return rc;
 }
 
 // Find a node by its identity and tag, which only one device should have.

@@ -10,8 +10,10 @@ namespace rio::enumerate {
 /// Which device an access is for: the `hops`-th switch on the way to a destID, or the endpoint.
 struct Address {
   uint32_t dest_id = 0;
-  uint32_t hops = 0;  ///< 0 to 255
+  uint32_t hops = 0;         ///< 0 to 255
+  bool is_own_card = false;  ///< the card that makes the accesses; dest_id and hops say nothing
 };
+inline constexpr Address kOwnCard{0, 0, true};
 
 /// One thread. Each function returns in bounded time: 0, -ETIMEDOUT (no answer; a write may have
 /// been carried out all the same), or another -errno (refused; the card or its link is gone).
@@ -21,9 +23,6 @@ class MaintAccess {
   virtual ~MaintAccess() = default;
   [[nodiscard]] virtual int read(const Address& at, uint32_t offset, uint32_t* value) = 0;
   [[nodiscard]] virtual int write(const Address& at, uint32_t offset, uint32_t value) = 0;
-  /// The card's own registers.
-  [[nodiscard]] virtual int read_local(uint32_t offset, uint32_t* value) = 0;
-  [[nodiscard]] virtual int write_local(uint32_t offset, uint32_t value) = 0;
 };
 
 }  // namespace rio::enumerate

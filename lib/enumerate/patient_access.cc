@@ -5,6 +5,10 @@
 
 namespace rio::enumerate {
 
+bool is_of_device(int rc) {
+  return rc == -ETIMEDOUT || rc == -EIO || rc == -EAGAIN || rc == -EPROTO || rc == -ENOSPC;
+}
+
 PatientAccess::PatientAccess(MaintAccess& access, const Limits& limits)
     : access_(access),
       tries_(std::max(1u, limits.tries)),
@@ -37,23 +41,15 @@ int PatientAccess::repeat(uint32_t tries, Try&& once) {
 }
 
 int PatientAccess::read(const Address& at, uint32_t offset, uint32_t* value) {
-  return repeat(tries_, [&] { return access_.read(at, offset, value); });
+  return repeat(at.is_own_card ? 1 : tries_, [&] { return access_.read(at, offset, value); });
 }
 
 int PatientAccess::write(const Address& at, uint32_t offset, uint32_t value) {
-  return repeat(tries_, [&] { return access_.write(at, offset, value); });
+  return repeat(at.is_own_card ? 1 : tries_, [&] { return access_.write(at, offset, value); });
 }
 
 int PatientAccess::write_once(const Address& at, uint32_t offset, uint32_t value) {
   return repeat(1, [&] { return access_.write(at, offset, value); });
-}
-
-int PatientAccess::read_local(uint32_t offset, uint32_t* value) {
-  return repeat(1, [&] { return access_.read_local(offset, value); });
-}
-
-int PatientAccess::write_local(uint32_t offset, uint32_t value) {
-  return repeat(1, [&] { return access_.write_local(offset, value); });
 }
 
 }  // namespace rio::enumerate

@@ -19,7 +19,12 @@ struct Limits {
   const volatile std::sig_atomic_t* stop = nullptr;
 };
 
-/// One thread. As MaintAccess, and besides -ETIME: the limit was reached, nothing was sent.
+/// Whether an error says something about a device, and not about the card itself or the run.
+/// -ENOSPC: no destID is left for it.
+[[nodiscard]] bool is_of_device(int rc);
+
+/// One thread. As MaintAccess, and besides -ETIME: the limit was reached, nothing was sent. The own
+/// card is asked once.
 class PatientAccess {
  public:
   /// The clock starts. @param access outlives the object.
@@ -31,16 +36,12 @@ class PatientAccess {
   /// Write once, for registers that must not be written twice. After -ETIMEDOUT it is unknown
   /// whether it was carried out.
   [[nodiscard]] int write_once(const Address& at, uint32_t offset, uint32_t value);
-  [[nodiscard]] int read_local(uint32_t offset, uint32_t* value);
-  [[nodiscard]] int write_local(uint32_t offset, uint32_t value);
 
   /// Allow so much more, to tidy up, even if the user wants it to end.
   void extend(uint32_t accesses, std::chrono::seconds time);
-  /// Of all accesses so far, those tried again included.
-  [[nodiscard]] uint32_t accesses() const { return done_; }
-  [[nodiscard]] bool exhausted() const;
 
  private:
+  [[nodiscard]] bool exhausted() const;
   template <class Try>
   [[nodiscard]] int repeat(uint32_t tries, Try&& once);
 

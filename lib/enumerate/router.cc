@@ -5,18 +5,14 @@
 namespace rio::enumerate {
 
 int Router::set_route(const Address& at, uint32_t dest_id, uint32_t port) {
-  if (const int rc = access_.write(at, Csr::kRouteDestId, dest_id); rc != 0) {
-    return rc;
-  }
-  return access_.write(at, Csr::kRoutePort, port);
+  const int rc = access_.write(at, Csr::kRouteDestId, dest_id);
+  return rc != 0 ? rc : access_.write(at, Csr::kRoutePort, port);
 }
 
 int Router::get_route(const Address& at, uint32_t dest_id, uint32_t* port) {
-  if (const int rc = access_.write(at, Csr::kRouteDestId, dest_id); rc != 0) {
-    return rc;
-  }
   uint32_t word = 0;
-  const int rc = access_.read(at, Csr::kRoutePort, &word);
+  int rc = access_.write(at, Csr::kRouteDestId, dest_id);
+  rc = rc != 0 ? rc : access_.read(at, Csr::kRoutePort, &word);
   if (rc == 0) {
     *port = word & 0xFF;
   }
@@ -59,14 +55,12 @@ int Router::reach_behind(size_t node, uint32_t port, Address* at) {
     return 0;
   }
   Address here;
-  if (const int rc = reach(node, &here); rc != 0) {
-    return rc;
+  int rc = reach(node, &here);
+  rc = rc != 0 ? rc : turn(node, port);
+  if (rc == 0) {
+    *at = {kProbeId, here.hops + 1};
   }
-  if (const int rc = turn(node, port); rc != 0) {
-    return rc;
-  }
-  *at = {kProbeId, here.hops + 1};
-  return 0;
+  return rc;
 }
 
 int Router::end_probe(size_t node, const Address& at) {

@@ -62,6 +62,9 @@ class Tune(unittest.TestCase):
         self.assertIn("no place for the profile", self.run_it(TUNE, code=2, RIO_PROFILE="none").stderr)
         done = self.run_it(TUNE, "--card", "nonsense", "--other", "nonsense", "--output", "-", code=1)
         self.assertIn('card "nonsense": no such card', done.stderr)
+        for one, other in (("nonsense", "shm:x"), ("shm:x", "nonsense")):  # neither waits for the other
+            done = self.run_it(TUNE, "--card", one, "--other", other, "--output", "-", code=1)
+            self.assertIn("rio-tune: the other side could not open its card", done.stderr)
 
     def test_a_profile_that_cannot_be_written_is_printed(self):
         done = self.run_it(TUNE, "--quick", "--force", "--output", "/proc/nonsense/profile", code=1)

@@ -38,16 +38,10 @@ class Live : public MaintAccess {
   }
 
   int read(const Address& at, uint32_t offset, uint32_t* value) override {
-    return before() != 0 ? -ENODEV : card_->read(at, offset, value);
+    return before(at) != 0 ? -ENODEV : card_->read(at, offset, value);
   }
   int write(const Address& at, uint32_t offset, uint32_t value) override {
-    return before() != 0 ? -ENODEV : card_->write(at, offset, value);
-  }
-  int read_local(uint32_t offset, uint32_t* value) override {
-    return card_->read_local(offset, value);
-  }
-  int write_local(uint32_t offset, uint32_t value) override {
-    return card_->write_local(offset, value);
+    return before(at) != 0 ? -ENODEV : card_->write(at, offset, value);
   }
 
   [[nodiscard]] int enumerate(FabricMap* map, bool steal = false) {
@@ -68,7 +62,10 @@ class Live : public MaintAccess {
   std::function<int(uint32_t access)> on_access;  ///< not 0: the access fails
 
  private:
-  [[nodiscard]] int before() {
+  [[nodiscard]] int before(const Address& at) {
+    if (at.is_own_card) {
+      return 0;
+    }
     ++accesses;
     return on_access ? on_access(accesses) : 0;
   }
