@@ -4,11 +4,9 @@
 #include <memory>
 
 #include "apps/tool/card_option.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/port_sample.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {
@@ -28,7 +26,7 @@ Json sample_json(const std::string& card, const PortSample& now, const PortSampl
       rates[count.name] = per_second(*before, now, count);
     }
   }
-  Json out = {{"time", utc_now()}, {"card", card}, {"port", 0}, {"counters", counts}};
+  Json out = {{"time", utc_text()}, {"card", card}, {"port", 0}, {"counters", counts}};
   if (before != nullptr) {
     out["per_second"] = rates;
   }

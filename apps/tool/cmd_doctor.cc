@@ -4,7 +4,6 @@
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/doctor/machine.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {

@@ -6,11 +6,9 @@
 #include <memory>
 
 #include "apps/tool/card_option.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/port_errors.hpp"
-#include "apps/tool/text_table.hpp"
 #include "pmd/api/card_name.hpp"
 #include "pmd/dev/queue_pair.hpp"
 
@@ -157,7 +155,7 @@ int once(const GlobalOptions& context, Source& source) {
 void print_line(const GlobalOptions& context, const char* kind, const Json& data,
                 const std::string& text) {
   if (context.json) {
-    Json line = {{"time", utc_now()}, {"kind", kind}};
+    Json line = {{"time", utc_text()}, {"kind", kind}};
     line.update(data);
     std::printf("%s\n", json_text(line).c_str());
   } else {

@@ -6,7 +6,6 @@
 #include "apps/tool/system/files.hpp"
 #include "apps/tool/system/hugepage_pools.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {

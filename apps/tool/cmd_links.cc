@@ -4,7 +4,6 @@
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {

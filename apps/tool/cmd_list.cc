@@ -1,13 +1,11 @@
 // rio-tool list: which cards are there.
 #include <cstdio>
-#include <ctime>
 #include <memory>
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/doctor/machine.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/files.hpp"
-#include "apps/tool/text_table.hpp"
 #include "pmd/cores/cpu_list.hpp"
 
 namespace rio::tool {
@@ -49,14 +47,7 @@ std::string gateware_of(const CardState& card) {
 }
 
 std::string build_of(const CardState& card) {
-  if (!card.id || !card.id->is_card() || card.id->build == 0) {
-    return "";
-  }
-  const auto time = static_cast<std::time_t>(card.id->build);
-  std::tm parts{};
-  char text[32];
-  gmtime_r(&time, &parts);
-  return std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "" : text;
+  return card.id && card.id->is_card() && card.id->build != 0 ? utc_text(card.id->build) : "";
 }
 
 std::string bars_of(const CardState& card) {

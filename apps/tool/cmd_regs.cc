@@ -5,12 +5,10 @@
 
 #include "apps/common/registers.hpp"
 #include "apps/tool/card_option.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/reg_dump.hpp"
 #include "apps/tool/reg_write.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {
@@ -145,7 +143,7 @@ int dump(const GlobalOptions& context, const Options& options) {
 
 void print_change(const GlobalOptions& context, const RegValue& now, const RegValue* before) {
   if (context.json) {
-    Json line = {{"time", utc_now()}};
+    Json line = {{"time", utc_text()}};
     line.update(word_json(now));
     std::printf("%s\n", json_text(line).c_str());
     return;

@@ -12,7 +12,6 @@
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/selftest_report.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {

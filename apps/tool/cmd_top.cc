@@ -6,7 +6,6 @@
 #include <memory>
 #include <thread>
 
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/screen.hpp"

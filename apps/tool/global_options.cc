@@ -1,7 +1,10 @@
 #include "apps/tool/global_options.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+
+#include "apps/common/columns.hpp"
 
 namespace rio::tool {
 
@@ -23,6 +26,41 @@ void print_result(const GlobalOptions& context, const Json& data, const std::str
   } else {
     std::fputs(text.c_str(), stdout);
   }
+}
+
+std::string TextTable::text() const {
+  std::vector<size_t> widths(rows_.front().size());
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], apps::columns_of(row[i]));
+    }
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) {
+      line += apps::padded(row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+  return out;
+}
+
+std::string utc_text(std::time_t seconds) {
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  return std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "" : text;
+}
+
+std::string time_of_day() {
+  using namespace std::chrono;
+  const auto now = system_clock::now();
+  const auto ms = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
+  char text[8];
+  std::snprintf(text, sizeof(text), ".%03d", static_cast<int>(ms));
+  return utc_text(system_clock::to_time_t(now)).substr(11, 8) + text;
 }
 
 int complain(const std::string& error, const std::string& remedy) {

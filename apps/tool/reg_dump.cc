@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "apps/common/registers.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "base/number.hpp"
 #include "base/text_file.hpp"
 
@@ -83,7 +82,7 @@ Json word_json(const RegValue& value) {
 }
 
 int take_dump(pmd::Card& card, const std::vector<RegWord>& words, RegDump* out) {
-  RegDump dump{card.bus().name(), utc_now(), {}};
+  RegDump dump{card.bus().name(), utc_text(), {}};
   dump.values.reserve(words.size());
   for (const RegWord& word : words) {
     uint32_t value = 0;

@@ -6,8 +6,6 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "apps/tool/clock_text.hpp"
-#include "apps/tool/text_table.hpp"
 #include "pmd/dev/card.hpp"
 
 namespace rio::tool {
@@ -47,7 +45,7 @@ void describe(pmd::Bus& bus, const selftest::Config& config, SelftestReport* rep
   const uint32_t version = bar.read32(regs::id::hw_version());
   char host[256] = "?";
   (void)gethostname(host, sizeof(host) - 1);
-  report->date = utc_now();
+  report->date = utc_text();
   report->host = host;
   report->card = bus.name();
   report->gateware = version_text(version);

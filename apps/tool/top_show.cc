@@ -1,8 +1,6 @@
 // TopData as JSON and tables.
 #include <cstdio>
 
-#include "apps/tool/clock_text.hpp"
-#include "apps/tool/text_table.hpp"
 #include "apps/tool/top_data.hpp"
 
 namespace rio::tool {
@@ -141,7 +139,7 @@ Json top_json(const TopData& data) {
                         {"ports", ports},
                         {"problems", program.problems}});
   }
-  return {{"time", utc_now()}, {"programs", programs}};
+  return {{"time", utc_text()}, {"programs", programs}};
 }
 
 std::string top_text(const TopData& data) {

@@ -17,8 +17,7 @@ std::vector<unsigned> cpu_list(const std::string& text) {
   return cpus;
 }
 
-}  // namespace
-
+/// The topology of what --root names. @return null where hwloc can make none of it.
 std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context) {
   std::unique_ptr<pmd::cores::Placement> placement;
   if (!exists(context.paths.sysfs + "/devices/system/cpu") ||
@@ -27,6 +26,8 @@ std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& conte
   }
   return placement;
 }
+
+}  // namespace
 
 int Machine::read(const GlobalOptions& context, const std::string& user,
                   std::unique_ptr<Machine>* out) {

@@ -42,9 +42,6 @@ struct Machine {
   [[nodiscard]] std::vector<unsigned> near(const CardState& card) const;
 };
 
-/// The topology of what --root names. @return null where hwloc can make none of it.
-[[nodiscard]] std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context);
-
 /// A check. Adds what it finds, in the order of all_kinds() as far as it can.
 using Check = void (*)(const Machine& machine, Findings& findings);
 

@@ -5,9 +5,7 @@
 
 #include "apps/tool/completion.hpp"
 #include "apps/tool/doctor/finding.hpp"
-#include "apps/tool/doctor/memlock.hpp"
-#include "apps/tool/doctor/mounts.hpp"
-#include "apps/tool/doctor/needed_eal.hpp"
+#include "apps/tool/doctor/parsers.hpp"
 #include "apps/tool/nearest.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/files.hpp"
