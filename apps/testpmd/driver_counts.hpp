@@ -1,5 +1,5 @@
 /// @file
-/// What the driver has counted, summed over the queues of a port.
+/// The driver's counters, summed over the queues of a port.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /// @file
-/// What a mode is: it makes the streams of a run. One mode a file: mode_NAME.cc.
+/// A mode: it makes the streams of a run. One mode a file: mode_NAME.cc.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 /// @file
-/// What the user asks for: the options behind `--`, which the prompt's `set` takes as well.
+/// The user's options: those behind `--`, which the prompt's `set` takes as well.
 #pragma once
 
 #include <cstdint>

@@ -184,7 +184,7 @@ class Stream {
   /// @param may_send false while the run drains: nothing new goes out, all that comes is taken.
   /// @return messages moved.
   virtual uint32_t turn(bool may_send) noexcept = 0;
-  /// Nothing of it is in flight.
+  /// Whether no message of it is in flight.
   [[nodiscard]] virtual bool quiet() const noexcept { return in_flight_ == 0; }
   /// It has done all that --count asks for. Any thread.
   [[nodiscard]] bool finished() const { return finished_.get() != 0; }

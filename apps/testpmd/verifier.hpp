@@ -1,6 +1,6 @@
 /// @file
-/// Who sent what, and what came: the books of one run. A flow has one sending and one receiving
-/// thread, which touch different lines.
+/// Messages sent and received in one run, by flow. A flow has one sending and one receiving thread,
+/// which touch different lines.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace rio::testpmd {
 
-/// Which numbers of a flow have come: letters may overtake each other, so a window is kept. One
+/// Numbers of a flow that have arrived, in a window, since letters may overtake each other. One
 /// writer. 1 KiB, no allocation.
 class SequenceTracker {
  public:

@@ -1,5 +1,5 @@
 /// @file
-/// What a user sees of a run while it goes on. Ctrl-C ends it cleanly; a second one ends the
+/// Output during a run. Ctrl-C ends it cleanly; a second one ends the
 /// program.
 #pragma once
 

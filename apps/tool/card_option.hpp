@@ -20,7 +20,7 @@ class CardOption {
  public:
   /// Give `command` the option.
   void add_to(CLI::App& command);
-  /// Which card is meant: the one that was named, else the only one of this machine.
+  /// Find the card: the one that was named, else the only one of this machine.
   /// @param name as rio::parse_card_name() takes it. @return 0; -ENODEV (there is none), -EINVAL
   /// (there are several; the line on stderr lists them), or what find_cards() says. Said on stderr.
   [[nodiscard]] int resolve(const GlobalOptions& context, std::string* name) const;

@@ -1,5 +1,5 @@
 /// @file
-/// What all subcommands share: the global options, and how a result is told.
+/// The global options of all subcommands, and the output of their results.
 #pragma once
 
 #include <ctime>

@@ -1,5 +1,5 @@
 /// @file
-/// What went wrong with a card and its port, decoded.
+/// Errors of a card and its port, decoded.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /// @file
-/// What a card counts, at one moment, and how fast it counts between two.
+/// A card's counters at one moment, and their rates between two moments.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 /// @file
-/// What a selftest found, in a form fit to be kept.
+/// The result of a selftest, as text and as JSON.
 #pragma once
 
 #include <cstdint>

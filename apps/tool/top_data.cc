@@ -264,7 +264,7 @@ void TopSource::ask(TopData* out) {
     return std::none_of(sockets.begin(), sockets.end(),
                         [&](const TelemetrySocket& socket) { return socket.path == client.first; });
   });
-  // Those that have cost time come last, so that they take none from the others.
+  // Sockets that did not answer in time come last, so that they delay no others.
   std::stable_partition(sockets.begin(), sockets.end(), [this](const TelemetrySocket& socket) {
     return !slow_.contains(socket.path);
   });

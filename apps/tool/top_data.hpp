@@ -1,5 +1,5 @@
 /// @file
-/// What running programs say of their cards and queues, and how fast it grows.
+/// Counters that running programs report of their cards and queues, and their rates.
 #pragma once
 
 #include <array>

@@ -67,7 +67,7 @@ class Half {
   uint8_t* at_ = nullptr;
 };
 
-/// What two connected members share.
+/// The memory that two connected members share.
 struct Joint {
   Half mine;
   Half theirs;

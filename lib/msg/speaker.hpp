@@ -47,7 +47,7 @@ class Speaker {
 
   /// Whether peers may not have received yet that the last context of this id has closed.
   [[nodiscard]] bool news_may_be_out(uint32_t context) const;
-  /// That news has arrived.
+  /// Forget news that the peer has received.
   void forget_news(uint32_t context) { told_at_[context] = 0; }
 
  private:

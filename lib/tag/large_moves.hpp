@@ -34,7 +34,7 @@ class LargeMoves {
   /// Tell the source of a receive where its next message may go, so that it need not ask. If that
   /// message is for another receive, it asks after all.
   void offer(RecvRequest& request);
-  /// That receive is cancelled.
+  /// Take back the offer of a receive that is cancelled.
   void revoke(const RecvRequest& request);
 
   /// Whether finish() has something to do, now or later.

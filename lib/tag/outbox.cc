@@ -8,7 +8,7 @@
 namespace rio::tag {
 namespace {
 
-/// Nothing can be sent there.
+/// An account without credit, so that a send to it takes the slow path.
 msg::Outflow full;
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// @file
-/// What stands behind lib/msg's header, as it travels: little-endian.
+/// Headers that follow lib/msg's on the wire, little-endian.
 ///
 /// A message that fits: kData, match bits, bytes; its length is implied. One of several parts
 /// begins with kFirst and a FirstHeader, and the parts follow with nothing between them: kFirst and

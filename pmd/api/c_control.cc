@@ -38,7 +38,7 @@ template <class Function, class Word, class... Arguments>
       [&] { return (card->maint->*function)(arguments..., std::span(words, count), timeout_ms); });
 }
 
-/// What an errno means here, where that is more than its usual text.
+/// The meaning of an errno here, where that is more than its usual text.
 constexpr struct {
   int error;
   const char* text;

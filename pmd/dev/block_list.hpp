@@ -27,7 +27,7 @@ class BlockList {
   [[nodiscard]] bool has_qp(uint32_t qp) const { return has(regs::BlockType::kQp, qp); }
   [[nodiscard]] bool has_window(uint32_t qp) const { return has(regs::BlockType::kWindow, qp); }
 
-  /// Which side writes a word.
+  /// The side that writes a word.
   enum class Owner : uint8_t { kNone, kCard, kHost };
   /// The owner of a word. @param offset_bytes any; words outside of the known blocks have none.
   [[nodiscard]] Owner owner_of(uint32_t offset_bytes) const;

@@ -76,7 +76,7 @@ constinit rte_vdev_driver dma_rio = [] {
   return driver;
 }();
 
-// What dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
+// The text that dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"dma_rio\", \"params\" : \""
     "card=<name> qp=<number>, or arguments of raw_rio for an emulated card of its own"

@@ -49,7 +49,7 @@ enum class Use : uint8_t {
   kBounced,  ///< none is
 };
 
-/// Which messages of a cut a plan lists. Large transfers are planned in windows.
+/// The messages of a cut that a plan lists. Large transfers are planned in windows.
 struct Window {
   uint64_t first = 0;           ///< number of a message
   uint64_t count = UINT64_MAX;  ///< at most so many; as many as there are

@@ -139,7 +139,7 @@ constinit rte_vdev_driver net_rio = [] {
   return driver;
 }();
 
-// What dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
+// The text that dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
     "PMD_INFO_STRING= {\"name\" : \"net_rio\", \"params\" : \""
     "peers=<destIDs> mbox=<0-3> storm=<frames/s> handover=<0|1> card=<name> qp=<number>, or "

@@ -1,6 +1,6 @@
 /// @file
-/// What a selftest tries through an exchange of two open ends. Each function returns what is wrong,
-/// or empty.
+/// The steps of a selftest that exchange messages between two open ends. Each function returns the
+/// fault that it found, or empty.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which driver has each card, and the IOMMU between the cards and memory.
+// Checks the driver of each card, and the IOMMU between the cards and memory.
 #include <algorithm>
 
 #include "apps/tool/doctor/machine.hpp"

@@ -1,5 +1,5 @@
 /// @file
-/// What bind and unbind say they did.
+/// Reports of bind and unbind.
 #pragma once
 
 #include <string>

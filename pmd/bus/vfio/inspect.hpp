@@ -21,7 +21,7 @@ struct CardId {
 
   /// The magic is that of a card.
   [[nodiscard]] bool is_card() const { return magic == regs::kMagic; }
-  /// Nothing answers.
+  /// No device answers.
   [[nodiscard]] bool all_ones() const { return magic == regs::kAllOnes; }
   [[nodiscard]] unsigned major() const { return (hw_version >> 16) & 0xFF; }
   [[nodiscard]] unsigned minor() const { return (hw_version >> 8) & 0xFF; }
