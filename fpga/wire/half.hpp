@@ -67,7 +67,7 @@ class Half {
   uint8_t* at_ = nullptr;
 };
 
-/// What two connected members share.
+/// The memory and the eventfds that two connected members share.
 struct Joint {
   Half mine;
   Half theirs;
@@ -77,8 +77,8 @@ struct Joint {
   /// Make this process's part. @param memory of `mine`, to be sent together with `bell`. @return
   /// the failure of this process.
   [[nodiscard]] base::Trouble make(base::Fd* memory);
-  /// Take the other member's part. @param fds foreign: what came with its message. @param sound
-  /// false: they are not what a member sends. @return the failure of this process.
+  /// Take the other member's part. @param fds foreign: those of its message. @param sound false: no
+  /// member sends such descriptors. @return the failure of this process.
   [[nodiscard]] base::Trouble take(std::vector<base::Fd>& fds, bool* sound);
 };
 
