@@ -6,7 +6,6 @@ namespace rio::wire {
 
 using model::Frame;
 using model::FrameType;
-using regs::MaintOp;
 
 std::optional<bool> is_response(FrameType type) {
   switch (type) {
@@ -34,16 +33,6 @@ bool may_travel(const Frame& head, bool response) {
   return aligned && head.bytes <= model::frame_bytes(regs::kMessageBytesMax) &&
          head.type != FrameType::kPull && head.type != FrameType::kPulled &&
          is_response(head.type) == response;
-}
-
-bool is_sane_maintenance(const Frame& head) {
-  const auto op = static_cast<MaintOp>(head.op);
-  if (head.length < 4 || head.length > regs::kMaintBytesMax || head.length % 4 != 0 ||
-      head.address % 4 != 0 || head.address >= 1u << 24) {
-    return false;
-  }
-  return op == MaintOp::kRead ||
-         (op == MaintOp::kWrite && model::frame_bytes(head.length) <= head.bytes);
 }
 
 }  // namespace rio::wire

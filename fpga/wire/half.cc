@@ -14,7 +14,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/child_memory.hpp"
 #include "base/no_cancel.hpp"
 #include "base/wake_fd.hpp"
 
@@ -31,27 +30,15 @@ constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a CPU keeps a store f
   return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-/// Maps memory that forked children do not get: a child must not free space in rings that its
-/// parent reads, nor write to them, whatever it does with inherited objects.
-[[nodiscard]] uint8_t* map_half(int protection, const base::Fd& fd) {
-  void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
-                                    fd.get(), base::ChildFinds::kZeros);
-  return at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at);
-}
-
 }  // namespace
 
-Half::~Half() {
-  if (at_ != nullptr) {
-    base::unmap_shared(at_);
-  }
-}
-
-Half::Half(Half&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
-
-Half& Half::operator=(Half&& other) noexcept {
-  std::swap(at_, other.at_);
-  return *this;
+// Forked children do not get the memory: a child must not free space in rings that its parent
+// reads, nor write to them, whatever it does with inherited objects.
+bool Half::map_at(int protection, const base::Fd& fd) {
+  void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
+                                    fd.get(), base::ChildFinds::kZeros);
+  at_.reset(at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at));
+  return at_ != nullptr;
 }
 
 base::Trouble Half::create(Half* out, base::Fd* fd) {
@@ -67,8 +54,7 @@ base::Trouble Half::create(Half* out, base::Fd* fd) {
     return base::failed("fallocate of shared memory");
   }
   Half half;
-  half.at_ = map_half(PROT_READ | PROT_WRITE, made);
-  if (half.at_ == nullptr) {
+  if (!half.map_at(PROT_READ | PROT_WRITE, made)) {
     return base::failed("mmap of shared memory");
   }
   // After the mapping, which alone may write.
@@ -101,8 +87,7 @@ base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
     return {};
   }
   Half half;
-  half.at_ = map_half(PROT_READ, fd);
-  if (half.at_ == nullptr) {
+  if (!half.map_at(PROT_READ, fd)) {
     return base::failed("mmap of shared memory");
   }
   *sound = true;

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/child_memory.hpp"
 #include "base/fd.hpp"
 #include "base/trouble.hpp"
 #include "fpga/model/frame_ring.hpp"
@@ -43,11 +45,6 @@ class EventBell : public model::Bell {
 /// A mapped half.
 class Half {
  public:
-  Half() = default;
-  ~Half();
-  Half(Half&& other) noexcept;
-  Half& operator=(Half&& other) noexcept;
-
   /// Make this process's own half. @param fd for the other process, which can neither write it nor
   /// change its size. @return the failure of this process.
   [[nodiscard]] static base::Trouble create(Half* out, base::Fd* fd);
@@ -59,15 +56,21 @@ class Half {
   /// the last look at its rings.
   void set_asleep(bool asleep) const;
 
-  [[nodiscard]] Heads* heads() const { return reinterpret_cast<Heads*>(at_); }
-  [[nodiscard]] uint8_t* requests() const { return at_ + kHeadsBytes; }
+  [[nodiscard]] Heads* heads() const { return reinterpret_cast<Heads*>(at_.get()); }
+  [[nodiscard]] uint8_t* requests() const { return at_.get() + kHeadsBytes; }
   [[nodiscard]] uint8_t* responses() const { return requests() + kRequestRingBytes; }
 
  private:
-  uint8_t* at_ = nullptr;
+  struct Unmap {
+    void operator()(uint8_t* at) const { base::unmap_shared(at); }
+  };
+  /// Map a half. @return whether that was possible; errno.
+  [[nodiscard]] bool map_at(int protection, const base::Fd& fd);
+
+  std::unique_ptr<uint8_t, Unmap> at_;
 };
 
-/// The memory that two connected members share.
+/// The memory and the eventfds that two connected members share.
 struct Joint {
   Half mine;
   Half theirs;
@@ -77,8 +80,8 @@ struct Joint {
   /// Make this process's part. @param memory of `mine`, to be sent together with `bell`. @return
   /// the failure of this process.
   [[nodiscard]] base::Trouble make(base::Fd* memory);
-  /// Take the other member's part. @param fds foreign: what came with its message. @param sound
-  /// false: they are not what a member sends. @return the failure of this process.
+  /// Take the other member's part. @param fds foreign: those of its message. @param sound false: no
+  /// member sends such descriptors. @return the failure of this process.
   [[nodiscard]] base::Trouble take(std::vector<base::Fd>& fds, bool* sound);
 };
 

@@ -14,7 +14,8 @@
 
 namespace rio::wire {
 
-/// Collects them. Any thread.
+/// Collects reports for the user, and the failures that keep destIDs from being reached. Any
+/// thread.
 class Troubles {
  public:
   /// @param thread poked for each new report, so that next() is called soon; outlives the object.

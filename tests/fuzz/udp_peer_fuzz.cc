@@ -10,7 +10,7 @@
 #include "fpga/wire/udp/connection.hpp"
 #include "fpga/wire/udp/contact.hpp"
 #include "fpga/wire/udp/frame_units.hpp"
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 
 using namespace rio::wire::udp;
 using rio::model::InFrame;

@@ -352,9 +352,7 @@ void Host::send_waiting(Guest& guest) {
 }
 
 void Host::tell_what_happened() {
-  uint32_t process = 0;
-  std::string what;
-  while (traffic_.next_foul(&process, &what)) {
+  for (const auto& [process, what] : traffic_.take_fouls()) {
     if (Guest* const guest = guest_of(process); guest != nullptr) {
       ++cut_off_;
       tell_(true, "process " + std::to_string(process) + " (pid " + std::to_string(guest->pid) +
@@ -366,8 +364,7 @@ void Host::tell_what_happened() {
       leave(process, false);
     }
   }
-  uint32_t to = 0;
-  while (traffic_.next_departure(&process, &to)) {
+  for (const auto& [process, to] : traffic_.take_departures()) {
     if (Guest* const guest = guest_of(to); guest != nullptr) {
       say(*guest, {.say = Say::kGone, .process = process});
     }

@@ -41,7 +41,7 @@ void Traffic::remove(uint32_t number, bool honest) {
     static_cast<void>(take(*gone, lane, kPacketsLeft));
   }
   all_.erase(number);
-  std::erase_if(leaving_, [&](const Key& key) { return key.second == number; });
+  std::erase_if(leaving_, [&](const Departure& key) { return key.second == number; });
   for (const auto& [other, process] : all_) {
     leaving_.emplace_back(number, other);
   }
@@ -50,7 +50,7 @@ void Traffic::remove(uint32_t number, bool honest) {
 
 // Reports the end of a process to the processes for which nothing from it is queued any more.
 void Traffic::see_off(uint32_t gone) {
-  std::erase_if(leaving_, [&](const Key& key) {
+  std::erase_if(leaving_, [&](const Departure& key) {
     if (key.first != gone) {
       return false;
     }
@@ -245,25 +245,6 @@ bool Traffic::give_credit(Process& dest, uint32_t lane) {
            flow.used -= std::exchange(flow.due, 0);
            return true;
          }) != 0;
-}
-
-bool Traffic::next_foul(uint32_t* process, std::string* what) {
-  if (fouls_.empty()) {
-    return false;
-  }
-  *process = fouls_.front().first;
-  *what = std::move(fouls_.front().second);
-  fouls_.pop_front();
-  return true;
-}
-
-bool Traffic::next_departure(uint32_t* gone, uint32_t* to) {
-  if (departures_.empty()) {
-    return false;
-  }
-  std::tie(*gone, *to) = departures_.front();
-  departures_.pop_front();
-  return true;
 }
 
 }  // namespace rio::wire::relay

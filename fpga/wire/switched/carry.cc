@@ -19,6 +19,17 @@ bool counts_hops(FrameType type) {
   return type == FrameType::kMaintRequest || type == FrameType::kPortWrite;
 }
 
+/// Whether a switch can carry out a maintenance request; if not, it answers ERROR.
+bool is_sane_maintenance(const Frame& head) {
+  const auto op = static_cast<MaintOp>(head.op);
+  if (head.length < 4 || head.length > regs::kMaintBytesMax || head.length % 4 != 0 ||
+      head.address % 4 != 0 || head.address >= 1u << 24) {
+    return false;
+  }
+  return op == MaintOp::kRead ||
+         (op == MaintOp::kWrite && model::frame_bytes(head.length) <= head.bytes);
+}
+
 }  // namespace
 
 void Fabric::drain(Device& from, model::FrameReader& reader, bool response) {

@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "fpga/wire/udp/connection.hpp"
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 
 namespace rio::wire::udp {
 

@@ -6,7 +6,7 @@
 
 #include "base/number.hpp"
 #include "base/text_file.hpp"
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 #include "fpga/wire/udp/path.hpp"
 
 namespace rio::wire::udp {
