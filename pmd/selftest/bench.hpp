@@ -36,8 +36,6 @@ class Bench {
   /// to look at.
   [[nodiscard]] bool wait_link();
   void tell(const char* step, uint64_t done, uint64_t total);
-  /// A tally that tells of a step.
-  [[nodiscard]] Tally tally(const char* step);
 
   [[nodiscard]] pmd::Card& card() { return *card_; }
   [[nodiscard]] pmd::Bus& bus() { return bus_; }
