@@ -24,7 +24,7 @@ class Bench {
 
   /// Reset the card, free of what an earlier step left.
   [[nodiscard]] std::string reset();
-  /// What is done with queue pair 0, open, and its exchange with itself over a looped link.
+  /// Something to do with queue pair 0, open, and its exchange with itself over a looped link.
   using Work = std::function<std::string(pmd::QueuePair& pair, Exchange& exchange)>;
   /// Open queue pair 0, do `work`, and stop the rings. @param queues rings 0 means transmit,
   /// shared, doorbell, DMA, maintenance, events. @param need_link wait for the link, and fail
