@@ -1,5 +1,6 @@
 #include "apps/testpmd/dedicated_path.hpp"
 
+#include <bit>
 #include <cassert>
 #include <cstring>
 
@@ -11,11 +12,7 @@ using pmd::mem::Placement;
 
 /// How many transfers of a size each end has buffers for: about 128 KiB, 2 to 32.
 uint32_t slots_for(uint32_t stride_bytes) {
-  uint32_t slots = 32;
-  while (slots > 2 && slots * stride_bytes > 128 * 1024) {
-    slots /= 2;
-  }
-  return slots;
+  return std::clamp(std::bit_floor(128 * 1024 / stride_bytes), 2u, 32u);
 }
 
 }  // namespace

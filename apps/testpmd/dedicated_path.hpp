@@ -41,7 +41,7 @@ struct DedicatedPath {
   std::atomic<uint64_t> resume_at{0};
 };
 
-/// Memory of one end of a path: buffers of its user, the plan of each, and buffers to bounce.
+/// One end of a path: buffers of its user, the plan of each, and buffers to bounce.
 class DedicatedEnd {
  protected:
   /// @param port of this end.

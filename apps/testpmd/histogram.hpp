@@ -3,9 +3,11 @@
 /// none is thrown away, and a percentile is at most 1/64 too high. And a probe that fills them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -60,6 +62,36 @@ class Histogram {
 static_assert(Histogram::bucket_of(0) == 0);
 static_assert(Histogram::bucket_of(UINT64_MAX) == Histogram::kBuckets - 1);
 static_assert(Histogram::last_value_of(Histogram::kBuckets - 1) == UINT64_MAX);
+
+inline void Histogram::merge(const Histogram& other) {
+  for (size_t i = 0; i < kBuckets; ++i) {
+    counts_[i] += other.counts_[i];
+  }
+  total_ += other.total_;
+  sum_ += other.sum_;
+  max_ = std::max(max_, other.max_);
+  min_ = std::min(min_, other.min_);
+}
+
+inline double Histogram::mean() const {
+  return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_);
+}
+
+inline uint64_t Histogram::percentile(double percent) const {
+  if (total_ == 0) {
+    return 0;
+  }
+  const double wanted = std::ceil(static_cast<double>(total_) * percent / 100.0);
+  const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, total_);
+  uint64_t seen = 0;
+  for (size_t i = 0; i < kBuckets; ++i) {
+    seen += counts_[i];
+    if (seen >= rank) {
+      return std::min(last_value_of(i), max_);
+    }
+  }
+  return max_;
+}
 
 /// Latency without a look at the messages: when as many came as had gone out by then. One message
 /// at a time is timed on the way into a port. Exact as long as none is lost and none

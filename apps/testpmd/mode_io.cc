@@ -307,15 +307,8 @@ int check(const RunSetup& setup, std::string* error) {
 
 TestPort& out_port(const RunSetup& setup, uint32_t in) {
   const auto ports = static_cast<uint32_t>(setup.ports.size());
-  switch (setup.options.topology) {
-    case Topology::kPaired:
-      return *setup.ports[in ^ 1u];
-    case Topology::kChained:
-      return *setup.ports[(in + 1) % ports];
-    case Topology::kLoop:
-      break;
-  }
-  return *setup.ports[in];
+  const uint32_t by_topology[] = {in, in ^ 1u, (in + 1) % ports};  // loop, paired, chained
+  return *setup.ports[by_topology[static_cast<size_t>(setup.options.topology)]];
 }
 
 int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {

@@ -72,24 +72,21 @@ double ns_of(double ticks) {
 }
 
 std::string rate_text(double rate) {
-  if (rate >= 1e6) {
-    return format("%.2f M/s", rate / 1e6);
-  }
-  return rate >= 1e3 ? format("%.1f K/s", rate / 1e3) : format("%.0f /s", rate);
+  return rate >= 1e6   ? format("%.2f M/s", rate / 1e6)
+         : rate >= 1e3 ? format("%.1f K/s", rate / 1e3)
+                       : format("%.0f /s", rate);
 }
 
 std::string bandwidth_text(double rate) {
-  if (rate >= 1e9) {
-    return format("%.2f GB/s", rate / 1e9);
-  }
-  return rate >= 1e6 ? format("%.1f MB/s", rate / 1e6) : format("%.1f KB/s", rate / 1e3);
+  return rate >= 1e9   ? format("%.2f GB/s", rate / 1e9)
+         : rate >= 1e6 ? format("%.1f MB/s", rate / 1e6)
+                       : format("%.1f KB/s", rate / 1e3);
 }
 
 std::string time_text(double ns) {
-  if (ns < 1e4) {
-    return format("%.0f ns", ns);
-  }
-  return ns < 1e7 ? format("%.1f us", ns / 1e3) : format("%.1f ms", ns / 1e6);
+  return ns < 1e4   ? format("%.0f ns", ns)
+         : ns < 1e7 ? format("%.1f us", ns / 1e3)
+                    : format("%.1f ms", ns / 1e6);
 }
 
 std::string grouped(uint64_t number) {

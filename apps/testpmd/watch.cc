@@ -41,7 +41,8 @@ void row(const char* label, const PortFigures& d, const PortFigures& all, double
               grouped(all.retries).c_str(), grouped(failures(all)).c_str(), busy);
 }
 
-/// Progress of a run: a table that is redrawn on a terminal, lines elsewhere.
+/// The figures of a run while it goes on: a table that is drawn anew on a terminal, lines
+/// elsewhere.
 class LiveTable {
  public:
   explicit LiveTable(const Run& run) : run_(run), before_(run.snapshot()) {}

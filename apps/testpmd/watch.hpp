@@ -1,5 +1,5 @@
 /// @file
-/// Output during a run. Ctrl-C ends it cleanly; a second one ends the
+/// A run as its user sees it while it goes on. Ctrl-C ends it cleanly; a second one ends the
 /// program.
 #pragma once
 

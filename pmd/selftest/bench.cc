@@ -87,8 +87,4 @@ void Bench::tell(const char* step, uint64_t done, uint64_t total) {
   }
 }
 
-Tally Bench::tally(const char* step) {
-  return Tally([this, step](uint64_t done, uint64_t total) { tell(step, done, total); });
-}
-
 }  // namespace rio::selftest

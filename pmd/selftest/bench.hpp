@@ -24,7 +24,7 @@ class Bench {
 
   /// Reset the card, free of what an earlier step left.
   [[nodiscard]] std::string reset();
-  /// A step on queue pair 0, open, and its exchange with itself over a looped link.
+  /// Something to do with queue pair 0, open, and its exchange with itself over a looped link.
   using Work = std::function<std::string(pmd::QueuePair& pair, Exchange& exchange)>;
   /// Open queue pair 0, do `work`, and stop the rings. @param queues rings 0 means transmit,
   /// shared, doorbell, DMA, maintenance, events. @param need_link wait for the link, and fail
@@ -36,8 +36,6 @@ class Bench {
   /// to look at.
   [[nodiscard]] bool wait_link();
   void tell(const char* step, uint64_t done, uint64_t total);
-  /// A tally that tells of a step.
-  [[nodiscard]] Tally tally(const char* step);
 
   [[nodiscard]] pmd::Card& card() { return *card_; }
   [[nodiscard]] pmd::Bus& bus() { return bus_; }

@@ -17,14 +17,14 @@ Verdict run_part(Bench& bench, const char* step, const char* unit,
   if (!bench.no_loop.empty()) {
     return skip(bench.no_loop);
   }
-  Tally tally = bench.tally(step);
+  Tally tally{.tell = [&](uint64_t done, uint64_t total) { bench.tell(step, done, total); }};
   for (uint32_t i = 0; i < rounds; ++i) {
     const auto work = [&](auto&, Exchange& exchange) { return part(exchange, &tally); };
     if (std::string wrong = bench.loop(work, queues); !wrong.empty()) {
       return fail(wrong);
     }
   }
-  return pass(tally.done(), unit, tally.bytes());
+  return pass(tally.done, unit, tally.bytes);
 }
 
 Verdict run_messages(Bench& bench, const char* step, const std::vector<MessageTrial>& trials) {

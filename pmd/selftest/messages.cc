@@ -99,8 +99,7 @@ std::string try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, T
   stride = std::max(stride, exchange.to().card->caps().dedicated_size_align);
   std::string wrong;
   for (uint32_t len = stride; wrong.empty() && len <= regs::kMessageBytesMax; len += stride) {
-    wrong =
-        exchange.dedicated(*queue, {.number = tally->done() + 1, .len_bytes = len, .mbox = mbox});
+    wrong = exchange.dedicated(*queue, {.number = tally->done + 1, .len_bytes = len, .mbox = mbox});
     tally->add(1, len, 0);
   }
   if (wrong.empty() && pair.close_dedicated(index) != 0) {
