@@ -93,16 +93,6 @@ void AddressVector::hear() {
   domain_.work();
 }
 
-void AddressVector::add_row() {
-  peers_.push_back(kNoPeer);
-  rows_.emplace_back();
-}
-
-void AddressVector::drop_row() {
-  peers_.pop_back();
-  rows_.pop_back();
-}
-
 bool AddressVector::is_gone(fi_addr_t address) const {
   return address < rows_.size() && rows_[address].gone != kNoPeer;
 }
@@ -141,7 +131,8 @@ int AddressVector::insert_rows(const void* names, size_t count, fi_addr_t* out, 
   strangers_.clear();
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* const at = static_cast<const uint8_t*>(names) + i * address_bytes();
-    add_row();
+    peers_.push_back(kNoPeer);
+    rows_.emplace_back();
     const int rc = domain_.has_sockets() ? insert_place(at) : insert_name(at);
     first_error = first_error == 0 ? rc : first_error;
     inserted += rc == 0 ? 1 : 0;
@@ -153,7 +144,8 @@ int AddressVector::insert_rows(const void* names, size_t count, fi_addr_t* out, 
     }
     // A caller that gets no row numbers counts rows itself: for it a refused address keeps its row.
     if (rc != 0 && out != nullptr) {
-      drop_row();
+      peers_.pop_back();
+      rows_.pop_back();
     }
   }
   // Programs that ask for this format expect the number, as other providers return it.

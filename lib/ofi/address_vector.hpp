@@ -82,8 +82,6 @@ class AddressVector : public fid_av, public Used {
   };
 
   void hear();
-  void add_row();
-  void drop_row();
   [[nodiscard]] bool has_row(fi_addr_t address) const;
   [[nodiscard]] bool is_gone(fi_addr_t address) const;
   [[nodiscard]] bool is_place(fi_addr_t address) const;

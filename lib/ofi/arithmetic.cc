@@ -104,16 +104,16 @@ size_t size_of(fi_datatype type) {
   return bytes;
 }
 
-bool is_atomic(Atomic kind, fi_datatype type, fi_op op) {
+bool is_atomic(Verb verb, fi_datatype type, fi_op op) {
   const bool whole = type != FI_FLOAT && type != FI_DOUBLE;
   const bool wants_whole = (op >= FI_BOR && op <= FI_BXOR && op != FI_LXOR) || op == FI_MSWAP;
-  if (size_of(type) == 0 || (wants_whole && !whole)) {
+  if (!is_atomic(verb) || size_of(type) == 0 || (wants_whole && !whole)) {
     return false;
   }
-  if (kind == Atomic::kCompare) {
+  if (verb == Verb::kCompare) {
     return op >= FI_CSWAP && op <= FI_MSWAP;
   }
-  return op >= FI_MIN && op <= FI_ATOMIC_WRITE && (op != FI_ATOMIC_READ || kind == Atomic::kFetch);
+  return op >= FI_MIN && op <= FI_ATOMIC_WRITE && (op != FI_ATOMIC_READ || verb == Verb::kFetch);
 }
 
 void apply(fi_datatype type, fi_op op, uint8_t* at, const uint8_t* operands, const uint8_t* compare,

@@ -66,11 +66,6 @@ int reg(fid* fid, const void* base, size_t bytes, uint64_t access, uint64_t offs
 
 }  // namespace
 
-void Regions::set_up(bool virtual_addresses, bool own_keys) {
-  virtual_addresses_ = virtual_addresses;
-  own_keys_ = own_keys;
-}
-
 int Regions::add(Memory& memory, uint64_t wanted_key) {
   const uint64_t key = own_keys_ ? next_key_ : wanted_key;
   if (!regions_.emplace(key, &memory).second) {

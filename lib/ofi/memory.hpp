@@ -21,7 +21,10 @@ class Regions {
  public:
   /// @param virtual_addresses peers name addresses; otherwise offsets. @param own_keys the provider
   /// chooses keys; otherwise the user does.
-  void set_up(bool virtual_addresses, bool own_keys);
+  void set_up(bool virtual_addresses, bool own_keys) {
+    virtual_addresses_ = virtual_addresses;
+    own_keys_ = own_keys;
+  }
 
   /// @return 0; -FI_ENOKEY: the key is taken.
   [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);

@@ -43,8 +43,8 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
   return fi_param_get_str(&provider(), name, &text) == 0 && text != nullptr ? text : "";
 }
 
-/// Reads a number. @param shown its name in the log. @return false: not a number that fits the
-/// rule; logged.
+/// Reads a number strictly: libfabric's fi_param_get_size_t() reads "64K" as 64 and "abc" as 0.
+/// @param shown its name in the log. @return false: not a number that fits the rule; logged.
 [[nodiscard]] bool read_number(const char* shown, const std::string& text,
                                const base::NumberRule& rule, uint64_t* out) {
   std::string error;
@@ -53,13 +53,6 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
     return false;
   }
   return true;
-}
-
-/// Like libfabric's fi_param_get_size_t(), but strict: that function reads "64K" as 64 and "abc" as
-/// 0.
-[[nodiscard]] bool read_param(const char* name, const char* shown, const base::NumberRule& rule,
-                              uint64_t* out) {
-  return read_number(shown, read_text(name), rule, out);
 }
 
 /// The card of a relay with so many boards: ranks take the boards in turn.
@@ -151,10 +144,11 @@ int read_params(Params* out) {
   }
   uint64_t dest_id = params.dest_id;
   uint64_t queue_pair = params.queue_pair;
-  if (!read_param("destid", "FI_RIO_DESTID", {.most = kDestIdMax}, &dest_id) ||
-      !read_param("queue_pair", "FI_RIO_QUEUE_PAIR", {.most = kQueuePairMax}, &queue_pair) ||
-      !read_param("border", "FI_RIO_BORDER", kSize, &params.border) ||
-      !read_param("rma_border", "FI_RIO_RMA_BORDER", kSize, &params.rma_border)) {
+  if (!read_number("FI_RIO_DESTID", read_text("destid"), {.most = kDestIdMax}, &dest_id) ||
+      !read_number("FI_RIO_QUEUE_PAIR", read_text("queue_pair"), {.most = kQueuePairMax},
+                   &queue_pair) ||
+      !read_number("FI_RIO_BORDER", read_text("border"), kSize, &params.border) ||
+      !read_number("FI_RIO_RMA_BORDER", read_text("rma_border"), kSize, &params.rma_border)) {
     return -EINVAL;
   }
   params.dest_id = static_cast<uint32_t>(dest_id);

@@ -31,7 +31,7 @@ namespace {
   if (!is_atomic(call.verb)) {
     return bytes > tag::kLengthMax ? -FI_EMSGSIZE : 0;
   }
-  if (!is_atomic(atomic_of(call.verb), call.type, call.op)) {
+  if (!is_atomic(call.verb, call.type, call.op)) {
     return -FI_EOPNOTSUPP;
   }
   const bool whole = (!has_operands(call.op) || call.operands.bytes() == bytes) &&

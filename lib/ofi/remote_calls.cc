@@ -174,9 +174,9 @@ ssize_t inject_update(fid_ep* ep, const void* operands, size_t count, fi_addr_t 
                {&all, 1}, {}, {});
 }
 
-template <Atomic kKind>
+template <Verb kVerb>
 int valid(fid_ep*, fi_datatype type, fi_op op, size_t* count) {
-  if (!is_atomic(kKind, type, op)) {
+  if (!is_atomic(kVerb, type, op)) {
     return -FI_EOPNOTSUPP;
   }
   *count = kAtomicBytesMax / size_of(type);
@@ -211,9 +211,9 @@ fi_ops_atomic* atomic_ops() {
                               compare,
                               compare_pieces,
                               compare_message,
-                              valid<Atomic::kUpdate>,
-                              valid<Atomic::kFetch>,
-                              valid<Atomic::kCompare>};
+                              valid<Verb::kUpdate>,
+                              valid<Verb::kFetch>,
+                              valid<Verb::kCompare>};
   return &ops;
 }
 
@@ -221,9 +221,9 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attr, 
   if ((flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC)) != 0) {
     return -FI_EINVAL;
   }
-  const auto query = (flags & FI_COMPARE_ATOMIC) != 0 ? valid<Atomic::kCompare>
-                     : (flags & FI_FETCH_ATOMIC) != 0 ? valid<Atomic::kFetch>
-                                                      : valid<Atomic::kUpdate>;
+  const auto query = (flags & FI_COMPARE_ATOMIC) != 0 ? valid<Verb::kCompare>
+                     : (flags & FI_FETCH_ATOMIC) != 0 ? valid<Verb::kFetch>
+                                                      : valid<Verb::kUpdate>;
   const int rc = query(nullptr, type, op, &attr->count);
   attr->size = rc == 0 ? size_of(type) : attr->size;
   return rc;
