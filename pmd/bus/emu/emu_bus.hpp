@@ -20,8 +20,8 @@ class EmuBus : public Bus {
  public:
   /// @param memory null: memory of the process's own.
   /// @return -EINVAL (a queue pair that its board lacks), -EBUSY (wire has two ends already, a card
-  /// is at the endpoint, or has the destID), -ENOENT (no such endpoint), -errno of the topology file
-  /// or of joining a fabric, -ENOMEM, -EAGAIN (no thread).
+  /// is at the endpoint, or has the destID), -ENOENT (no such endpoint), -errno of the topology
+  /// file or of joining a fabric, -ENOMEM, -EAGAIN (no thread).
   [[nodiscard]] static int create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
                                   std::unique_ptr<EmuBus>* out);
   /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,
