@@ -1,8 +1,11 @@
 #include "apps/tool/global_options.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 
 #include "apps/common/columns.hpp"
 
@@ -20,12 +23,27 @@ std::string harmless(const std::string& text) {
   return out;
 }
 
-void print_result(const GlobalOptions& context, const Json& data, const std::string& text) {
+void print_result(const GlobalOptions& context, const Json& data, const std::string& text,
+                  int indent) {
   if (context.json) {
-    std::printf("%s\n", json_text(data, 2).c_str());
+    std::printf("%s\n", json_text(data, indent).c_str());
   } else {
     std::fputs(text.c_str(), stdout);
   }
+}
+
+int write_file(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) {
+    return 0;
+  }
+  const int error = errno != 0 ? errno : EIO;
+  (void)complain("cannot write " + path + ": " + std::strerror(error),
+                 "name a file in a folder that you may write to");
+  return -error;
 }
 
 std::string TextTable::text() const {

@@ -39,9 +39,13 @@ struct GlobalOptions {
 /// Make a foreign string safe for a terminal: printable ASCII, at most 80 characters.
 [[nodiscard]] std::string harmless(const std::string& text);
 
-/// Print a result: `data` as indented JSON with --json, else `text` (which ends with a newline or
-/// is empty).
-void print_result(const GlobalOptions& context, const Json& data, const std::string& text);
+/// Print a result: `data` as JSON with --json, else `text` (which ends with a newline or is empty).
+/// @param indent of the JSON; below 0: one line.
+void print_result(const GlobalOptions& context, const Json& data, const std::string& text,
+                  int indent = 2);
+
+/// Write a file anew. @return 0, or -errno, said on stderr.
+[[nodiscard]] int write_file(const std::string& path, const std::string& text);
 
 /// Rows of text in aligned columns: as wide as their widest cell, two blanks apart; no blanks at
 /// the end of a line.

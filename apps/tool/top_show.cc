@@ -1,5 +1,6 @@
 // TopData as JSON and tables.
 #include <cstdio>
+#include <sstream>
 
 #include "apps/tool/top_data.hpp"
 
@@ -35,11 +36,9 @@ std::string link_text(const TopDevice& device) {
 
 std::string indented(const std::string& text, const char* by) {
   std::string out;
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t end = text.find('\n', at);
-    out += by + text.substr(at, end - at + 1);
-    at = end == std::string::npos ? text.size() : end + 1;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    out += by + line + '\n';
   }
   return out;
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Guesses the word that a user meant. Pure functions, any thread.
+/// Words of a command line. Pure functions, any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,5 +16,9 @@ namespace rio::tool {
 /// the letters would stay.
 [[nodiscard]] std::string nearest_word(const std::string& word,
                                        const std::vector<std::string>& words);
+
+/// Values of an option whose type or check names them: "COUNT|show" gives show, "{a,b}" gives a and
+/// b; words in capitals stand for anything and give nothing.
+[[nodiscard]] std::vector<std::string> fixed_values(const std::string& type_name);
 
 }  // namespace rio::tool

@@ -1,6 +1,7 @@
-#include "apps/tool/nearest.hpp"
+#include "apps/tool/words.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace rio::tool {
 
@@ -38,6 +39,35 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
     }
   }
   return best;
+}
+
+std::vector<std::string> fixed_values(const std::string& type_name) {
+  std::vector<std::string> values;
+  std::string word;
+  const size_t open = type_name.find('{');
+  const std::string text = open == std::string::npos ? type_name : type_name.substr(open);
+  const bool list = open != std::string::npos || text.find('|') != std::string::npos;
+  const auto add = [&] {
+    const bool name = std::any_of(word.begin(), word.end(), [](unsigned char c) {
+      return std::islower(c) != 0 || std::isdigit(c) != 0;
+    });
+    if (list && name) {
+      values.push_back(word);
+    }
+    word.clear();
+  };
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.') {
+      word += c;
+    } else {
+      add();
+      if (c == '}') {
+        break;
+      }
+    }
+  }
+  add();
+  return values;
 }
 
 }  // namespace rio::tool
