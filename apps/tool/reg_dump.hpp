@@ -39,7 +39,7 @@ struct RegDifference {
 /// Read the words of a card. @return 0, or as Card::reg_read(), said on stderr.
 [[nodiscard]] int take_dump(pmd::Card& card, const std::vector<pmd::RegWord>& words, RegDump* out);
 
-/// What is written to a file.
+/// The text that is written to a file.
 [[nodiscard]] Json dump_json(const RegDump& dump);
 /// Read a file of dump_json(), maybe another user's, maybe damaged: all of it is checked.
 /// @return 0, -EINVAL (not such a file), or what reading it says; said on stderr.
