@@ -74,7 +74,8 @@ void add_command(const CLI::App& app, const std::string& path, Script* script) {
     if (!sub->get_name().empty()) {
       words.push_back(sub->get_name());
       const std::string below = path + " " + sub->get_name();
-      script->paths += "      '" + below + "') path='" + below + "' ;;\n";
+      script->paths.append("      '").append(below).append("') path='").append(below);
+      script->paths += "' ;;\n";
       add_command(*sub, below, script);
     }
   }
@@ -92,7 +93,8 @@ void add_command(const CLI::App& app, const std::string& path, Script* script) {
       seen.push_back(name);
       words.push_back(name);
       if (!values.empty()) {
-        script->values += "    '" + path + " " + name + "') words='" + joined(values) + "' ;;\n";
+        script->values.append("    '").append(path).append(" ").append(name);
+        script->values.append("') words='").append(joined(values)).append("' ;;\n");
       }
     }
   }

@@ -78,6 +78,11 @@ int wrong(const std::string& error, const std::string& remedy) {
   return -EINVAL;
 }
 
+int wrong_number(const std::string& text, const std::string& name, uint32_t width, uint64_t most) {
+  return wrong("'" + text + "': not a number of " + std::to_string(width) + " bits",
+               "write " + name + "=0 to " + name + "=" + std::to_string(most));
+}
+
 /// "enable=0" into `value`.
 int set_field(const RegWord& word, const std::string& text, uint32_t* value) {
   const size_t equals = text.find('=');
@@ -91,8 +96,7 @@ int set_field(const RegWord& word, const std::string& text, uint32_t* value) {
     const uint64_t most = (uint64_t{1} << field.width) - 1;
     uint64_t number = 0;
     if (!base::read_number(text.substr(equals + 1), 0, most, &number)) {
-      return wrong("'" + text + "': not a number of " + std::to_string(field.width) + " bits",
-                   "write " + name + "=0 to " + name + "=" + std::to_string(most));
+      return wrong_number(text, name, field.width, most);
     }
     *value = static_cast<uint32_t>((*value & ~(most << field.lsb)) | number << field.lsb);
     return 0;
