@@ -181,7 +181,18 @@ int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t
 int AddressVector::insert_name(const void* bytes) {
   Name name{};
   tag::Address address = kNoPeer;
-  int rc = read(bytes, &name);
+  int rc = read_address(bytes, domain_.fabric(), &name);
+  if (rc == 0 && is_service(name)) {
+    const uint16_t number = service_of(name);
+    rc = number == 0 ? -EINVAL : find_service(domain_.fabric(), number, &name);
+    rc = rc == 0 ? read_name(&name, domain_.fabric(), &name) : rc;
+    if (rc != 0) {
+      base::log_error(
+          "rio: no endpoint of this user serves %u on this fabric and machine; start "
+          "the server first, and with the same FI_RIO_FABRIC or FI_RIO_CARD",
+          unsigned{number});
+    }
+  }
   if (rc == -EHOSTUNREACH) {
     base::log_error(
         "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
@@ -316,24 +327,6 @@ void AddressVector::check_again(tag::Address peer) {
     peers_[row] = kNoPeer;
     numbers_.erase(peer);
   }
-}
-
-int AddressVector::read(const void* bytes, Name* out) {
-  Name name{};
-  int rc = read_address(bytes, domain_.fabric(), &name);
-  if (rc == 0 && is_service(name)) {
-    const uint16_t number = service_of(name);
-    rc = number == 0 ? -EINVAL : find_service(domain_.fabric(), number, &name);
-    rc = rc == 0 ? read_name(&name, domain_.fabric(), &name) : rc;
-    if (rc != 0) {
-      base::log_error(
-          "rio: no endpoint of this user serves %u on this fabric and machine; start "
-          "the server first, and with the same FI_RIO_FABRIC or FI_RIO_CARD",
-          unsigned{number});
-    }
-  }
-  *out = name;
-  return rc;
 }
 
 /// Forget that a peer's endpoint refused messages. If it does not exist, the next message shows it.

@@ -86,7 +86,6 @@ class AddressVector : public fid_av, public Used {
   [[nodiscard]] bool is_gone(fi_addr_t address) const;
   [[nodiscard]] bool is_place(fi_addr_t address) const;
   [[nodiscard]] size_t address_bytes() const;
-  [[nodiscard]] int read(const void* bytes, Name* out);
   int insert_rows(const void* names, size_t count, fi_addr_t* out, int* errors);
   int insert_with_events(const void* names, size_t count, fi_addr_t* out, void* context);
   [[nodiscard]] int insert_name(const void* bytes);

@@ -37,8 +37,9 @@ template <class Number>
       break;
   }
   if constexpr (std::is_integral_v<Number>) {
-    const auto a = static_cast<uint64_t>(old);
-    const auto b = static_cast<uint64_t>(operand);
+    using Unsigned = std::make_unsigned_t<Number>;
+    const uint64_t a = static_cast<Unsigned>(old);
+    const uint64_t b = static_cast<Unsigned>(operand);
     return static_cast<Number>(op == FI_SUM    ? a + b
                                : op == FI_PROD ? a * b
                                : op == FI_BOR  ? a | b

@@ -35,7 +35,6 @@ class Domain : public fid_domain, public Used {
   ~Domain();
 
   [[nodiscard]] msg::MessagePort& port() { return *port_; }
-  [[nodiscard]] const msg::MessagePort& port() const { return *port_; }
   /// Messages of up to this many bytes are copied; 0: the port's profile decides.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }

@@ -72,7 +72,7 @@ int Regions::add(Memory& memory, uint64_t wanted_key) {
     return -FI_ENOKEY;
   }
   ++next_key_;
-  memory.set_key(key);
+  memory.key = key;
   return 0;
 }
 

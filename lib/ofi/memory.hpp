@@ -60,7 +60,6 @@ class Memory : public fid_mr, public Used {
   [[nodiscard]] uint8_t* base() const { return static_cast<uint8_t*>(bytes_.iov_base); }
   [[nodiscard]] uint64_t size() const { return bytes_.iov_len; }
   [[nodiscard]] uint64_t access() const { return access_; }
-  void set_key(uint64_t value) { key = value; }
   /// Whether a counter counts accesses.
   [[nodiscard]] bool tells() const { return writes_ != nullptr || reads_ != nullptr; }
   [[nodiscard]] MemoryWindow& window() { return window_; }
