@@ -225,7 +225,10 @@ TEST_F(NetQueues, FlowsKeepTheirOrderOnAnyThread) {
     all &= a().send_now(a().make(datagram(a(), b(), i % 16, i)), [] { std::this_thread::yield(); });
   }
   EXPECT_TRUE(all);
-  for (uint32_t i = 0; i < 100 * kTurns && received + b().xstat("rx_ring_full") < kEach; ++i) {
+  // On a busy machine no poller may run for so long that the sender takes the other port for gone.
+  const auto lost = [this] { return a().xstat("tx_refused") + a().xstat("tx_no_peer"); };
+  const auto arrived = [&] { return received + b().xstat("rx_ring_full"); };
+  for (uint32_t i = 0; i < 100 * kTurns && arrived() + lost() < kEach; ++i) {
     a().work();
     std::this_thread::yield();
   }
@@ -233,7 +236,8 @@ TEST_F(NetQueues, FlowsKeepTheirOrderOnAnyThread) {
   for (std::thread& poller : pollers) {
     poller.join();
   }
-  EXPECT_EQ(received + b().xstat("rx_ring_full"), kEach);
+  EXPECT_TRUE(arrived() == kEach || (a().xstat("tx_refused") != 0 && arrived() + lost() >= kEach))
+      << arrived() << " arrived, " << lost() << " lost";
   // Letters lose the order of plain frames, and of bundles for which the wait was over.
   EXPECT_TRUE(overtaken == 0 || b().xstat("rx_late") != 0 ||
               b().xstat("rx_messages") != b().xstat("rx_bundles"))
