@@ -9,7 +9,7 @@
 
 namespace rio::ofi {
 
-/// What a request does with a peer's memory. Atomic operations have three forms.
+/// Requests on the memory of a peer. Atomic operations have three forms.
 enum class Verb : uint8_t {
   kWrite = 1,
   kRead = 2,
