@@ -9,7 +9,7 @@
 
 namespace rio::ofi {
 
-/// The effect of a request on a peer's memory. Atomic operations have three forms.
+/// Requests on the memory of a peer. Atomic operations have three forms.
 enum class Verb : uint8_t {
   kWrite = 1,
   kRead = 2,
