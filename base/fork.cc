@@ -18,18 +18,11 @@ class Children {
   }
   void add(InChild* entry) {
     const std::lock_guard lock(mutex_);
-    entry->next_ = first_;
-    if (first_ != nullptr) {
-      first_->previous_ = entry;
-    }
-    first_ = entry;
+    all_.append(*entry);
   }
   void remove(InChild* entry) {
     const std::lock_guard lock(mutex_);
-    (entry->previous_ == nullptr ? first_ : entry->previous_->next_) = entry->next_;
-    if (entry->next_ != nullptr) {
-      entry->next_->previous_ = entry->previous_;
-    }
+    all_.remove(*entry);
   }
 
  private:
@@ -49,7 +42,7 @@ class Children {
         });
   }
   void run_all(const InChild::Run InChild::*which) const {
-    for (const InChild* entry = first_; entry != nullptr; entry = entry->next_) {
+    for (const InChild* entry = all_.first(); entry != nullptr; entry = all_.next(*entry)) {
       if (entry->*which != nullptr) {
         (entry->*which)(entry->ctx_);
       }
@@ -57,7 +50,7 @@ class Children {
   }
 
   std::mutex mutex_;
-  InChild* first_ = nullptr;
+  Fifo<InChild, &InChild::links_> all_;
 };
 
 InChild::InChild(Run run, void* ctx, Run before, Run in_parent)

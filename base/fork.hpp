@@ -3,6 +3,8 @@
 /// the child must neither use them nor keep them alive.
 #pragma once
 
+#include "base/fifo.hpp"
+
 namespace rio::base {
 
 /// Runs a function in each child that fork() makes while the object lives, before fork() returns
@@ -29,8 +31,7 @@ class InChild {
   const Run before_;
   const Run in_parent_;
   void* const ctx_;
-  InChild* next_ = nullptr;
-  InChild* previous_ = nullptr;
+  FifoLinks<InChild> links_{};
 };
 
 /// Let go of the kernel object behind an inherited descriptor. The number stays taken, by an

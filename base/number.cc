@@ -1,5 +1,6 @@
 #include "base/number.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -26,18 +27,12 @@ namespace {
 
 /// @return the power of two that a suffix stands for; -1: not a suffix.
 [[nodiscard]] int shift_of(std::string_view suffix) {
-  constexpr std::string_view kUnits = "kmgt";
-  constexpr std::string_view kBehind = "ib";
-  const size_t unit = suffix.empty() ? std::string_view::npos : kUnits.find(lower(suffix.front()));
-  if (unit == std::string_view::npos || suffix.size() > 1 + kBehind.size()) {
-    return -1;
-  }
-  for (size_t i = 1; i < suffix.size(); ++i) {
-    if (lower(suffix[i]) != kBehind[i - 1]) {
-      return -1;
-    }
-  }
-  return static_cast<int>(10 * (unit + 1));
+  std::string unit(suffix);
+  std::ranges::transform(unit, unit.begin(), lower);
+  const size_t at = unit.empty() ? std::string::npos : std::string_view("kmgt").find(unit.front());
+  unit.erase(0, 1);
+  const bool is_unit = unit.empty() || unit == "i" || unit == "ib";
+  return at != std::string::npos && is_unit ? static_cast<int>(10 * (at + 1)) : -1;
 }
 
 }  // namespace
@@ -106,6 +101,13 @@ int read_setting(const char* name, const char* text, const NumberRule& rule, uin
   }
   *error += rule.is_bytes ? ", such as 65536 or 64K" : "";
   return -EINVAL;
+}
+
+bool is_name(std::string_view text, size_t longest, std::string_view also) {
+  return !text.empty() && text.size() <= longest && std::ranges::all_of(text, [also](char c) {
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
+           also.find(c) != std::string_view::npos;
+  });
 }
 
 std::string printable(std::string_view text) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -17,7 +18,7 @@ namespace rio::base {
 [[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out);
 
 /// Read a number, as for 64 bits, into a narrower type. @param most is of that type.
-template <std::unsigned_integral Number>
+template <std::integral Number>
 [[nodiscard]] bool read_number(std::string_view text, uint64_t least, uint64_t most, Number* out) {
   uint64_t value = 0;
   const bool is_good = read_number(text, least, most, &value);
@@ -69,6 +70,9 @@ struct NumberRule {
 /// @return 0, -EINVAL.
 [[nodiscard]] int read_setting(const char* name, const char* text, const NumberRule& rule,
                                uint64_t* out, std::string* error);
+
+/// Whether a text is a name: 1 to `longest` letters, digits, and characters of `also`. Any thread.
+[[nodiscard]] bool is_name(std::string_view text, size_t longest, std::string_view also);
 
 /// Foreign text made fit for a log line: truncated, and without control characters.
 [[nodiscard]] std::string printable(std::string_view text);

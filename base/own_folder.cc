@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/trouble.hpp"
+
 namespace rio::base {
 namespace {
 
-constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of yours";
+constexpr const char* kElsewhere = "set RIO_RUNTIME_DIR to a folder of your own";
 
 }  // namespace
 
@@ -40,13 +42,24 @@ int check_own_folder(const struct stat& info, const std::string& path, std::stri
   return 0;
 }
 
+int fail_at(std::string* error, int rc, const std::string& path, const char* what, bool in_base) {
+  const bool full = rc == -ENOSPC || rc == -EDQUOT;
+  const std::string remedy = full || rc == -EACCES ? "" : remedy_of(rc);
+  *error = path + " cannot be " + what + ": " + std::strerror(-rc) + remedy;
+  if (remedy.empty() || in_base) {
+    *error += std::string(!remedy.empty() ? "; or "
+                          : full          ? "; make room, or "
+                                          : "; ") +
+              kElsewhere;
+  }
+  return rc;
+}
+
 int make_user_folder(std::string* out, std::string* error) {
   const std::string path = runtime_base() + "/" + user_folder_name();
   struct stat info {};
   if ((mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) || lstat(path.c_str(), &info) != 0) {
-    const int rc = -errno;
-    *error = path + " cannot be made: " + std::strerror(-rc) + "; " + kElsewhere;
-    return rc;
+    return fail_at(error, -errno, path, "made", true);
   }
   if (const int rc = check_own_folder(info, path, error); rc != 0) {
     return rc;

@@ -34,6 +34,11 @@ std::string why(const Trouble& trouble) {
   return std::string(trouble.call) + ": " + std::strerror(-trouble.rc) + remedy_of(trouble.rc);
 }
 
+int fail(std::string* error, int rc, const std::string& text) {
+  *error = text + ": " + std::strerror(-rc);
+  return rc;
+}
+
 bool is_shortage(int rc) {
   switch (-rc) {
     case EMFILE:

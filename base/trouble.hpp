@@ -27,6 +27,9 @@ struct Trouble {
 /// known. @param rc -errno.
 [[nodiscard]] const char* remedy_of(int rc);
 
+/// Set `error` to "TEXT: Operation not permitted". @param rc -errno. @return rc.
+[[nodiscard]] int fail(std::string* error, int rc, const std::string& text);
+
 /// Whether a failure may pass by itself: descriptors, memory or space are short. @param rc -errno.
 [[nodiscard]] bool is_shortage(int rc);
 

@@ -1,5 +1,5 @@
 /// @file
-/// What the thread sanitizer has to be told. These functions do nothing in any other build.
+/// Annotations for the thread sanitizer. These functions do nothing in any other build.
 ///
 /// The sanitizer pairs a release with an acquire of the same address only. The last word of a
 /// completion is written alone or with the word before it, and read either way: the pair is named

@@ -10,17 +10,16 @@
 namespace rio::base {
 namespace {
 
-constexpr int kBacklog = 4;
-
-[[nodiscard]] int address_of(const std::string& path, sockaddr_un* out) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
+/// Opens a socket. @param address set to the form of `path` that the kernel takes.
+[[nodiscard]] int open_socket(const std::string& path, int type, sockaddr_un* address, Fd* out) {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address->sun_path) {
     return -ENAMETOOLONG;
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  *out = address;
-  return 0;
+  std::memcpy(address->sun_path, path.data(), path.size());
+  *out = Fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return out->valid() ? 0 : -errno;
 }
 
 /// Room for the descriptors of one message, aligned as the kernel wants it.
@@ -47,9 +46,10 @@ void collect(msghdr& message, std::vector<Fd>* out) {
 
 }  // namespace
 
-int listen_at(const std::string& path, int type, Fd* out) {
+int listen_at(const std::string& path, int type, Fd* out, int backlog) {
   sockaddr_un address;
-  if (const int rc = address_of(path, &address); rc != 0) {
+  Fd fd;
+  if (const int rc = open_socket(path, type, &address, &fd); rc != 0) {
     return rc;
   }
   struct stat info {};
@@ -60,11 +60,10 @@ int listen_at(const std::string& path, int type, Fd* out) {
     }
     unlink(path.c_str());
   }
-  Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // The mode that bind() gives to the path.
-  if (!fd.valid() || fchmod(fd.get(), 0600) != 0 ||
+  if (fchmod(fd.get(), 0600) != 0 ||
       bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), kBacklog) != 0) {
+      listen(fd.get(), backlog) != 0) {
     return -errno;
   }
   *out = std::move(fd);
@@ -73,12 +72,11 @@ int listen_at(const std::string& path, int type, Fd* out) {
 
 int connect_to(const std::string& path, int type, Fd* out) {
   sockaddr_un address;
-  if (const int rc = address_of(path, &address); rc != 0) {
+  Fd fd;
+  if (const int rc = open_socket(path, type, &address, &fd); rc != 0) {
     return rc;
   }
-  Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid() ||
-      connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return -errno;
   }
   *out = std::move(fd);

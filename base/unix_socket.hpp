@@ -17,9 +17,9 @@ inline constexpr size_t kFdsMax = 80;
 // Functions return 0 or -errno and log nothing. None waits. Any thread.
 
 /// Listen at a path, for this user only. A socket there without a listener is replaced.
-/// @param type SOCK_STREAM or SOCK_SEQPACKET. @return -EADDRINUSE: it has a listener, or it is no
-/// socket; -ENAMETOOLONG.
-[[nodiscard]] int listen_at(const std::string& path, int type, Fd* out);
+/// @param type SOCK_STREAM or SOCK_SEQPACKET. @param backlog connections that may wait. @return
+/// -EADDRINUSE: it has a listener, or it is no socket; -ENAMETOOLONG.
+[[nodiscard]] int listen_at(const std::string& path, int type, Fd* out, int backlog = 4);
 /// @return -ENOENT, -ECONNREFUSED: no listener; -EAGAIN: too many wait there.
 [[nodiscard]] int connect_to(const std::string& path, int type, Fd* out);
 /// @return -EAGAIN: no connection waits.

@@ -1,5 +1,5 @@
 /// @file
-/// What rio-msgrate is asked to do.
+/// Command-line options of rio-msgrate.
 #pragma once
 
 #include <array>

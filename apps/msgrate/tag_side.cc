@@ -7,7 +7,7 @@ int TagSide::stream(uint32_t size_bytes, uint32_t count, std::array<Request, kAh
   std::array<int, kAhead> begun;
   for (uint32_t i = 0; i < count + kAhead; ++i) {
     const uint32_t at = i % kAhead;
-    // Those of a round ago are waited for, each in its turn.
+    // Wait for the receives of the last round, one after another.
     if (i >= kAhead && i - kAhead < count) {
       if (const int rc = end_.wait(begun[at], requests[at]); rc != 0) {
         return rc;

@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "base/number.hpp"
 #include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
@@ -57,7 +57,7 @@ int run_line(Console& console, std::string_view line, std::string* error) {
       }
       continue;
     }
-    const std::span<const std::string> args(words.data() + name.size(), words.size() - name.size());
+    const Args args(words.data() + name.size(), words.size() - name.size());
     if (args.size() < command->min_args || args.size() > command->max_args) {
       *error = "usage: " + usage(*command);
       return -EINVAL;
@@ -114,7 +114,7 @@ int ports_of(Console& console, const std::string& text, std::vector<TestPort*>* 
     }
     return 0;
   }
-  if (!parse_number(text, UINT32_MAX, &number) || number >= ports.size()) {
+  if (!base::read_bytes(text, 0, UINT32_MAX, &number) || number >= ports.size()) {
     *error =
         "no port '" + text + "'; there are 0 to " + std::to_string(ports.size() - 1) + ", or all";
     return -EINVAL;

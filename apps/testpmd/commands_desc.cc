@@ -1,5 +1,7 @@
 // desc dump: descriptors and completions of a ring, as they lie in memory.
+#include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -7,7 +9,7 @@
 #include <rte_memory.h>
 
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "base/number.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/reg_names.hpp"
 
@@ -16,7 +18,6 @@ namespace rio::testpmd {
 using pmd::fields_text;
 namespace {
 
-using Args = std::span<const std::string>;
 using regs::Ring;
 
 struct Layout {
@@ -24,34 +25,17 @@ struct Layout {
   const char* completion;
 };
 
-Layout layout_of(uint32_t ring) {
-  switch (static_cast<Ring>(ring)) {
-    case Ring::kTx:
-      return {"tx_desc", "tx_cpl"};
-    case Ring::kShared:
-      return {"shared_desc", "shared_cpl"};
-    case Ring::kDoorbell:
-      return {nullptr, "doorbell_cpl"};
-    case Ring::kDma:
-      return {"dma_desc", "entry_cpl"};
-    case Ring::kMaint:
-      return {"maint_desc", "entry_cpl"};
-    case Ring::kEvent:
-      return {nullptr, "event_cpl"};
-    default:
-      break;
-  }
-  return {"dedicated_desc", "entry_cpl"};
-}
-
-const regs::names::DescName* find_desc(const char* name) {
-  for (const regs::names::DescName& desc : regs::names::kDescriptors) {
-    if (std::strcmp(desc.name, name) == 0) {
-      return &desc;
-    }
-  }
-  return nullptr;
-}
+/// By regs::Ring; the dedicated rings share the last one.
+constexpr std::array<Layout, 8> kLayouts = {{{"tx_desc", "tx_cpl"},
+                                             {"shared_desc", "shared_cpl"},
+                                             {nullptr, "doorbell_cpl"},
+                                             {"dma_desc", "entry_cpl"},
+                                             {"maint_desc", "entry_cpl"},
+                                             {"dedicated_desc", "entry_cpl"},
+                                             {nullptr, "event_cpl"},
+                                             {"dedicated_desc", "entry_cpl"}}};
+static_assert(static_cast<uint32_t>(Ring::kDma) == 3 && static_cast<uint32_t>(Ring::kMaint) == 4 &&
+              static_cast<uint32_t>(Ring::kEvent) == 6);
 
 void print_entry(const regs::names::DescName& desc, const uint8_t* bytes, uint32_t index) {
   std::printf("  [%u]", index);
@@ -70,19 +54,17 @@ void print_entry(const regs::names::DescName& desc, const uint8_t* bytes, uint32
 int locate(const TestPort& port, uint32_t qp, uint32_t ring, bool completions, uint64_t* iova,
            uint32_t* entries, std::string* error) {
   namespace r = regs::qp;
-  uint32_t lo = 0;
-  uint32_t hi = 0;
-  uint32_t size = 0;
-  pmd::Card& card = port.card();
-  int rc = card.reg_read(completions ? r::ring_cbase_lo(qp, ring) : r::ring_base_lo(qp, ring), &lo);
-  rc = rc != 0 ? rc
-               : card.reg_read(completions ? r::ring_cbase_hi(qp, ring) : r::ring_base_hi(qp, ring),
-                               &hi);
-  rc = rc != 0 ? rc : card.reg_read(r::ring_size(qp, ring), &size);
-  if (rc != 0) {
-    *error = std::string("cannot read the ring's registers: ") + std::strerror(-rc);
-    return rc;
+  const uint32_t offsets[] = {completions ? r::ring_cbase_lo(qp, ring) : r::ring_base_lo(qp, ring),
+                              completions ? r::ring_cbase_hi(qp, ring) : r::ring_base_hi(qp, ring),
+                              r::ring_size(qp, ring)};
+  uint32_t words[3] = {};
+  for (size_t i = 0; i < std::size(offsets); ++i) {
+    if (const int rc = port.card().reg_read(offsets[i], &words[i]); rc != 0) {
+      *error = std::string("cannot read the ring's registers: ") + std::strerror(-rc);
+      return rc;
+    }
   }
+  const auto [lo, hi, size] = words;
   *iova = uint64_t{hi} << 32 | lo;
   *entries = 1u << (completions ? r::RingSize::clog2.get(size) : r::RingSize::log2.get(size));
   if (*iova == 0) {
@@ -113,7 +95,7 @@ int dump(Console& console, Args args, std::string* error) {
   if (ports_of(console, args[0], &ports, error) != 0 || ring_number(args[2], &ring, error) != 0) {
     return -EINVAL;
   }
-  if (!parse_number(args[1], UINT32_MAX, &qp) || qp >= ports.front()->queue_pairs()) {
+  if (!base::read_bytes(args[1], 0, UINT32_MAX, &qp) || qp >= ports.front()->queue_pairs()) {
     *error = "no queue pair '" + args[1] + "'; there are 0 to " +
              std::to_string(ports.front()->queue_pairs() - 1);
     return -EINVAL;
@@ -123,13 +105,16 @@ int dump(Console& console, Args args, std::string* error) {
     *error = "'" + args[3] + "' is neither desc nor cpl";
     return -EINVAL;
   }
-  const Layout layout = layout_of(ring);
-  const char* name = completions ? layout.completion : layout.submission;
-  const regs::names::DescName* desc = name == nullptr ? nullptr : find_desc(name);
-  if (desc == nullptr) {
+  const Layout& layout = kLayouts[std::min<size_t>(ring, kLayouts.size() - 1)];
+  const char* const name = completions ? layout.completion : layout.submission;
+  if (name == nullptr) {
     *error = "ring " + args[2] + " has completions only; add cpl";
     return -EINVAL;
   }
+  const auto* const desc =
+      std::find_if(std::begin(regs::names::kDescriptors), std::end(regs::names::kDescriptors),
+                   [name](const auto& d) { return std::string_view(d.name) == name; });
+  assert(desc != std::end(regs::names::kDescriptors));
   for (const TestPort* port : ports) {
     uint64_t iova = 0;
     uint32_t entries = 0;
@@ -140,8 +125,8 @@ int dump(Console& console, Args args, std::string* error) {
     }
     uint64_t first = 0;
     uint64_t count = 8;
-    if ((args.size() > 4 && (!parse_number(args[4], entries - 1, &first))) ||
-        (args.size() > 5 && (!parse_number(args[5], entries, &count)))) {
+    if ((args.size() > 4 && !base::read_bytes(args[4], 0, entries - 1, &first)) ||
+        (args.size() > 5 && !base::read_bytes(args[5], 0, entries, &count))) {
       *error = "the ring has entries 0 to " + std::to_string(entries - 1);
       return -EINVAL;
     }

@@ -5,7 +5,7 @@
 
 #include "apps/common/registers.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "base/number.hpp"
 #include "pmd/dev/reg_names.hpp"
 
 namespace rio::testpmd {
@@ -14,18 +14,18 @@ using pmd::find_register;
 using pmd::RegWord;
 namespace {
 
-using Args = std::span<const std::string>;
-
-void print_word(const RegWord& word, uint32_t value) {
-  std::printf("%s\n", apps::word_line(word, value).c_str());
-}
-
 void print_port(const TestPort& port) {
   std::printf("port %u, %s\n", port.index(), port.name().c_str());
 }
 
-int failed(const char* what, const RegWord& word, int rc, std::string* error) {
-  *error = apps::access_error(what, word, rc);
+int print_word(const TestPort& port, const RegWord& word, std::string* error) {
+  uint32_t value = 0;
+  const int rc = port.card().reg_read(word.offset(), &value);
+  if (rc != 0) {
+    *error = apps::access_error("read", word, rc);
+  } else {
+    std::printf("%s\n", apps::word_line(word, value).c_str());
+  }
   return rc;
 }
 
@@ -35,18 +35,13 @@ int read(Console& console, Args args, std::string* error) {
   if (ports_of(console, args[0], &ports, error) != 0 || find_register(args[1], &word, error) != 0) {
     return -EINVAL;
   }
-  for (const TestPort* port : ports) {
-    uint32_t value = 0;
-    const int rc = port->card().reg_read(word.offset(), &value);
-    if (rc != 0) {
-      return failed("read", word, rc, error);
+  const bool several = ports.size() > 1;
+  return for_ports(console, args[0], error, [&](const TestPort& port) {
+    if (several) {
+      print_port(port);
     }
-    if (ports.size() > 1) {
-      print_port(*port);
-    }
-    print_word(word, value);
-  }
-  return 0;
+    return print_word(port, word, error);
+  });
 }
 
 int write(Console& console, Args args, std::string* error) {
@@ -56,42 +51,38 @@ int write(Console& console, Args args, std::string* error) {
   if (ports_of(console, args[0], &ports, error) != 0 || find_register(args[1], &word, error) != 0) {
     return -EINVAL;
   }
-  if (!parse_number(args[2], UINT32_MAX, &value)) {
+  if (!base::read_bytes(args[2], 0, UINT32_MAX, &value)) {
     *error = "'" + args[2] + "' is not a 32-bit number, such as 0x10";
     return -EINVAL;
   }
   for (const TestPort* port : ports) {
     const int rc = port->card().reg_write(word.offset(), static_cast<uint32_t>(value));
     if (rc != 0) {
-      return failed("write", word, rc, error);
+      *error = apps::access_error("write", word, rc);
+      return rc;
     }
   }
   return 0;
 }
 
 int dump(Console& console, Args args, std::string* error) {
-  std::vector<TestPort*> ports;
-  if (ports_of(console, args[0], &ports, error) != 0) {
-    return -EINVAL;
-  }
   const std::string prefix = args.size() > 1 ? args[1] : "";
   uint32_t shown = 0;
-  for (const TestPort* port : ports) {
-    print_port(*port);
-    for (const RegWord& word : pmd::words_of(port->card(), prefix)) {
-      uint32_t value = 0;
-      if (const int rc = port->card().reg_read(word.offset(), &value); rc != 0) {
-        return failed("read", word, rc, error);
+  int rc = for_ports(console, args[0], error, [&](const TestPort& port) {
+    print_port(port);
+    for (const RegWord& word : pmd::words_of(port.card(), prefix)) {
+      if (const int failed = print_word(port, word, error); failed != 0) {
+        return failed;
       }
-      print_word(word, value);
       ++shown;
     }
-  }
-  if (shown == 0) {
+    return 0;
+  });
+  if (rc == 0 && shown == 0) {
     *error = apps::no_such_prefix(prefix);
-    return -EINVAL;
+    rc = -EINVAL;
   }
-  return 0;
+  return rc;
 }
 
 std::vector<std::string> words(Console& console, size_t index) {

@@ -6,13 +6,11 @@
 
 #include "apps/common/columns.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/watch.hpp"
 
 namespace rio::testpmd {
 namespace {
-
-using Args = std::span<const std::string>;
 
 int start(Console& console, Args, std::string* error) {
   const Options& options = console.session.options;
@@ -23,28 +21,25 @@ int start(Console& console, Args, std::string* error) {
   return console.session.start(options.sizes.front(), error);
 }
 
-int no_run(std::string* error) {
-  *error = "nothing is running; start begins a run";
-  return -EINVAL;
+/// Bring the run to its end by `how`, and show what it gave.
+int end_run(TestRun& session, void (*how)(TestRun&), std::string* error) {
+  if (session.running() == nullptr) {
+    *error = "nothing is running; start begins a run";
+    return -EINVAL;
+  }
+  how(session);
+  std::fputs(totals_text(session.finish()).c_str(), stdout);
+  return 0;
 }
 
 int stop(Console& console, Args, std::string* error) {
-  if (console.session.running() == nullptr) {
-    return no_run(error);
-  }
-  console.session.running()->request_stop();
-  std::fputs(totals_text(console.session.finish()).c_str(), stdout);
-  return 0;
+  const auto ask = [](TestRun& session) { session.running()->request_stop(); };
+  return end_run(console.session, ask, error);
 }
 
 /// Show the run until it ends, or Ctrl-C.
 int wait(Console& console, Args, std::string* error) {
-  if (console.session.running() == nullptr) {
-    return no_run(error);
-  }
-  watch(console.session);
-  std::fputs(totals_text(console.session.finish()).c_str(), stdout);
-  return 0;
+  return end_run(console.session, watch, error);
 }
 
 int set(Console& console, Args args, std::string* error) {
@@ -72,7 +67,7 @@ int set(Console& console, Args args, std::string* error) {
   } else if (args[0] == "seconds") {
     changed.count = 0;
   }
-  if (find_mode(changed.mode) == nullptr) {
+  if (find_mode(changed.mode, &why) == nullptr) {
     *error = "set mode: no mode '" + changed.mode + "'; help names them";
     return -EINVAL;
   }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include <rte_rawdev.h>
@@ -13,8 +14,6 @@
 
 namespace rio::testpmd {
 namespace {
-
-using Args = std::span<const std::string>;
 
 void print_info(const TestPort& port) {
   const pmd::Caps& caps = port.card().caps();
@@ -80,21 +79,20 @@ void print_queues(const TestPort& port) {
               "bad");
   for (uint32_t qp = 0; qp < port.queue_pairs(); ++qp) {
     pmd::QueuePair& pair = port.pair(qp);
-    const uint32_t rings = pair.rings();
-    using regs::Ring;
-    print_queue(qp, static_cast<uint32_t>(Ring::kTx), pair.tx());
-    print_queue(qp, static_cast<uint32_t>(Ring::kShared), pair.shared());
-    print_queue(qp, static_cast<uint32_t>(Ring::kDoorbell), pair.doorbells());
-    if ((rings & pmd::ring_bit(Ring::kDma)) != 0) {
-      print_queue(qp, static_cast<uint32_t>(Ring::kDma), pair.dma());
-    }
-    if ((rings & pmd::ring_bit(Ring::kMaint)) != 0) {
-      print_queue(qp, static_cast<uint32_t>(Ring::kMaint), pair.maint());
-    }
-    print_queue(qp, static_cast<uint32_t>(Ring::kEvent), pair.events());
+    const auto show = [&](regs::Ring ring, auto queue) {
+      if ((pair.rings() & pmd::ring_bit(ring)) != 0) {
+        print_queue(qp, static_cast<uint32_t>(ring), (pair.*queue)());
+      }
+    };
+    show(regs::Ring::kTx, &pmd::QueuePair::tx);
+    show(regs::Ring::kShared, &pmd::QueuePair::shared);
+    show(regs::Ring::kDoorbell, &pmd::QueuePair::doorbells);
+    show(regs::Ring::kDma, &pmd::QueuePair::dma);
+    show(regs::Ring::kMaint, &pmd::QueuePair::maint);
+    show(regs::Ring::kEvent, &pmd::QueuePair::events);
     for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
       if (pair.dedicated(i) != nullptr) {
-        print_queue(qp, static_cast<uint32_t>(Ring::kDedicated0) + i, *pair.dedicated(i));
+        print_queue(qp, static_cast<uint32_t>(regs::Ring::kDedicated0) + i, *pair.dedicated(i));
       }
     }
   }
@@ -110,9 +108,7 @@ void print_xstats(const TestPort& port) {
   std::vector<rte_rawdev_xstats_name> names(n);
   std::vector<unsigned> ids(n);
   std::vector<uint64_t> values(n);
-  for (unsigned i = 0; i < n; ++i) {
-    ids[i] = i;
-  }
+  std::iota(ids.begin(), ids.end(), 0u);
   if (rte_rawdev_xstats_names_get(port.dev_id(), names.data(), n) != count ||
       rte_rawdev_xstats_get(port.dev_id(), ids.data(), values.data(), n) != count) {
     return;
@@ -125,29 +121,21 @@ void print_xstats(const TestPort& port) {
 
 template <void (*Print)(const TestPort&)>
 int each_port(Console& console, Args args, std::string* error) {
-  std::vector<TestPort*> ports;
-  if (ports_of(console, args.empty() ? "all" : args[0], &ports, error) != 0) {
-    return -EINVAL;
-  }
-  for (const TestPort* port : ports) {
-    Print(*port);
-  }
-  return 0;
+  return for_ports(console, args.empty() ? "all" : args[0], error, [](const TestPort& port) {
+    Print(port);
+    return 0;
+  });
 }
 
 int clear(Console& console, Args args, std::string* error) {
-  std::vector<TestPort*> ports;
-  if (ports_of(console, args.empty() ? "all" : args[0], &ports, error) != 0) {
-    return -EINVAL;
-  }
-  for (TestPort* port : ports) {
-    if (const int rc = clear_counts(*port); rc != 0) {
-      *error = "clear port stats: " + port->name() + ": " + std::strerror(-rc) +
+  return for_ports(console, args.empty() ? "all" : args[0], error, [error](TestPort& port) {
+    const int rc = clear_counts(port);
+    if (rc != 0) {
+      *error = "clear port stats: " + port.name() + ": " + std::strerror(-rc) +
                "; look whether the card is there (show port info all)";
-      return rc;
     }
-  }
-  return 0;
+    return rc;
+  });
 }
 
 /// How long a run goes on.

@@ -17,6 +17,8 @@ struct Console {
   bool quit = false;
 };
 
+using Args = std::span<const std::string>;
+
 /// A command. The words of `name` are matched first; what follows are its arguments.
 struct Command {
   const char* name;  ///< "show port stats"
@@ -25,7 +27,7 @@ struct Command {
   size_t min_args;
   size_t max_args;
   /// @param args foreign. @return 0, or -errno with what is wrong and the remedy in `error`.
-  int (*run)(Console& console, std::span<const std::string> args, std::string* error);
+  int (*run)(Console& console, Args args, std::string* error);
   /// Possible values of argument `index`, for completion; may be null.
   std::vector<std::string> (*candidates)(Console& console, size_t index);
 };
@@ -48,6 +50,18 @@ struct Command {
 /// Ports by "all" or a number. @return 0 or -EINVAL.
 [[nodiscard]] int ports_of(Console& console, const std::string& text, std::vector<TestPort*>* out,
                            std::string* error);
+/// Call `work(TestPort&)` for such ports until it fails. @return what it returned, or as
+/// ports_of().
+template <typename Work>
+[[nodiscard]] int for_ports(Console& console, const std::string& text, std::string* error,
+                            Work&& work) {
+  std::vector<TestPort*> ports;
+  int rc = ports_of(console, text, &ports, error);
+  for (size_t i = 0; rc == 0 && i < ports.size(); ++i) {
+    rc = work(*ports[i]);
+  }
+  return rc;
+}
 /// "all" and the numbers, for completion.
 [[nodiscard]] std::vector<std::string> port_names(Console& console);
 

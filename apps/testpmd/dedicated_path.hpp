@@ -1,12 +1,17 @@
 /// @file
-/// One dedicated queue and its sender: the facts that both ends know.
+/// One dedicated queue and its sender: the facts that both ends know, and what both ends have.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "apps/testpmd/test_port.hpp"
-#include "pmd/mem/cut.hpp"
+#include "apps/testpmd/stream.hpp"
+#include "pmd/mem/alignment_plan.hpp"
+#include "pmd/mem/bounce_pool.hpp"
 
 namespace rio::testpmd {
 
@@ -36,28 +41,64 @@ struct DedicatedPath {
   std::atomic<uint64_t> resume_at{0};
 };
 
-/// Where a lane's user buffers lie: `offset` into pages of their own.
-struct LaneBuffers {
-  pmd::DmaMemory memory;
-  uint32_t stride_bytes = 0;
-  uint32_t offset_bytes = 0;
-  [[nodiscard]] uint8_t* at(uint32_t slot) const {
-    return static_cast<uint8_t*>(memory.va) + uint64_t{slot} * stride_bytes + offset_bytes;
+/// One end of a path: buffers of its user, the plan of each, and buffers to bounce.
+class DedicatedEnd {
+ protected:
+  /// @param port of this end.
+  DedicatedEnd(const RunSetup& setup, DedicatedPath& lane, const TestPort& port, Stream& owner);
+
+  using MakePlan =
+      std::function<int(const pmd::mem::Range&, const pmd::mem::AlignRules&, pmd::mem::Plan* out)>;
+  using AddMessage =
+      std::function<void(uint32_t slot, const pmd::mem::PlanMessage&, uint64_t iova)>;
+  /// Allocate and plan all slots. @param verb, plan_for for errors: "send", "to send".
+  /// @param add is called for each message of each slot in turn.
+  /// @return 0, or -errno with the remedy in `error`.
+  [[nodiscard]] int allocate(const char* verb, const char* plan_for, const MakePlan& make_plan,
+                             const AddMessage& add, std::string* error);
+  /// The card may still use the memory: it stays allocated.
+  void leave_memory();
+  [[nodiscard]] uint32_t index_of(uint64_t transfer) const {
+    return static_cast<uint32_t>(transfer & (lane_.slots - 1));
   }
-  [[nodiscard]] pmd::IovaRun run() const { return {memory.va, memory.iova, memory.len_bytes}; }
+  /// The user's bytes of a slot.
+  [[nodiscard]] uint8_t* bytes(uint32_t index) const {
+    return memory_.va(uint64_t{index} * stride_bytes_ + offset_bytes_);
+  }
+  /// Call `copy(bounce buffer, message)` for the bounced messages of a slot, and count all.
+  template <typename Copy>
+  void bounce_messages(uint32_t index, Copy&& copy) {
+    const pmd::mem::Plan& plan = slots_[index].plan;
+    for (uint32_t i = 0; i < messages_each_; ++i) {
+      const uint32_t bounce = bounces_[index * messages_each_ + i];
+      if (bounce != pmd::mem::BouncePool::kNone) {
+        copy(bounce, plan.messages[i]);
+      }
+    }
+    owner_.stats.bytes_placed.add(plan.bytes_placed);
+    owner_.stats.bytes_copied.add(plan.bytes_copied);
+  }
+
+  struct Slot {
+    pmd::mem::Plan plan;
+    uint32_t left = 0;  // messages that are not complete
+    uint64_t start_tsc = 0;
+  };
+
+  DedicatedPath& lane_;
+  Verifier& verifier_;
+  Stream& owner_;
+  const uint32_t size_bytes_;
+  std::vector<Slot> slots_;
+  uint32_t messages_each_ = 0;  // of a slot
+  std::unique_ptr<pmd::mem::BouncePool> bounce_;
+
+ private:
+  const TestPort& port_;
+  const uint32_t offset_bytes_;
+  const uint32_t stride_bytes_;
+  CardMemory memory_;
+  std::vector<uint32_t> bounces_;  // buffer of each message, kNone if it is in place
 };
-
-[[nodiscard]] inline uint32_t lane_stride(uint32_t size_bytes, uint32_t offset_bytes) {
-  return (size_bytes + offset_bytes + 4095) / 4096 * 4096;
-}
-
-/// How many transfers of a size each end has buffers for: about 128 KiB, 2 to 32.
-[[nodiscard]] inline uint32_t lane_slots(uint32_t stride_bytes) {
-  uint32_t slots = 32;
-  while (slots > 2 && slots * stride_bytes > 128 * 1024) {
-    slots /= 2;
-  }
-  return slots;
-}
 
 }  // namespace rio::testpmd

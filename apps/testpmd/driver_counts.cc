@@ -29,26 +29,18 @@ pmd::PortCounters since(const pmd::PortCounters& now, const pmd::PortCounters& b
 }  // namespace
 
 DriverCounts& DriverCounts::operator+=(const DriverCounts& other) {
-  bar_reads += other.bar_reads;
-  bar_writes += other.bar_writes;
-  tx_messages += other.tx_messages;
-  tx_failed += other.tx_failed;
-  rx_messages += other.rx_messages;
-  rx_failed += other.rx_failed;
-  rejected += other.rejected;
-  bad_completions += other.bad_completions;
+  for (const auto& [name, count] : kDriverCounts) {
+    this->*count += other.*count;
+  }
   return *this;
 }
 
 DriverCounts DriverCounts::since(const DriverCounts& before) const {
-  return {.bar_reads = bar_reads - before.bar_reads,
-          .bar_writes = bar_writes - before.bar_writes,
-          .tx_messages = tx_messages - before.tx_messages,
-          .tx_failed = tx_failed - before.tx_failed,
-          .rx_messages = rx_messages - before.rx_messages,
-          .rx_failed = rx_failed - before.rx_failed,
-          .rejected = rejected - before.rejected,
-          .bad_completions = bad_completions - before.bad_completions};
+  DriverCounts d = *this;
+  for (const auto& [name, count] : kDriverCounts) {
+    d.*count -= before.*count;
+  }
+  return d;
 }
 
 DriverCounts count_driver(const TestPort& port) {

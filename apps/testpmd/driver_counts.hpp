@@ -1,8 +1,9 @@
 /// @file
-/// What the driver has counted, summed over the queues of a port.
+/// The driver's counters, summed over the queues of a port.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "pmd/dev/card.hpp"
 
@@ -23,6 +24,17 @@ struct DriverCounts {
   DriverCounts& operator+=(const DriverCounts& other);
   [[nodiscard]] DriverCounts since(const DriverCounts& before) const;
 };
+
+/// The counts by name, in the order of the JSON report.
+inline constexpr std::pair<const char*, uint64_t DriverCounts::*> kDriverCounts[] = {
+    {"bar_reads", &DriverCounts::bar_reads},
+    {"bar_writes", &DriverCounts::bar_writes},
+    {"tx_messages", &DriverCounts::tx_messages},
+    {"tx_failed", &DriverCounts::tx_failed},
+    {"rx_messages", &DriverCounts::rx_messages},
+    {"rx_failed", &DriverCounts::rx_failed},
+    {"rejected", &DriverCounts::rejected},
+    {"bad_completions", &DriverCounts::bad_completions}};
 
 /// Counts of a port, by the driver and by the card.
 struct PortCounts {

@@ -2,53 +2,74 @@
 /// The stream of txonly, rxonly and flowgen: sends, or receives, or both.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
+#include <vector>
 
-#include "apps/testpmd/shared_sink.hpp"
-#include "apps/testpmd/tx_source.hpp"
+#include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
 
-/// One port. It always takes what comes in, since what is refused comes again and again.
-class Generator final : public Stream {
- public:
-  /// @param ways empty: it only receives. @param expected_flow who sends here, where messages are
-  /// too short to say. @return 0, or -errno with the remedy in `error`.
-  [[nodiscard]] static int create(const RunSetup& setup, TestPort& port, std::vector<Way> ways,
-                                  uint16_t expected_flow, std::unique_ptr<Stream>* out,
-                                  std::string* error);
-
-  uint32_t turn(bool may_send) noexcept override;
-  [[nodiscard]] bool quiet() const noexcept override { return !source_ || source_->quiet(); }
-  [[nodiscard]] bool sends() const override { return source_ != nullptr; }
-  [[nodiscard]] std::string label() const override;
-  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
-
- private:
-  Generator(const RunSetup& setup, TestPort& port, uint16_t expected_flow);
-
-  TestPort& port_;
-  SharedSink sink_;
-  std::unique_ptr<TxSource> source_;
-  uint64_t count_;
+/// Where the next message goes; a generator takes its ways in turn. Neighbours that are equal are
+/// cheaper, and four letters of a mailbox can fly.
+struct Way {
+  uint32_t dest_id;
+  uint16_t flow;
+  uint8_t mbox;
 };
 
-/// The ways that a port sends by; none: it only receives.
-using WaysOf = std::function<std::vector<Way>(const TestPort& port)>;
+/// One port. It always takes what comes in, since what is refused comes again and again. Payloads
+/// that it sends lie at --offset in buffers of its own; those that the card cannot take there are
+/// bounced (alignment plan).
+class Generator final : public Stream {
+ public:
+  /// @param ways empty: it only receives. @param flows of each port: flow numbers are port index *
+  /// flows and up.
+  Generator(const RunSetup& setup, TestPort& port, std::vector<Way> ways, uint32_t flows);
+  /// Before turn(), if there are ways. @return 0, or -errno with the remedy in `error`.
+  [[nodiscard]] int allocate(std::string* error);
 
-/// A generator for each port. @param flows of a port: flow numbers are port index * flows and up.
-/// @return as Generator::create.
-[[nodiscard]] int make_generators(const RunSetup& setup, uint32_t flows, const WaysOf& ways_of,
-                                  std::vector<std::unique_ptr<Stream>>* streams,
-                                  std::string* error);
+  uint32_t turn(bool may_send) noexcept override;
+  [[nodiscard]] bool quiet() const noexcept override { return in_flight_ == 0 && ready_ == 0; }
+  [[nodiscard]] bool sends() const override { return !ways_.empty(); }
+
+ private:
+  uint32_t receive() noexcept;
+  uint32_t count_good(uint32_t n) noexcept;
+  uint32_t send(bool may_send) noexcept;
+  uint32_t prepare(uint32_t n) noexcept;
+  void advance(uint32_t sent) noexcept;
+  uint32_t reap() noexcept;
+  void failed(const pmd::TxDone& done) noexcept;
+
+  pmd::SharedRxQueue& rx_;
+  pmd::TxQueue& tx_;
+  std::vector<Way> ways_;
+  uint32_t way_ = 0;    // the next one
+  uint32_t ready_ = 0;  // messages that are written and not sent
+  uint32_t free_top_ = 0;
+  SendBuffers send_;
+  std::vector<uint64_t> free_;         // bus addresses of buffers, a stack
+  std::vector<pmd::TxMessage> slots_;  // one for each way, and a burst more: ways in turn
+  std::vector<uint16_t> flows_;        // of the slots
+  pmd::TxDone done_[kBurstMax];
+  pmd::RxMessage messages_[kBurstMax];
+  pmd::RxBuffer buffers_[kBurstMax];
+};
+
+/// A generator for each port. @param ways_of `vector<Way>(setup, port)`, the ways that a port sends
+/// by. @return as Generator::allocate().
+template <typename WaysOf>
+[[nodiscard]] int make_generators(const RunSetup& setup, uint32_t flows, WaysOf&& ways_of,
+                                  Streams* streams, std::string* error) {
+  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
+    auto stream = std::make_unique<Generator>(setup, port, ways_of(setup, port), flows);
+    const int rc = stream->sends() ? stream->allocate(error) : 0;
+    *out = std::move(stream);
+    return rc;
+  });
+}
 
 /// To the port's peer, one way for each letter of the mailboxes that messages of this size may
 /// take.
 [[nodiscard]] std::vector<Way> ways_by_letter(const RunSetup& setup, const TestPort& port);
-
-/// TestPort whose messages come in at `port`; `port` itself where that is another process's.
-[[nodiscard]] uint32_t sender_to(const RunSetup& setup, const TestPort& port);
 
 }  // namespace rio::testpmd

@@ -1,10 +1,13 @@
 /// @file
 /// Counts of values in log-linear buckets, as HDR histograms have them: every value is counted,
-/// none is thrown away, and a percentile is at most 1/64 too high.
+/// none is thrown away, and a percentile is at most 1/64 too high. And a probe that fills them.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,7 +29,6 @@ class Histogram {
   }
 
   void merge(const Histogram& other);
-  void clear() { *this = Histogram(); }
 
   [[nodiscard]] uint64_t total() const { return total_; }
   [[nodiscard]] uint64_t max() const { return max_; }
@@ -60,5 +62,84 @@ class Histogram {
 static_assert(Histogram::bucket_of(0) == 0);
 static_assert(Histogram::bucket_of(UINT64_MAX) == Histogram::kBuckets - 1);
 static_assert(Histogram::last_value_of(Histogram::kBuckets - 1) == UINT64_MAX);
+
+inline void Histogram::merge(const Histogram& other) {
+  for (size_t i = 0; i < kBuckets; ++i) {
+    counts_[i] += other.counts_[i];
+  }
+  total_ += other.total_;
+  sum_ += other.sum_;
+  max_ = std::max(max_, other.max_);
+  min_ = std::min(min_, other.min_);
+}
+
+inline double Histogram::mean() const {
+  return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_);
+}
+
+inline uint64_t Histogram::percentile(double percent) const {
+  if (total_ == 0) {
+    return 0;
+  }
+  const double wanted = std::ceil(static_cast<double>(total_) * percent / 100.0);
+  const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, total_);
+  uint64_t seen = 0;
+  for (size_t i = 0; i < kBuckets; ++i) {
+    seen += counts_[i];
+    if (seen >= rank) {
+      return std::min(last_value_of(i), max_);
+    }
+  }
+  return max_;
+}
+
+/// Latency without a look at the messages: when as many came as had gone out by then. One message
+/// at a time is timed on the way into a port. Exact as long as none is lost and none
+/// overtakes; after a loss it stops. One sending and one receiving thread.
+class alignas(64) LatencyProbe {
+ public:
+  /// Main thread, between runs.
+  void reset() {
+    target_.store(kIdle, std::memory_order_relaxed);
+    sent_ = 0;
+    received_ = 0;
+  }
+  /// Sender: whether it is worth a look at the clock.
+  [[nodiscard]] bool idle() const { return target_.load(std::memory_order_relaxed) == kIdle; }
+  /// Sender, after a burst of n. @param tsc before the burst, 0 if the probe was not idle.
+  void sent(uint32_t n, uint64_t tsc) {
+    sent_ += n;
+    if (tsc != 0 && n != 0) {
+      start_ = tsc;
+      // release: start_ before the target; pairs with received().
+      target_.store(sent_, std::memory_order_release);
+    }
+  }
+  /// Sender: counts no longer match.
+  void give_up() { target_.store(kOff, std::memory_order_relaxed); }
+
+  /// Receiver, after a burst of n > 0. @param clock gives the TSC.
+  template <typename Clock>
+  void received(uint32_t n, Clock clock, Histogram* histogram) {
+    received_ += n;
+    // acquire: pairs with sent().
+    const uint64_t target = target_.load(std::memory_order_acquire);
+    if (received_ >= target) [[unlikely]] {
+      histogram->add(clock() - start_);
+      // A probe that was given up meanwhile stays so: only kIdle is written over its own target.
+      uint64_t expected = target;
+      target_.compare_exchange_strong(expected, kIdle, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static constexpr uint64_t kIdle = UINT64_MAX;
+  static constexpr uint64_t kOff = UINT64_MAX - 1;
+
+  std::atomic<uint64_t> target_{kIdle};
+  uint64_t start_ = 0;
+  alignas(64) uint64_t sent_ = 0;      // sender's line
+  alignas(64) uint64_t received_ = 0;  // receiver's line
+};
 
 }  // namespace rio::testpmd

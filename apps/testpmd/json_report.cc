@@ -1,7 +1,6 @@
-#include "apps/testpmd/json_report.hpp"
+#include "apps/testpmd/report.hpp"
 
 #include <fcntl.h>
-#include <rte_cycles.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,7 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/testpmd/report.hpp"
 #include "base/fd.hpp"
 #include "pmd/dev/names.hpp"
 
@@ -30,39 +28,33 @@ Json figures(const PortFigures& f, double seconds) {
       status[pmd::name(static_cast<pmd::Status>(i))] = f.status[i];
     }
   }
-  return {{"tx_messages", f.tx_messages},
-          {"rx_messages", f.rx_messages},
-          {"rx_bytes", f.rx_bytes},
-          {"messages_per_s", ratio(f.rx_messages, seconds)},
-          {"bytes_per_s", ratio(f.rx_bytes, seconds)},
-          {"retries", f.retries},
-          {"bytes_placed", f.bytes_placed},
-          {"bytes_copied", f.bytes_copied},
-          {"turns", f.turns},
-          {"busy_turns", f.busy_turns},
-          {"status", status}};
+  Json json;
+  each_figure(f, f, [&](const char* name, const uint64_t& value, uint64_t) {
+    json[name] = value;
+    if (&value == &f.rx_bytes) {
+      json["messages_per_s"] = ratio(f.rx_messages, seconds);
+      json["bytes_per_s"] = ratio(f.rx_bytes, seconds);
+    }
+  });
+  json["status"] = status;
+  return json;
 }
 
 Json latency(const RunResult& result) {
-  const LatencyFigures l = latency_of(result.latency);
-  const double ns = 1e9 / static_cast<double>(rte_get_tsc_hz());
+  const Histogram& h = result.latency;
+  const auto at = [&h](double p) { return ns_of(static_cast<double>(h.percentile(p))); };
   Json histogram = Json::array();  // pairs: largest value of a bucket, how many
   for (size_t i = 0; i < Histogram::kBuckets; ++i) {
-    if (result.latency.count(i) != 0) {
-      histogram.push_back(Json::array(
-          {static_cast<double>(Histogram::last_value_of(i)) * ns, result.latency.count(i)}));
+    if (h.count(i) != 0) {
+      histogram.push_back(
+          Json::array({ns_of(static_cast<double>(Histogram::last_value_of(i))), h.count(i)}));
     }
   }
-  return {{"of", result.latency_of == nullptr ? "" : result.latency_of},
-          {"timed", result.latency.total()},
-          {"min", l.min_ns},
-          {"mean", l.mean_ns},
-          {"p50", l.p50_ns},
-          {"p90", l.p90_ns},
-          {"p99", l.p99_ns},
-          {"p99.9", l.p999_ns},
-          {"max", l.max_ns},
-          {"histogram", histogram}};
+  return {
+      {"of", result.latency_of}, {"timed", h.total()}, {"min", ns_of(static_cast<double>(h.min()))},
+      {"mean", ns_of(h.mean())}, {"p50", at(50)},      {"p90", at(90)},
+      {"p99", at(99)},           {"p99.9", at(99.9)},  {"max", ns_of(static_cast<double>(h.max()))},
+      {"histogram", histogram}};
 }
 
 Json verify(const RunResult& result) {
@@ -84,16 +76,15 @@ Json verify(const RunResult& result) {
 
 Json driver(const RunResult& result) {
   const auto messages = static_cast<double>(result.driver_messages);
-  return {{"bar_reads", result.driver.bar_reads},
-          {"bar_writes", result.driver.bar_writes},
-          {"bar_reads_per_message", ratio(result.driver.bar_reads, messages)},
-          {"bar_writes_per_message", ratio(result.driver.bar_writes, messages)},
-          {"tx_messages", result.driver.tx_messages},
-          {"tx_failed", result.driver.tx_failed},
-          {"rx_messages", result.driver.rx_messages},
-          {"rx_failed", result.driver.rx_failed},
-          {"rejected", result.driver.rejected},
-          {"bad_completions", result.driver.bad_completions}};
+  Json json;
+  for (const auto& [name, count] : kDriverCounts) {
+    json[name] = result.driver.*count;
+    if (count == &DriverCounts::bar_writes) {
+      json["bar_reads_per_message"] = ratio(result.driver.bar_reads, messages);
+      json["bar_writes_per_message"] = ratio(result.driver.bar_writes, messages);
+    }
+  }
+  return json;
 }
 
 Json run(const RunResult& result) {

@@ -9,10 +9,9 @@ namespace {
 
 std::vector<unsigned> eal_lcores() {
   std::vector<unsigned> all;
-  for (unsigned lcore = 0; lcore < RTE_MAX_LCORE; ++lcore) {
-    if (rte_lcore_is_enabled(lcore) != 0) {
-      all.push_back(lcore);
-    }
+  unsigned lcore = 0;
+  RTE_LCORE_FOREACH(lcore) {
+    all.push_back(lcore);
   }
   return all;
 }
@@ -20,10 +19,7 @@ std::vector<unsigned> eal_lcores() {
 std::string list_text(const std::vector<unsigned>& list) {
   std::string text;
   for (const unsigned n : list) {
-    if (!text.empty()) {
-      text += ',';
-    }
-    text += std::to_string(n);
+    text += (text.empty() ? "" : ",") + std::to_string(n);
   }
   return text;
 }

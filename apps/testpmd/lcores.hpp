@@ -1,5 +1,5 @@
 /// @file
-/// Which lcores poll.
+/// The lcores that poll.
 #pragma once
 
 #include <memory>

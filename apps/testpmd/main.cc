@@ -10,11 +10,9 @@
 
 #include "apps/common/std_streams.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/interrupt.hpp"
-#include "apps/testpmd/json_report.hpp"
-#include "apps/testpmd/live_table.hpp"
 #include "apps/testpmd/report.hpp"
 #include "apps/testpmd/test_run.hpp"
+#include "apps/testpmd/watch.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -90,12 +88,8 @@ int parse(int argc, char** argv, Options* options, int* eal_argc) {
        (check_options(*options, &error) != 0 || check_json(*options, &error) != 0))) {
     return complain(error);
   }
-  if (find_mode(options->mode) == nullptr) {
-    std::string names;
-    for (const Mode* mode : mode_table()) {
-      names += (names.empty() ? "" : ", ") + std::string(mode->name);
-    }
-    return complain("--mode: no mode '" + options->mode + "'; there are " + names);
+  if (find_mode(options->mode, &error) == nullptr) {
+    return complain("--mode: " + error);
   }
   return 0;
 }

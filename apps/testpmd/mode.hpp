@@ -1,5 +1,5 @@
 /// @file
-/// What a mode is: it makes the streams of a run. One mode a file: mode_NAME.cc.
+/// A mode: it makes the streams of a run. One mode a file: mode_NAME.cc.
 #pragma once
 
 #include <memory>
@@ -7,48 +7,54 @@
 #include <string>
 #include <vector>
 
-#include "apps/testpmd/message_pool.hpp"
-#include "apps/testpmd/options.hpp"
 #include "apps/testpmd/stream.hpp"
-#include "apps/testpmd/test_port.hpp"
-#include "apps/testpmd/verifier.hpp"
 
 namespace rio::testpmd {
 
-/// The set-up that a mode makes streams from. Outlives them.
-struct RunSetup {
-  const Options& options;
-  uint32_t size_bytes;
-  std::span<const std::unique_ptr<TestPort>> ports;
-  MessagePool& pool;
-  Verifier& verifier;
-};
+using Streams = std::vector<std::unique_ptr<Stream>>;
 
 /// A mode. Stateless; streams hold the state.
 struct Mode {
   const char* name;
-  const char* help;
   uint32_t max_bytes;      ///< largest --size
   bool takes_offset;       ///< --offset means something
-  const char* latency_of;  ///< what the latency is, for the report; null if none is measured
-  /// Check the options for this mode. @return 0 or -EINVAL, `error` names fault and remedy.
+  const char* latency_of;  ///< what the latency is, for the report
+  /// Check the options for this mode. @return 0 or -EINVAL, `error` names fault and remedy. Null:
+  /// all are good.
   int (*check)(const RunSetup& setup, std::string* error);
   /// @return 0, or -errno with a cause in `error`.
-  int (*make_streams)(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                      std::string* error);
+  int (*make_streams)(const RunSetup& setup, Streams* streams, std::string* error);
 };
 
-[[nodiscard]] const Mode& io_mode();
-[[nodiscard]] const Mode& txonly_mode();
-[[nodiscard]] const Mode& rxonly_mode();
-[[nodiscard]] const Mode& flowgen_mode();
-[[nodiscard]] const Mode& pingpong_mode();
-[[nodiscard]] const Mode& dedicated_mode();
-[[nodiscard]] const Mode& doorbell_mode();
-[[nodiscard]] const Mode& rdma_mode();
+extern const Mode kIoMode;
+extern const Mode kTxonlyMode;
+extern const Mode kRxonlyMode;
+extern const Mode kFlowgenMode;
+extern const Mode kPingpongMode;
+extern const Mode kDedicatedMode;
+extern const Mode kDoorbellMode;
+extern const Mode kRdmaMode;
 
 /// All modes, in the order of the help.
 [[nodiscard]] std::span<const Mode* const> mode_table();
-[[nodiscard]] const Mode* find_mode(std::string_view name);
+/// @param error set if there is none, with the names of those that exist. @return null: no such
+/// mode.
+[[nodiscard]] const Mode* find_mode(std::string_view name, std::string* error);
+
+/// Make a stream for each port that `make(TestPort&, unique_ptr<Stream>*)` gives one for.
+/// @return 0, or what `make` returned.
+template <typename Make>
+[[nodiscard]] int make_each(const RunSetup& setup, Streams* streams, Make&& make) {
+  for (const auto& port : setup.ports) {
+    std::unique_ptr<Stream> stream;
+    if (const int rc = make(*port, &stream); rc != 0) {
+      return rc;
+    }
+    if (stream != nullptr) {
+      streams->push_back(std::move(stream));
+    }
+  }
+  return 0;
+}
 
 }  // namespace rio::testpmd

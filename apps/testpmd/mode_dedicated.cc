@@ -1,6 +1,4 @@
 // dedicated: every port streams into all dedicated queues of its peer at once. [S0]
-#include <algorithm>
-
 #include "apps/testpmd/dedicated_receiver.hpp"
 #include "apps/testpmd/dedicated_sender.hpp"
 #include "apps/testpmd/mode.hpp"
@@ -14,40 +12,27 @@ using regs::kMultiMailboxes;
 /// peer's stream, on whatever thread that is.
 class DedicatedStream final : public Stream {
  public:
-  explicit DedicatedStream(TestPort& port) : port_(port) {}
+  DedicatedStream(const RunSetup& setup, TestPort& port) : Stream(setup, port) {}
 
   [[nodiscard]] int receive_from(const RunSetup& setup, std::shared_ptr<DedicatedPath> lane,
                                  std::string* error) {
-    std::unique_ptr<DedicatedReceiver> receiver;
-    const int rc = DedicatedReceiver::create(setup, *lane, *this, &receiver, error);
-    if (rc == 0) {
-      lanes_.push_back(std::move(lane));
-      receivers_.push_back(std::move(receiver));
-    }
-    return rc;
+    receivers_.push_back(std::make_unique<DedicatedReceiver>(setup, *lane, *this));
+    lanes_.push_back(std::move(lane));
+    return receivers_.back()->start(error);
   }
   [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<DedicatedPath> lane,
                               uint32_t lanes, std::string* error) {
-    std::unique_ptr<DedicatedSender> sender;
-    const int rc = DedicatedSender::create(
-        setup, *lane, lanes, static_cast<uint32_t>(senders_.size()), *this, &sender, error);
-    if (rc == 0) {
-      pairs_ = std::max(pairs_, lane->from_pair + 1);
-      lanes_.push_back(std::move(lane));
-      senders_.push_back(std::move(sender));
-    }
-    return rc;
+    const auto index = static_cast<uint32_t>(senders_.size());
+    senders_.push_back(std::make_unique<DedicatedSender>(setup, *lane, lanes, index, *this));
+    pairs_ = std::max(pairs_, lane->from_pair + 1);
+    lanes_.push_back(std::move(lane));
+    return senders_.back()->start(error);
   }
 
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override;
-  [[nodiscard]] std::string label() const override {
-    return "port " + std::to_string(port_.index());
-  }
-  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
-  TestPort& port_;
   uint32_t pairs_ = 0;
   std::vector<std::shared_ptr<DedicatedPath>> lanes_;  // outlive what uses them
   std::vector<std::unique_ptr<DedicatedReceiver>> receivers_;
@@ -72,7 +57,6 @@ uint32_t DedicatedStream::turn(bool may_send) noexcept {
       senders_[done_[i].cookie / kSlots]->done(done_[i].cookie % kSlots, done_[i]);
     }
     moved += n;
-    stats.tx_done.add(n);
   }
   if (finished) [[unlikely]] {
     set_finished();
@@ -81,17 +65,9 @@ uint32_t DedicatedStream::turn(bool may_send) noexcept {
 }
 
 bool DedicatedStream::quiet() const noexcept {
-  for (const auto& sender : senders_) {
-    if (!sender->quiet()) {
-      return false;
-    }
-  }
-  for (const auto& receiver : receivers_) {
-    if (!receiver->quiet()) {
-      return false;
-    }
-  }
-  return true;
+  const auto is_quiet = [](const auto& end) { return end->quiet(); };
+  return std::all_of(senders_.begin(), senders_.end(), is_quiet) &&
+         std::all_of(receivers_.begin(), receivers_.end(), is_quiet);
 }
 
 uint32_t queues_of(const RunSetup& setup, const TestPort& from) {
@@ -118,11 +94,10 @@ int check(const RunSetup& setup, std::string* error) {
   return 0;
 }
 
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string* error) {
+int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
   std::vector<std::unique_ptr<DedicatedStream>> made;
   for (const auto& port : setup.ports) {
-    made.push_back(std::make_unique<DedicatedStream>(*port));
+    made.push_back(std::make_unique<DedicatedStream>(setup, *port));
   }
   for (const auto& port : setup.ports) {
     TestPort& to = *port->peer();
@@ -153,15 +128,11 @@ int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* st
 
 }  // namespace
 
-const Mode& dedicated_mode() {
-  static constexpr Mode kMode = {.name = "dedicated",
-                                 .help = "every port streams into all dedicated queues of its peer",
-                                 .max_bytes = kTransferBytesMax,
-                                 .takes_offset = true,
-                                 .latency_of = "a transfer, first message to last response",
-                                 .check = check,
-                                 .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kDedicatedMode = {.name = "dedicated",
+                                       .max_bytes = kTransferBytesMax,
+                                       .takes_offset = true,
+                                       .latency_of = "a transfer, first message to last response",
+                                       .check = check,
+                                       .make_streams = make_streams};
 
 }  // namespace rio::testpmd

@@ -1,10 +1,4 @@
 // doorbell: every port sends type 10 doorbells and counts those that come; the 16 bits are numbers.
-#include <rte_cycles.h>
-
-#include <algorithm>
-
-#include "apps/testpmd/generator.hpp"
-#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
@@ -16,15 +10,7 @@ constexpr uint32_t kDoorbellBytes = 2;
 class DoorbellStream final : public Stream {
  public:
   DoorbellStream(const RunSetup& setup, TestPort& port)
-      : port_(port),
-        tx_(port.pair().tx()),
-        rx_(port.pair().doorbells()),
-        probe_(port.peer() == nullptr ? nullptr : &port.peer()->probe),
-        verifier_(setup.verifier),
-        burst_(setup.options.burst),
-        flow_(static_cast<uint16_t>(port.index())),
-        expected_flow_(static_cast<uint16_t>(sender_to(setup, port))),
-        left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {
+      : Stream(setup, port), tx_(port.pair().tx()), rx_(port.pair().doorbells()) {
     for (pmd::TxMessage& message : messages_) {
       message = {.info = 0,
                  .cookie = 0,
@@ -36,28 +22,13 @@ class DoorbellStream final : public Stream {
   }
 
   uint32_t turn(bool may_send) noexcept override;
-  [[nodiscard]] bool quiet() const noexcept override { return in_flight_ == 0; }
-  [[nodiscard]] std::string label() const override {
-    return "port " + std::to_string(port_.index());
-  }
-  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
   uint32_t receive() noexcept;
   uint32_t send() noexcept;
-  uint32_t reap() noexcept;
 
-  TestPort& port_;
   pmd::TxQueue& tx_;
   pmd::DoorbellQueue& rx_;
-  LatencyProbe* probe_;
-  Verifier& verifier_;
-  uint32_t burst_;
-  uint16_t flow_;
-  uint16_t expected_flow_;
-  uint64_t left_;
-  uint32_t in_flight_ = 0;
-  LinkPause pause_;
   uint64_t next_ = 0;  // number of the next doorbell
   pmd::TxMessage messages_[kBurstMax];
   pmd::DoorbellEvent events_[kBurstMax];
@@ -65,7 +36,7 @@ class DoorbellStream final : public Stream {
 };
 
 uint32_t DoorbellStream::receive() noexcept {
-  const uint32_t n = rx_.burst(events_, static_cast<uint16_t>(burst_));
+  const uint32_t n = rx_.burst(events_, burst_);
   if (n == 0) {
     return 0;
   }
@@ -86,7 +57,7 @@ uint32_t DoorbellStream::send() noexcept {
   for (uint32_t i = 0; i < n; ++i) {
     messages_[i].info = (next_ + i) & 0xFFFF;
   }
-  const uint64_t tsc = probe_ != nullptr && probe_->idle() ? rte_rdtsc() : 0;
+  const uint64_t tsc = probe_tsc();
   const uint32_t sent = tx_.burst(messages_, static_cast<uint16_t>(n));
   if (probe_ != nullptr) {
     probe_->sent(sent, tsc);
@@ -94,28 +65,8 @@ uint32_t DoorbellStream::send() noexcept {
   for (uint32_t i = 0; i < sent; ++i) {
     next_ = verifier_.take_number(flow_) + 1;
   }
-  left_ -= left_ == UINT64_MAX ? 0 : sent;
-  in_flight_ += sent;
-  stats.tx_messages.add(sent);
+  count_sent(sent);
   return sent;
-}
-
-uint32_t DoorbellStream::reap() noexcept {
-  const uint32_t n = tx_.reap(done_, kBurstMax);
-  for (uint32_t i = 0; i < n; ++i) {
-    stats.retries.add(done_[i].retries);
-    if (done_[i].status != pmd::Status::kOk) [[unlikely]] {
-      stats.count_status(done_[i].status);
-      pause_.note(done_[i].status);
-      verifier_.failed(flow_, done_[i].status);
-      if (probe_ != nullptr) {
-        probe_->give_up();
-      }
-    }
-  }
-  in_flight_ -= n;
-  stats.tx_done.add(n);
-  return n;
 }
 
 uint32_t DoorbellStream::turn(bool may_send) noexcept {
@@ -125,32 +76,24 @@ uint32_t DoorbellStream::turn(bool may_send) noexcept {
   } else if (may_send && !pause_.pausing()) {
     moved += send();
   }
-  return moved + reap();
-}
-
-int check(const RunSetup&, std::string*) {
-  return 0;
-}
-
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string*) {
-  for (const auto& port : setup.ports) {
-    streams->push_back(std::make_unique<DoorbellStream>(setup, *port));
-  }
-  return 0;
+  return moved + reap_sent(tx_, done_, kBurstMax, [this](const pmd::TxDone& done) {
+           verifier_.failed(flow_, done.status);
+         });
 }
 
 }  // namespace
 
-const Mode& doorbell_mode() {
-  static constexpr Mode kMode = {.name = "doorbell",
-                                 .help = "every port sends doorbells; --size does not matter",
-                                 .max_bytes = kTransferBytesMax,
-                                 .takes_offset = false,
-                                 .latency_of = "one way, queueing included",
-                                 .check = check,
-                                 .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kDoorbellMode = {
+    .name = "doorbell",
+    .max_bytes = kTransferBytesMax,
+    .takes_offset = false,
+    .latency_of = "one way, queueing included",
+    .check = nullptr,
+    .make_streams = [](const RunSetup& setup, Streams* streams, std::string*) {
+      return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
+        *out = std::make_unique<DoorbellStream>(setup, port);
+        return 0;
+      });
+    }};
 
 }  // namespace rio::testpmd

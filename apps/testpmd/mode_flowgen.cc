@@ -5,6 +5,16 @@
 namespace rio::testpmd {
 namespace {
 
+std::vector<Way> ways_of(const RunSetup& setup, const TestPort& port) {
+  std::vector<Way> ways;
+  for (uint32_t flow = 0; flow < setup.options.flows; ++flow) {
+    ways.push_back({.dest_id = port.peer_dest_id(),
+                    .flow = static_cast<uint16_t>(port.index() * setup.options.flows + flow),
+                    .mbox = static_cast<uint8_t>(flow % mailboxes_for(setup))});
+  }
+  return ways;
+}
+
 int check(const RunSetup& setup, std::string* error) {
   if (setup.options.verify && setup.options.flows > 1 && setup.size_bytes < kTagBytes) {
     *error =
@@ -20,33 +30,16 @@ int check(const RunSetup& setup, std::string* error) {
   return 0;
 }
 
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string* error) {
-  const uint32_t mailboxes = mailboxes_for(setup.options, setup.size_bytes);
-  const uint32_t flows = setup.options.flows;
-  const auto ways_of = [mailboxes, flows](const TestPort& port) {
-    std::vector<Way> ways;
-    for (uint32_t flow = 0; flow < flows; ++flow) {
-      ways.push_back({.dest_id = port.peer_dest_id(),
-                      .flow = static_cast<uint16_t>(port.index() * flows + flow),
-                      .mbox = static_cast<uint8_t>(flow % mailboxes)});
-    }
-    return ways;
-  };
-  return make_generators(setup, flows, ways_of, streams, error);
-}
-
 }  // namespace
 
-const Mode& flowgen_mode() {
-  static constexpr Mode kMode = {.name = "flowgen",
-                                 .help = "every port sends --flows flows over all mailboxes",
-                                 .max_bytes = regs::kMessageBytesMax,
-                                 .takes_offset = true,
-                                 .latency_of = "one way, queueing included",
-                                 .check = check,
-                                 .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kFlowgenMode = {
+    .name = "flowgen",
+    .max_bytes = regs::kMessageBytesMax,
+    .takes_offset = true,
+    .latency_of = "one way, queueing included",
+    .check = check,
+    .make_streams = [](const RunSetup& setup, Streams* streams, std::string* error) {
+      return make_generators(setup, setup.options.flows, ways_of, streams, error);
+    }};
 
 }  // namespace rio::testpmd

@@ -1,15 +1,8 @@
 // io: what a port receives goes out again; the buffer that was received is the one that is sent.
-#include <rte_cycles.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-#include "apps/testpmd/generator.hpp"
-#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
-#include "apps/testpmd/shared_sink.hpp"
-#include "apps/testpmd/tx_source.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -34,28 +27,18 @@ uint64_t eight_bytes(const Struct& from) {
 class Forwarder final : public Stream {
  public:
   Forwarder(const RunSetup& setup, TestPort& in, TestPort& out)
-      : in_(in),
+      : Stream(setup, in, out),
         out_(out),
         rx_(in.pair().shared()),
         tx_(out.pair().tx()),
-        probe_(out.peer() == nullptr ? nullptr : &out.peer()->probe),
-        pool_(setup.pool),
-        verifier_(setup.verifier),
         verify_(setup.options.verify),
-        size_bytes_(setup.size_bytes),
-        burst_(static_cast<uint16_t>(setup.options.burst)),
-        mailboxes_(mailboxes_for(setup.options, setup.size_bytes)),
-        ways_(mailboxes_ * regs::kLetters),
-        flow_(static_cast<uint16_t>(out.index())),
-        expected_flow_(static_cast<uint16_t>(sender_to(setup, in))),
-        left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {}
+        mailboxes_(mailboxes_for(setup)),
+        ways_(mailboxes_ * regs::kLetters) {}
   ~Forwarder() override;
 
   [[nodiscard]] int prime(uint32_t window, std::string* error);
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override { return in_flight_ == 0 && ready_ == 0; }
-  [[nodiscard]] std::string label() const override { return "port " + std::to_string(in_.index()); }
-  [[nodiscard]] uint32_t port_index() const override { return in_.index(); }
 
  private:
   uint32_t receive(bool may_send) noexcept;
@@ -67,26 +50,16 @@ class Forwarder final : public Stream {
   void give_back(uint32_t n) noexcept;
   void add_new(uint64_t buffer) noexcept;
 
-  TestPort& in_;
   TestPort& out_;
   pmd::SharedRxQueue& rx_;
   pmd::TxQueue& tx_;
-  LatencyProbe* probe_;
-  MessagePool& pool_;
-  Verifier& verifier_;
   const bool verify_;
-  const uint32_t size_bytes_;
-  const uint16_t burst_;
   const uint32_t mailboxes_;
   const uint32_t ways_;  // a way for each letter of each mailbox
-  const uint16_t flow_;
-  const uint16_t expected_flow_;
-  uint64_t left_;       // messages of --count that are not ready yet; UINT64_MAX: no limit
+  // left_ counts those that are not ready yet.
   uint32_t owed_ = 0;   // failed messages whose buffers the receive queue took: to be sent anew
   uint32_t first_ = 0;  // slot of the first message to send, below mailboxes_
   uint32_t ready_ = 0;  // messages in slots_ from first_ on
-  uint32_t in_flight_ = 0;
-  LinkPause pause_;
   // Ways in turn: slots of four have a mailbox, so that its four letters fly, the driver looks at
   // one message in four anew, and forwarding writes only where the bytes are. As long as all ways
   // and two bursts.
@@ -115,7 +88,7 @@ int Forwarder::prime(uint32_t window, std::string* error) {
   }
   if (window > rx_.free_count()) {
     *error = "--window " + std::to_string(window) + ": beside its " +
-             std::to_string(in_.shared_posted) + " buffers the receive queue of " + in_.name() +
+             std::to_string(port_.shared_posted) + " buffers the receive queue of " + port_.name() +
              " has room for " + std::to_string(rx_.free_count()) +
              "; give less, or a larger ring (--vdev …,rx_ring=4096)";
     return -EINVAL;
@@ -146,7 +119,7 @@ void Forwarder::add_new(uint64_t buffer) noexcept {
 }
 
 void Forwarder::send() noexcept {
-  const uint64_t tsc = probe_ != nullptr && !verify_ && probe_->idle() ? rte_rdtsc() : 0;
+  const uint64_t tsc = verify_ ? 0 : probe_tsc();
   const uint32_t sent = tx_.burst(&slots_[first_], static_cast<uint16_t>(ready_));
   if (probe_ != nullptr) {
     probe_->sent(sent, tsc);
@@ -172,9 +145,7 @@ uint32_t Forwarder::keep_good(uint32_t n) noexcept {
   uint32_t bad = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const pmd::RxMessage& message = received_[i];
-    const bool good = verify_ ? take_message(message, pool_.va(message.cookie), expected_flow_, now,
-                                             verifier_, *this)
-                              : message.status == pmd::Status::kOk;
+    const bool good = verify_ ? take_message(message, now) : message.status == pmd::Status::kOk;
     if (good) {
       received_[kept++] = message;
     } else {
@@ -195,7 +166,7 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
   if (n == 0) {
     return 0;
   }
-  in_.shared_posted -= n;
+  port_.shared_posted -= n;
   pmd::TxMessage* slot = &slots_[first_ + ready_];
   uint64_t gathered = 0;
 #pragma GCC unroll 8
@@ -224,7 +195,7 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
     }
   }
   if (!verify_ && good != 0) {
-    in_.probe.received(good, rte_rdtsc, &latency);
+    port_.probe.received(good, rte_rdtsc, &latency);
   }
   stats.rx_messages.add(good);
   stats.rx_bytes.add(uint64_t{good} * size_bytes_);
@@ -239,7 +210,7 @@ uint32_t Forwarder::receive(bool may_send) noexcept {
 void Forwarder::give_back(uint32_t n) noexcept {
   uint32_t to_post = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    if (in_.shared_posted + to_post >= kSharedBuffers) {
+    if (port_.shared_posted + to_post >= kSharedBuffers) {
       again_.push_back(buffers_[i].cookie);  // never grows: it holds all buffers
     } else {
       buffers_[to_post++] = buffers_[i];
@@ -251,7 +222,7 @@ void Forwarder::give_back(uint32_t n) noexcept {
 /// Give buffers_ to the receive queue.
 void Forwarder::post(uint32_t n) noexcept {
   if (n != 0) {
-    in_.shared_posted += rx_.post(buffers_, static_cast<uint16_t>(n));
+    port_.shared_posted += rx_.post(buffers_, static_cast<uint16_t>(n));
   }
 }
 
@@ -264,18 +235,14 @@ uint32_t Forwarder::finish_sent(uint32_t n, bool may_send) noexcept {
     const bool failed = done.status != pmd::Status::kOk;
     stats.retries.add(done.retries);
     if (failed) {
-      stats.count_status(done.status);
-      pause_.note(done.status);
-      if (probe_ != nullptr) {
-        probe_->give_up();
-      }
+      note_failure(done.status);
       if (verify_) {
         verifier_.failed(flow_, done.status);
       }
     }
     owed_ += failed ? 1 : 0;
     left_ += failed ? 1 : 0;
-    const bool enough = in_.shared_posted + to_post >= kSharedBuffers;
+    const bool enough = port_.shared_posted + to_post >= kSharedBuffers;
     if (enough && (owed_ != 0 || left_ == 0 || !may_send)) {
       owed_ -= owed_ != 0 ? 1 : 0;
       again_.push_back(done.cookie);  // never grows: it holds all buffers
@@ -304,7 +271,6 @@ uint32_t Forwarder::reap(bool may_send) noexcept {
     to_post = finish_sent(n, may_send);
   }
   in_flight_ -= n;
-  stats.tx_done.add(n);
   post(to_post);
   return n;
 }
@@ -341,41 +307,26 @@ int check(const RunSetup& setup, std::string* error) {
 
 TestPort& out_port(const RunSetup& setup, uint32_t in) {
   const auto ports = static_cast<uint32_t>(setup.ports.size());
-  switch (setup.options.topology) {
-    case Topology::kPaired:
-      return *setup.ports[in ^ 1u];
-    case Topology::kChained:
-      return *setup.ports[(in + 1) % ports];
-    case Topology::kLoop:
-      break;
-  }
-  return *setup.ports[in];
+  const uint32_t by_topology[] = {in, in ^ 1u, (in + 1) % ports};  // loop, paired, chained
+  return *setup.ports[by_topology[static_cast<size_t>(setup.options.topology)]];
 }
 
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string* error) {
-  for (const auto& port : setup.ports) {
-    auto stream = std::make_unique<Forwarder>(setup, *port, out_port(setup, port->index()));
+int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
+  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
+    auto stream = std::make_unique<Forwarder>(setup, port, out_port(setup, port.index()));
     const int rc = stream->prime(setup.options.window, error);
-    if (rc != 0) {
-      return rc;
-    }
-    streams->push_back(std::move(stream));
-  }
-  return 0;
+    *out = std::move(stream);
+    return rc;
+  });
 }
 
 }  // namespace
 
-const Mode& io_mode() {
-  static constexpr Mode kMode = {.name = "io",
-                                 .help = "what a port receives is forwarded, zero-copy",
-                                 .max_bytes = regs::kMessageBytesMax,
-                                 .takes_offset = false,
-                                 .latency_of = "one hop, queueing included",
-                                 .check = check,
-                                 .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kIoMode = {.name = "io",
+                                .max_bytes = regs::kMessageBytesMax,
+                                .takes_offset = false,
+                                .latency_of = "one hop, queueing included",
+                                .check = check,
+                                .make_streams = make_streams};
 
 }  // namespace rio::testpmd

@@ -1,90 +1,56 @@
 // pingpong: one message goes to and fro between two ports; half a round trip is the latency.
-#include <rte_cycles.h>
-
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "apps/testpmd/generator.hpp"
-#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
-#include "apps/testpmd/shared_sink.hpp"
 
 namespace rio::testpmd {
 namespace {
 
 constexpr uint32_t kSendBuffers = 16;  // far more than messages that can be in flight
-constexpr uint32_t kSendStride = 3 * 4096 + 256;
-constexpr uint32_t kBounceAt = 2 * 4096;
 constexpr uint32_t kTurnsBetweenReaps = 64;
 
 /// One end. The first end starts, and starts again when the message is lost.
 class PingPong final : public Stream {
  public:
   PingPong(const RunSetup& setup, TestPort& port, bool first)
-      : port_(port),
+      : Stream(setup, port),
         rx_(port.pair().shared()),
         tx_(port.pair().tx()),
-        bus_(port.card().bus()),
-        pool_(setup.pool),
-        verifier_(setup.verifier),
         first_(first),
-        size_bytes_(setup.size_bytes),
-        offset_bytes_(setup.options.offset_bytes),
         inline_(setup.size_bytes <= port.card().caps().inline_bytes),
-        bounced_((offset_bytes_ & (port.card().caps().tx_addr_align - 1)) != 0),
-        flow_(static_cast<uint16_t>(port.index())),
-        expected_flow_(static_cast<uint16_t>(port.peer()->index())),
-        left_(setup.options.count == 0 || !first ? UINT64_MAX : setup.options.count),
-        turn_is_mine_(first) {
+        turn_is_mine_(first),
+        send_(size_bytes_, offset_bytes_, port.card().caps().tx_addr_align) {
+    expected_flow_ = static_cast<uint16_t>(port.peer()->index());
     if (!first) {
+      left_ = UINT64_MAX;
       set_finished();  // it answers as long as it is asked
-    }
-  }
-  ~PingPong() override {
-    if (memory_.va != nullptr) {
-      bus_.dma_free(memory_);
     }
   }
 
   [[nodiscard]] int allocate(std::string* error);
   uint32_t turn(bool may_send) noexcept override;
-  [[nodiscard]] bool quiet() const noexcept override { return in_flight_ == 0; }
   [[nodiscard]] std::string label() const override {
-    return std::string(first_ ? "ping" : "pong") + " port " + std::to_string(port_.index());
+    return (first_ ? "ping " : "pong ") + Stream::label();
   }
-  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
   void take(const pmd::RxMessage& message, uint64_t asked_tsc, uint64_t now_tsc) noexcept;
   void send(uint64_t now_tsc) noexcept;
   void reap() noexcept;
 
-  TestPort& port_;
   pmd::SharedRxQueue& rx_;
   pmd::TxQueue& tx_;
-  pmd::Bus& bus_;
-  MessagePool& pool_;
-  Verifier& verifier_;
   const bool first_;
-  const uint32_t size_bytes_;
-  const uint32_t offset_bytes_;
   const bool inline_;
-  const bool bounced_;
-  const uint16_t flow_;
-  const uint16_t expected_flow_;
-  uint64_t left_;
   bool turn_is_mine_;
-  uint32_t in_flight_ = 0;
-  LinkPause pause_;
   uint32_t buffer_ = 0;
   uint32_t idle_turns_ = 0;
   uint64_t sent_tsc_ = 0;
-  pmd::DmaMemory memory_;
+  SendBuffers send_;
 };
 
 int PingPong::allocate(std::string* error) {
-  const int rc = bus_.dma_alloc(kSendBuffers * kSendStride, 4096, &memory_);
+  const int rc = send_.allocate(port_.card().bus(), kSendBuffers);
   if (rc != 0) {
     *error = "no memory to send from; give EAL more (-m 512)";
   }
@@ -112,52 +78,39 @@ void PingPong::take(const pmd::RxMessage& message, uint64_t asked_tsc, uint64_t 
 }
 
 void PingPong::send(uint64_t now_tsc) noexcept {
-  const uint64_t at = uint64_t{buffer_} * kSendStride;
-  uint8_t* bytes = static_cast<uint8_t*>(memory_.va) + at;
-  uint64_t from = offset_bytes_;
+  const uint64_t buffer = send_.buffer(buffer_);
   if (verifier_.verifies()) {
-    verifier_.write(bytes + offset_bytes_, flow_, now_tsc);
+    verifier_.write(send_.payload(buffer), flow_, now_tsc);
   }
-  if (!inline_ && bounced_) {
-    std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
-    from = kBounceAt;
+  if (!inline_ && send_.bounced()) {
+    send_.bounce(buffer);
   }
-  pmd::TxMessage message{.iova = memory_.iova + at + from,
+  pmd::TxMessage message{.iova = send_.wire(buffer),
                          .cookie = 0,
                          .dest_id = port_.peer_dest_id(),
                          .length_bytes = static_cast<uint16_t>(size_bytes_),
                          .mbox = 0,
                          .flags = 0};
   if (inline_) {
-    message.data = bytes + offset_bytes_;
+    message.data = send_.payload(buffer);
     message.flags = pmd::TxFlags::kInline;
   }
   sent_tsc_ = now_tsc;
   // The ring is never full: one message at a time.
   const uint32_t sent = tx_.burst(&message, 1);
-  in_flight_ += sent;
+  count_sent(sent);
   buffer_ = (buffer_ + 1) % kSendBuffers;
   turn_is_mine_ = false;
-  left_ -= left_ == UINT64_MAX ? 0 : 1;
-  stats.tx_messages.add(sent);
-  ((inline_ || bounced_) ? stats.bytes_copied : stats.bytes_placed).add(size_bytes_);
+  ((inline_ || send_.bounced()) ? stats.bytes_copied : stats.bytes_placed).add(size_bytes_);
 }
 
 void PingPong::reap() noexcept {
   pmd::TxDone done[4];
-  const uint32_t n = tx_.reap(done, 4);
-  for (uint32_t i = 0; i < n; ++i) {
-    stats.retries.add(done[i].retries);
-    if (done[i].status != pmd::Status::kOk) [[unlikely]] {
-      stats.count_status(done[i].status);
-      pause_.note(done[i].status);
-      verifier_.failed(flow_, done[i].status);
-      turn_is_mine_ = true;
-      sent_tsc_ = 0;
-    }
-  }
-  in_flight_ -= n;
-  stats.tx_done.add(n);
+  (void)reap_sent(tx_, done, 4, [this](const pmd::TxDone& failed) {
+    verifier_.failed(flow_, failed.status);
+    turn_is_mine_ = true;
+    sent_tsc_ = 0;
+  });
 }
 
 uint32_t PingPong::turn(bool may_send) noexcept {
@@ -207,35 +160,26 @@ int check(const RunSetup& setup, std::string* error) {
   return -EINVAL;
 }
 
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string* error) {
-  for (const auto& port : setup.ports) {
-    TestPort* peer = port->peer();
-    if (peer == nullptr || peer == port.get()) {
-      continue;
+int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
+  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
+    const TestPort* const peer = port.peer();
+    if (peer == nullptr || peer == &port) {
+      return 0;
     }
-    const bool first = port->index() < peer->index();
-    auto stream = std::make_unique<PingPong>(setup, *port, first);
+    auto stream = std::make_unique<PingPong>(setup, port, port.index() < peer->index());
     const int rc = stream->allocate(error);
-    if (rc != 0) {
-      return rc;
-    }
-    streams->push_back(std::move(stream));
-  }
-  return 0;
+    *out = std::move(stream);
+    return rc;
+  });
 }
 
 }  // namespace
 
-const Mode& pingpong_mode() {
-  static constexpr Mode kMode = {.name = "pingpong",
-                                 .help = "one message to and fro between two ports",
-                                 .max_bytes = regs::kMessageBytesMax,
-                                 .takes_offset = true,
-                                 .latency_of = "half a round trip",
-                                 .check = check,
-                                 .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kPingpongMode = {.name = "pingpong",
+                                      .max_bytes = regs::kMessageBytesMax,
+                                      .takes_offset = true,
+                                      .latency_of = "half a round trip",
+                                      .check = check,
+                                      .make_streams = make_streams};
 
 }  // namespace rio::testpmd

@@ -1,11 +1,7 @@
 // rdma: every port reads from or writes to memory of its peer: NREAD, NWRITE, NWRITE_R, SWRITE.
-#include <rte_cycles.h>
-
-#include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "apps/testpmd/generator.hpp"
-#include "apps/testpmd/link_pause.hpp"
 #include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
@@ -17,88 +13,28 @@ constexpr uint32_t kDepth = 32;                // requests in flight
 constexpr uint64_t kWindowAt = 0x10000000;     // RapidIO address of every port's window
 constexpr uint32_t kRegionSlack = 4096 + 256;  // room for the offset, and off the same cache set
 
-DmaOp op_of(const Options& options) {
-  if (options.op == "nread") {
-    return DmaOp::kNread;
-  }
-  if (options.op == "nwrite") {
-    return DmaOp::kNwrite;
-  }
-  return options.op == "swrite" ? DmaOp::kSwrite : DmaOp::kNwriteR;
-}
-
-/// Memory that the peer may reach while the stream lives.
-class Target {
- public:
-  [[nodiscard]] int open(TestPort& port, uint32_t stride, std::string* error) {
-    port_ = &port;
-    int rc = port.card().bus().dma_alloc(uint64_t{kDepth} * stride, 4096, &memory_);
-    if (rc == 0) {
-      rc = port.pair().windows().open(
-          {.rio_addr = kWindowAt,
-           .size_bytes = uint64_t{kDepth} * stride,
-           .iova = memory_.iova,
-           .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
-          &window_);
-      open_ = rc == 0;
-    }
-    if (rc != 0) {
-      *error = "port " + std::to_string(port.index()) + " cannot open a window of " +
-               std::to_string(uint64_t{kDepth} * stride) + " bytes (" + std::strerror(-rc) +
-               "); give a smaller --size or more memory";
-    }
-    return rc;
-  }
-  Target() = default;
-  Target(const Target&) = delete;
-  Target& operator=(const Target&) = delete;
-  ~Target() {
-    if (open_ && port_->pair().windows().close(window_) != 0) {
-      return;  // the card may still use the memory: it stays
-    }
-    if (memory_.va != nullptr) {
-      port_->card().bus().dma_free(memory_);
-    }
-  }
-  [[nodiscard]] uint8_t* bytes(uint64_t at) const { return static_cast<uint8_t*>(memory_.va) + at; }
-
- private:
-  TestPort* port_ = nullptr;
-  pmd::DmaMemory memory_;
-  uint32_t window_ = 0;
-  bool open_ = false;
-};
-
 /// Requests of one port. When verifying, what was written is read back and compared.
 class RdmaStream final : public Stream {
  public:
   RdmaStream(const RunSetup& setup, TestPort& port)
-      : port_(port),
+      : Stream(setup, port),
         queue_(port.pair().dma()),
-        bus_(port.card().bus()),
-        verifier_(setup.verifier),
-        op_(op_of(setup.options)),
-        size_bytes_(setup.size_bytes),
-        offset_bytes_(setup.options.offset_bytes),
+        op_(setup.options.op),
         stride_((setup.size_bytes + 4095) / 4096 * 4096 + kRegionSlack),
-        bounced_((offset_bytes_ & (port.card().caps().dma_addr_align - 1)) != 0),
-        flow_(static_cast<uint16_t>(port.index())),
-        left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {}
+        bounced_((offset_bytes_ & (port.card().caps().dma_addr_align - 1)) != 0) {}
+
   ~RdmaStream() override {
-    if (memory_.va != nullptr) {
-      bus_.dma_free(memory_);
+    if (open_ && port_.pair().windows().close(window_) != 0) {
+      target_.leave();
     }
   }
 
   [[nodiscard]] int open(std::string* error);
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override { return free_count_ == kDepth; }
-  [[nodiscard]] std::string label() const override {
-    return "port " + std::to_string(port_.index());
-  }
-  [[nodiscard]] uint32_t port_index() const override { return port_.index(); }
 
  private:
+  [[nodiscard]] int open_target(std::string* error);
   struct Request {
     uint64_t number = 0;
     uint64_t start_tsc = 0;
@@ -109,47 +45,60 @@ class RdmaStream final : public Stream {
   [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const;
   void done(const pmd::EntryDone& entry) noexcept;
   void finish(uint32_t slot, bool right) noexcept;
+  // Three regions for each request: the user's bytes, their bounced copy, what is read back.
   [[nodiscard]] uint8_t* user(uint32_t slot) const {
-    return static_cast<uint8_t*>(memory_.va) + uint64_t{slot} * 3 * stride_ + offset_bytes_;
+    return memory_.va(uint64_t{slot} * 3 * stride_ + offset_bytes_);
   }
   [[nodiscard]] uint8_t* bounce(uint32_t slot) const {
-    return static_cast<uint8_t*>(memory_.va) + (uint64_t{slot} * 3 + 1) * stride_;
+    return memory_.va((uint64_t{slot} * 3 + 1) * stride_);
   }
   [[nodiscard]] uint8_t* copy(uint32_t slot) const {
-    return static_cast<uint8_t*>(memory_.va) + (uint64_t{slot} * 3 + 2) * stride_;
-  }
-  [[nodiscard]] uint64_t iova(const uint8_t* at) const {
-    return memory_.iova + static_cast<uint64_t>(at - static_cast<const uint8_t*>(memory_.va));
+    return memory_.va((uint64_t{slot} * 3 + 2) * stride_);
   }
   [[nodiscard]] bool reads() const { return op_ == DmaOp::kNread; }
 
-  TestPort& port_;
   pmd::DmaQueue& queue_;
-  pmd::Bus& bus_;
-  Verifier& verifier_;
   const DmaOp op_;
-  const uint32_t size_bytes_;
-  const uint32_t offset_bytes_;
   const uint32_t stride_;
   const bool bounced_;
-  const uint16_t flow_;
-  uint64_t left_;
-  Target target_;  // that the peer works on; null peer: it has its own
-  pmd::DmaMemory memory_;
+  CardMemory target_;  // behind the window that the peer works on
+  uint32_t window_ = 0;
+  bool open_ = false;
+  CardMemory memory_;
   Request requests_[kDepth];
   pmd::DmaRequest read_back_[kDepth];
   uint32_t read_backs_ = 0;
   uint32_t free_[kDepth];
   uint32_t free_count_ = kDepth;
-  LinkPause pause_;
 };
 
+/// Memory that the peer may reach while the stream lives.
+int RdmaStream::open_target(std::string* error) {
+  const uint64_t size_bytes = uint64_t{kDepth} * stride_;
+  int rc = target_.allocate(port_.card().bus(), size_bytes);
+  if (rc == 0) {
+    rc = port_.pair().windows().open(
+        {.rio_addr = kWindowAt,
+         .size_bytes = size_bytes,
+         .iova = target_.iova(),
+         .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
+        &window_);
+    open_ = rc == 0;
+  }
+  if (rc != 0) {
+    *error = "port " + std::to_string(port_.index()) + " cannot open a window of " +
+             std::to_string(size_bytes) + " bytes (" + std::strerror(-rc) +
+             "); give a smaller --size or more memory";
+  }
+  return rc;
+}
+
 int RdmaStream::open(std::string* error) {
-  int rc = target_.open(port_, stride_, error);
+  int rc = open_target(error);
   if (rc != 0) {
     return rc;
   }
-  rc = bus_.dma_alloc(uint64_t{kDepth} * 3 * stride_, 4096, &memory_);
+  rc = memory_.allocate(port_.card().bus(), uint64_t{kDepth} * 3 * stride_);
   if (rc != 0) {
     *error = "no memory for " + std::to_string(kDepth) + " requests of " +
              std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";
@@ -158,7 +107,7 @@ int RdmaStream::open(std::string* error) {
   for (uint32_t slot = 0; slot < kDepth; ++slot) {
     free_[slot] = slot;
     // Slot i, as the peer reads it, is message i of its flow.
-    fill_message(target_.bytes(uint64_t{slot} * stride_), size_bytes_, verifier_.seed(),
+    fill_message(target_.va(uint64_t{slot} * stride_), size_bytes_, verifier_.seed(),
                  {.sequence = slot});
   }
   return 0;
@@ -166,7 +115,7 @@ int RdmaStream::open(std::string* error) {
 
 pmd::DmaRequest RdmaStream::request(uint32_t slot, DmaOp op, const uint8_t* local) const {
   return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
-          .iova = iova(local),
+          .iova = memory_.iova(static_cast<uint64_t>(local - memory_.va())),
           .cookie = slot,
           .dest_id = port_.peer_dest_id(),
           .length_bytes = size_bytes_,
@@ -221,8 +170,7 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
   Request& own = requests_[slot];
   stats.retries.add(entry.retries);
   if (entry.status != pmd::Status::kOk) [[unlikely]] {
-    stats.count_status(entry.status);
-    pause_.note(entry.status);
+    note_failure(entry.status);
     if (verifier_.verifies()) {
       verifier_.failed(flow_, pmd::Status::kResponseTimeout);  // it may have been carried out
     }
@@ -232,17 +180,12 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
   if (!own.reading_back) {
     latency.add(rte_rdtsc() - own.start_tsc);
   }
-  if (!verifier_.verifies()) {
-    if (reads() && bounced_) {
-      std::memcpy(user(slot), bounce(slot), size_bytes_);
-    }
-    finish(slot, true);
-    return;
+  if (reads() && bounced_) {
+    std::memcpy(user(slot), bounce(slot), size_bytes_);
   }
-  if (reads()) {
-    if (bounced_) {
-      std::memcpy(user(slot), bounce(slot), size_bytes_);
-    }
+  if (!verifier_.verifies()) {
+    finish(slot, true);
+  } else if (reads()) {
     Tag tag;
     uint32_t offset = 0;
     finish(slot, check_message(user(slot), size_bytes_, size_bytes_, verifier_.seed(), slot, &tag,
@@ -264,7 +207,6 @@ uint32_t RdmaStream::turn(bool may_send) noexcept {
   for (uint32_t i = 0; i < n; ++i) {
     done(entries[i]);
   }
-  stats.tx_done.add(n);
   if (read_backs_ != 0) {
     const uint32_t posted = queue_.post(read_back_, static_cast<uint16_t>(read_backs_));
     read_backs_ -= posted;
@@ -296,7 +238,7 @@ int check(const RunSetup& setup, std::string* error) {
       return -EINVAL;
     }
   }
-  if (op_of(setup.options) == DmaOp::kSwrite && setup.size_bytes % 8 != 0) {
+  if (setup.options.op == DmaOp::kSwrite && setup.size_bytes % 8 != 0) {
     *error = "SWRITE moves doublewords: --size " + std::to_string(setup.size_bytes) +
              " is no multiple of 8; take another size, or --op nwrite";
     return -EINVAL;
@@ -304,30 +246,22 @@ int check(const RunSetup& setup, std::string* error) {
   return 0;
 }
 
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string* error) {
-  for (const auto& port : setup.ports) {
-    auto stream = std::make_unique<RdmaStream>(setup, *port);
+int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
+  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
+    auto stream = std::make_unique<RdmaStream>(setup, port);
     const int rc = stream->open(error);
-    if (rc != 0) {
-      return rc;
-    }
-    streams->push_back(std::move(stream));
-  }
-  return 0;
+    *out = std::move(stream);
+    return rc;
+  });
 }
 
 }  // namespace
 
-const Mode& rdma_mode() {
-  static constexpr Mode kMode = {.name = "rdma",
-                                 .help = "every port reads or writes its peer's memory (--op)",
-                                 .max_bytes = kTransferBytesMax,
-                                 .takes_offset = true,
-                                 .latency_of = "request to completion",
-                                 .check = check,
-                                 .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kRdmaMode = {.name = "rdma",
+                                  .max_bytes = kTransferBytesMax,
+                                  .takes_offset = true,
+                                  .latency_of = "request to completion",
+                                  .check = check,
+                                  .make_streams = make_streams};
 
 }  // namespace rio::testpmd

@@ -4,43 +4,32 @@
 namespace rio::testpmd {
 namespace {
 
-bool sends(const TestPort& port) {
-  return port.peer() != nullptr && port.peer()->index() <= port.index();
+std::vector<Way> ways_of(const RunSetup& setup, const TestPort& port) {
+  const bool sends = port.peer() != nullptr && port.peer()->index() <= port.index();
+  return sends ? ways_by_letter(setup, port) : std::vector<Way>{};
 }
 
 int check(const RunSetup& setup, std::string* error) {
-  if (setup.options.verify) {
-    for (const auto& port : setup.ports) {
-      if (port->peer() == nullptr) {
-        *error = "rxonly cannot --verify what another process sends (port " +
-                 std::to_string(port->index()) + "): leave --verify out";
-        return -EINVAL;
-      }
+  for (const auto& port : setup.ports) {
+    if (setup.options.verify && port->peer() == nullptr) {
+      *error = "rxonly cannot --verify what another process sends (port " +
+               std::to_string(port->index()) + "): leave --verify out";
+      return -EINVAL;
     }
   }
   return 0;
 }
 
-int make_streams(const RunSetup& setup, std::vector<std::unique_ptr<Stream>>* streams,
-                 std::string* error) {
-  const auto ways = [&setup](const TestPort& port) {
-    return sends(port) ? ways_by_letter(setup, port) : std::vector<Way>{};
-  };
-  return make_generators(setup, 1, ways, streams, error);
-}
-
 }  // namespace
 
-const Mode& rxonly_mode() {
-  static constexpr Mode kMode = {
-      .name = "rxonly",
-      .help = "ports receive and drop; of two ports wired together the second sends",
-      .max_bytes = regs::kMessageBytesMax,
-      .takes_offset = true,
-      .latency_of = "one way, queueing included",
-      .check = check,
-      .make_streams = make_streams};
-  return kMode;
-}
+constinit const Mode kRxonlyMode = {
+    .name = "rxonly",
+    .max_bytes = regs::kMessageBytesMax,
+    .takes_offset = true,
+    .latency_of = "one way, queueing included",
+    .check = check,
+    .make_streams = [](const RunSetup& setup, Streams* streams, std::string* error) {
+      return make_generators(setup, 1, ways_of, streams, error);
+    }};
 
 }  // namespace rio::testpmd

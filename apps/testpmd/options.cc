@@ -1,11 +1,8 @@
 #include "apps/testpmd/options.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 #include <CLI/CLI.hpp>
-
-#include "apps/testpmd/size_sweep.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -42,47 +39,6 @@ int fail(std::string* error, std::string text) {
   return -EINVAL;
 }
 
-}  // namespace
-
-const OptionDef* find_option(std::string_view name) {
-  for (const OptionDef& option : option_table()) {
-    if (name == option.name) {
-      return &option;
-    }
-  }
-  return nullptr;
-}
-
-bool parse_list(std::string_view text, uint32_t max, std::vector<unsigned>* out) {
-  std::vector<unsigned> list;
-  for (bool more = true; more;) {
-    const size_t comma = text.find(',');
-    const std::string_view part = text.substr(0, comma);
-    more = comma != std::string_view::npos;
-    text.remove_prefix(more ? comma + 1 : text.size());
-    const size_t dash = part.find('-');
-    uint64_t first = 0;
-    if (!parse_number(part.substr(0, dash), max, &first)) {
-      return false;
-    }
-    uint64_t last = first;
-    if (dash != std::string_view::npos &&
-        (!parse_number(part.substr(dash + 1), max, &last) || last < first)) {
-      return false;
-    }
-    for (uint64_t n = first; n <= last; ++n) {
-      if (std::find(list.begin(), list.end(), n) != list.end()) {
-        return false;
-      }
-      list.push_back(static_cast<unsigned>(n));
-    }
-  }
-  *out = std::move(list);
-  return true;
-}
-
-namespace {
-
 void add_option(CLI::App& app, const OptionDef& option, Options* out) {
   const auto set = [&option, out](const std::string& value) {
     std::string why;
@@ -113,6 +69,15 @@ void add_options(CLI::App& app, Options* out) {
 }
 
 }  // namespace
+
+const OptionDef* find_option(std::string_view name) {
+  for (const OptionDef& option : option_table()) {
+    if (name == option.name) {
+      return &option;
+    }
+  }
+  return nullptr;
+}
 
 int parse_options(std::span<const std::string_view> args, Options* out, std::string* error) {
   Options options = *out;

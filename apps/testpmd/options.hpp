@@ -1,5 +1,5 @@
 /// @file
-/// What the user asks for: the options behind `--`, which the prompt's `set` takes as well.
+/// The user's options: those behind `--`, which the prompt's `set` takes as well.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "pmd/dev/types.hpp"
 
 namespace rio::testpmd {
 
@@ -35,14 +37,14 @@ struct Options {
   double fault_rate = 0;  ///< 0: none; 0 to 1
   std::string json_file;
   Topology topology = Topology::kLoop;
-  std::vector<unsigned> forward_lcores;  ///< empty: those nearest the cards
-  uint32_t nb_cores = 0;                 ///< 0: by the mode
-  uint32_t mailboxes = 0;                ///< 0: 64 for one segment, 4 for several
-  uint32_t flows = 256;                  ///< flowgen: for each port
-  uint32_t queues = 0;                   ///< dedicated: for each port; 0: as many as can be
-  uint32_t window = 64;                  ///< messages each port primes the circle with
-  std::string op = "nwrite_r";           ///< rdma
-  std::vector<uint32_t> peers;           ///< destID for each port; empty: by the wires
+  std::vector<unsigned> forward_lcores;    ///< empty: those nearest the cards
+  uint32_t nb_cores = 0;                   ///< 0: by the mode
+  uint32_t mailboxes = 0;                  ///< 0: 64 for one segment, 4 for several
+  uint32_t flows = 256;                    ///< flowgen: for each port
+  uint32_t queues = 0;                     ///< dedicated: for each port; 0: as many as can be
+  uint32_t window = 64;                    ///< messages each port primes the circle with
+  regs::DmaOp op = regs::DmaOp::kNwriteR;  ///< rdma; one of the first four
+  std::vector<uint32_t> peers;             ///< destID for each port; empty: by the wires
   bool interactive = false;
   std::string cmdline_file;
   bool auto_start = false;
@@ -69,8 +71,12 @@ struct OptionDef {
 [[nodiscard]] int parse_options(std::span<const std::string_view> args, Options* out,
                                 std::string* error);
 
-/// Parse lists such as 1,3-5. @return false for anything else, or a number twice, or above max.
-[[nodiscard]] bool parse_list(std::string_view text, uint32_t max, std::vector<unsigned>* out);
+/// Parse a size, or a sweep as dpdk-test-dma-perf has it: `first,last,step,ADD|MUL`.
+/// @param text foreign. @param max_bytes largest size allowed, at least 1.
+/// @param sizes ascending, at least one, each 1 to max_bytes.
+/// @param error what is wrong and what would be right. @return 0 or -EINVAL.
+[[nodiscard]] int parse_sizes(std::string_view text, uint32_t max_bytes,
+                              std::vector<uint32_t>* sizes, std::string* error);
 
 /// Find contradictions among options that are each right. @return 0 or -EINVAL.
 [[nodiscard]] int check_options(const Options& options, std::string* error);

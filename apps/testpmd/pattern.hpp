@@ -14,7 +14,7 @@
 
 namespace rio::testpmd {
 
-/// Who, which, when.
+/// The sender of a message, its number, and its time.
 struct Tag {
   uint64_t sequence = 0;  ///< 40 bits count
   uint64_t stamp = 0;     ///< TSC; 0 below 24 bytes

@@ -1,6 +1,7 @@
 // The prompt itself, by libedit, and command files.
 #include <poll.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,8 +12,8 @@
 
 #include "apps/common/std_streams.hpp"
 #include "apps/testpmd/console.hpp"
-#include "apps/testpmd/interrupt.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/watch.hpp"
 #include "base/text_file.hpp"
 
 namespace rio::testpmd {
@@ -63,11 +64,8 @@ char** complete(const char*, int start, int end) {
   std::string common = whole.front().substr(static_cast<size_t>(start));
   for (size_t i = 0; i < whole.size(); ++i) {
     const std::string word = whole[i].substr(std::min(whole[i].size(), static_cast<size_t>(start)));
-    size_t same = 0;
-    while (same < common.size() && same < word.size() && common[same] == word[same]) {
-      ++same;
-    }
-    common.resize(same);
+    common.erase(std::mismatch(common.begin(), common.end(), word.begin(), word.end()).first,
+                 common.end());
     matches[i + 1] = strdup(word.c_str());
   }
   matches[0] = strdup(common.c_str());

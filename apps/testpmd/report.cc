@@ -31,6 +31,11 @@ double per_message(uint64_t n, const RunResult& result) {
              : static_cast<double>(n) / static_cast<double>(result.driver_messages);
 }
 
+/// A percentile of the latency.
+std::string at(const RunResult& result, double percent) {
+  return time_text(ns_of(static_cast<double>(result.latency.percentile(percent))));
+}
+
 std::string verify_text(const VerifyTotals& v) {
   std::string text = "verified    " + grouped(v.bytes) + " bytes in " + grouped(v.messages) +
                      " messages, " + grouped(v.errors()) + " errors\n";
@@ -62,37 +67,26 @@ std::string status_text(const PortFigures& sum) {
 
 }  // namespace
 
-LatencyFigures latency_of(const Histogram& ticks) {
-  const double ns = 1e9 / static_cast<double>(rte_get_tsc_hz());
-  const auto at = [&](double p) { return static_cast<double>(ticks.percentile(p)) * ns; };
-  return {at(50),
-          at(90),
-          at(99),
-          at(99.9),
-          static_cast<double>(ticks.max()) * ns,
-          static_cast<double>(ticks.min()) * ns,
-          ticks.mean() * ns};
+double ns_of(double ticks) {
+  return ticks * 1e9 / static_cast<double>(rte_get_tsc_hz());
 }
 
 std::string rate_text(double rate) {
-  if (rate >= 1e6) {
-    return format("%.2f M/s", rate / 1e6);
-  }
-  return rate >= 1e3 ? format("%.1f K/s", rate / 1e3) : format("%.0f /s", rate);
+  return rate >= 1e6   ? format("%.2f M/s", rate / 1e6)
+         : rate >= 1e3 ? format("%.1f K/s", rate / 1e3)
+                       : format("%.0f /s", rate);
 }
 
 std::string bandwidth_text(double rate) {
-  if (rate >= 1e9) {
-    return format("%.2f GB/s", rate / 1e9);
-  }
-  return rate >= 1e6 ? format("%.1f MB/s", rate / 1e6) : format("%.1f KB/s", rate / 1e3);
+  return rate >= 1e9   ? format("%.2f GB/s", rate / 1e9)
+         : rate >= 1e6 ? format("%.1f MB/s", rate / 1e6)
+                       : format("%.1f KB/s", rate / 1e3);
 }
 
 std::string time_text(double ns) {
-  if (ns < 1e4) {
-    return format("%.0f ns", ns);
-  }
-  return ns < 1e7 ? format("%.1f us", ns / 1e3) : format("%.1f ms", ns / 1e6);
+  return ns < 1e4   ? format("%.0f ns", ns)
+         : ns < 1e7 ? format("%.1f us", ns / 1e3)
+                    : format("%.1f ms", ns / 1e6);
 }
 
 std::string grouped(uint64_t number) {
@@ -120,11 +114,10 @@ std::string totals_text(const RunResult& result) {
           " messages, summed over the ports that received them\n";
   text += "bandwidth   " + bandwidth_text(per_second(result.sum.rx_bytes, result)) + " payload\n";
   if (result.latency.total() != 0) {
-    const LatencyFigures l = latency_of(result.latency);
-    text += "latency     p50 " + time_text(l.p50_ns) + ", p90 " + time_text(l.p90_ns) + ", p99 " +
-            time_text(l.p99_ns) + ", p99.9 " + time_text(l.p999_ns) + ", max " +
-            time_text(l.max_ns) + "\n            " + result.latency_of + ", " +
-            grouped(result.latency.total()) + " timed\n";
+    text += "latency     p50 " + at(result, 50) + ", p90 " + at(result, 90) + ", p99 " +
+            at(result, 99) + ", p99.9 " + at(result, 99.9) + ", max " + at(result, 100) +
+            "\n            " + result.latency_of + ", " + grouped(result.latency.total()) +
+            " timed\n";
   }
   if (result.sum.bytes_placed + result.sum.bytes_copied != 0) {
     text += "alignment   " + grouped(result.sum.bytes_placed) + " bytes placed, " +
@@ -150,13 +143,11 @@ std::string sweep_text(const std::vector<RunResult>& results) {
   std::string text = format("%9s %14s %14s %10s %10s %10s %8s\n", "bytes", "messages/s", "payload",
                             "p50", "p99", "max", "errors");
   for (const RunResult& r : results) {
-    const LatencyFigures l = latency_of(r.latency);
-    text +=
-        format("%9s %14s %14s %10s %10s %10s %8s\n", grouped(r.size_bytes).c_str(),
-               rate_text(per_second(r.sum.rx_messages, r)).c_str(),
-               bandwidth_text(per_second(r.sum.rx_bytes, r)).c_str(), time_text(l.p50_ns).c_str(),
-               time_text(l.p99_ns).c_str(), time_text(l.max_ns).c_str(),
-               r.verified ? grouped(r.verify.errors()).c_str() : "-");
+    text += format("%9s %14s %14s %10s %10s %10s %8s\n", grouped(r.size_bytes).c_str(),
+                   rate_text(per_second(r.sum.rx_messages, r)).c_str(),
+                   bandwidth_text(per_second(r.sum.rx_bytes, r)).c_str(), at(r, 50).c_str(),
+                   at(r, 99).c_str(), at(r, 100).c_str(),
+                   r.verified ? grouped(r.verify.errors()).c_str() : "-");
   }
   return text;
 }

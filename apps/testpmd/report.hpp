@@ -1,5 +1,5 @@
 /// @file
-/// Results for people.
+/// Results for people (report.cc), and for programs (json_report.cc; scripts/plot draws them).
 #pragma once
 
 #include <string>
@@ -9,11 +9,8 @@
 
 namespace rio::testpmd {
 
-/// Percentiles that are shown.
-struct LatencyFigures {
-  double p50_ns, p90_ns, p99_ns, p999_ns, max_ns, min_ns, mean_ns;
-};
-[[nodiscard]] LatencyFigures latency_of(const Histogram& ticks);
+/// Nanoseconds of TSC ticks.
+[[nodiscard]] double ns_of(double ticks);
 
 /// "37.21 M/s", "812.0 K/s".
 [[nodiscard]] std::string rate_text(double per_second);
@@ -28,5 +25,13 @@ struct LatencyFigures {
 [[nodiscard]] std::string totals_text(const RunResult& result);
 /// A sweep as a table, one line a size.
 [[nodiscard]] std::string sweep_text(const std::vector<RunResult>& results);
+
+/// Whether options.json_file, if there is one, can be written; leaves what is there. Before the
+/// runs, so that none is lost. @return 0, or -errno with the remedy in `error`.
+[[nodiscard]] int check_json(const Options& options, std::string* error);
+
+/// Write all runs to options.json_file. @return 0, or -errno with the cause in `error`.
+[[nodiscard]] int write_json(const Options& options, const std::vector<RunResult>& results,
+                             std::string* error);
 
 }  // namespace rio::testpmd

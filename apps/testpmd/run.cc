@@ -19,59 +19,29 @@ constexpr milliseconds kSilence{25};  // after which a drained card is taken to 
 constexpr milliseconds kDrainLimit{3000};
 constexpr milliseconds kStuckLimit{4000};  // longer than the card's response time-outs
 
+/// Call `op(a's, b's)` for each figure and each status.
+template <typename Other, typename Op>
+void combine(PortFigures* a, const Other& b, Op op) {
+  each_figure(*a, b, [op](const char*, uint64_t& x, const auto& y) { op(x, y); });
+  for (size_t i = 0; i < kStatusCodes; ++i) {
+    op(a->status[i], b.status[i]);
+  }
+}
+
 }  // namespace
 
 PortFigures& PortFigures::operator+=(const PortFigures& other) {
-  tx_messages += other.tx_messages;
-  rx_messages += other.rx_messages;
-  rx_bytes += other.rx_bytes;
-  retries += other.retries;
-  bytes_placed += other.bytes_placed;
-  bytes_copied += other.bytes_copied;
-  busy_turns += other.busy_turns;
-  turns += other.turns;
-  for (size_t i = 0; i < kStatusCodes; ++i) {
-    status[i] += other.status[i];
-  }
+  combine(this, other, [](uint64_t& x, uint64_t y) { x += y; });
   return *this;
 }
 
 PortFigures PortFigures::since(const PortFigures& before) const {
   PortFigures d = *this;
-  d.tx_messages -= before.tx_messages;
-  d.rx_messages -= before.rx_messages;
-  d.rx_bytes -= before.rx_bytes;
-  d.retries -= before.retries;
-  d.bytes_placed -= before.bytes_placed;
-  d.bytes_copied -= before.bytes_copied;
-  d.busy_turns -= before.busy_turns;
-  d.turns -= before.turns;
-  for (size_t i = 0; i < kStatusCodes; ++i) {
-    d.status[i] -= before.status[i];
-  }
+  combine(&d, before, [](uint64_t& x, uint64_t y) { x -= y; });
   return d;
 }
 
-PortFigures figures_of(const Stream& stream) {
-  const StreamStats& s = stream.stats;
-  PortFigures f;
-  f.label = stream.label();
-  f.tx_messages = s.tx_messages.get();
-  f.rx_messages = s.rx_messages.get();
-  f.rx_bytes = s.rx_bytes.get();
-  f.retries = s.retries.get();
-  f.bytes_placed = s.bytes_placed.get();
-  f.bytes_copied = s.bytes_copied.get();
-  f.busy_turns = s.busy_turns.get();
-  f.turns = s.turns.get();
-  for (size_t i = 0; i < kStatusCodes; ++i) {
-    f.status[i] = s.status[i].get();
-  }
-  return f;
-}
-
-Run::Run(const Mode& mode, const RunSetup& setup, std::vector<std::unique_ptr<Stream>> streams,
-         std::vector<unsigned> lcores)
+Run::Run(const Mode& mode, const RunSetup& setup, Streams streams, std::vector<unsigned> lcores)
     : mode_(mode), setup_(setup), streams_(std::move(streams)), lcores_(std::move(lcores)) {
   lcores_.resize(std::min(lcores_.size(), streams_.size()));
 }
@@ -149,7 +119,9 @@ void Run::poll(const std::vector<Stream*>& mine, unsigned lcore) {
 std::vector<PortFigures> Run::snapshot() const {
   std::vector<PortFigures> all;
   for (const auto& stream : streams_) {
-    all.push_back(figures_of(*stream));
+    PortFigures& figures = all.emplace_back();
+    figures.label = stream->label();
+    combine(&figures, stream->stats, [](uint64_t& x, const Counter& y) { x = y.get(); });
   }
   return all;
 }
@@ -252,11 +224,7 @@ void Run::conduct() {
   for (size_t i = 0; i < after.size(); ++i) {
     result_.streams.push_back(after[i].since(before[i]));
     result_.sum += result_.streams.back();
-  }
-  result_.driver_messages = 0;
-  for (size_t i = 0; i < after.size(); ++i) {
-    const PortFigures whole = figures_of(*streams_[i]);
-    result_.driver_messages += whole.rx_messages;
+    result_.driver_messages += streams_[i]->stats.rx_messages.get();
     result_.latency.merge(streams_[i]->latency);
   }
   result_.driver = driver_now().since(driver_before_);

@@ -2,7 +2,6 @@
 /// One measured run: threads that poll the streams, and a conductor that starts, stops and drains.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -18,27 +17,17 @@ namespace rio::testpmd {
 /// Exit codes of the program.
 enum ExitCode : int { kExitOk = 0, kExitUsage = 1, kExitVerify = 2, kExitCard = 3 };
 
-/// Figures of a port, or of all.
-struct PortFigures {
+/// Figures of a port at one time, or of all.
+struct PortFigures : Figures<uint64_t> {
   std::string label;
-  uint64_t tx_messages = 0;
-  uint64_t rx_messages = 0;
-  uint64_t rx_bytes = 0;
-  uint64_t retries = 0;
-  uint64_t bytes_placed = 0;
-  uint64_t bytes_copied = 0;
-  uint64_t busy_turns = 0;
-  uint64_t turns = 0;
-  std::array<uint64_t, kStatusCodes> status{};
   PortFigures& operator+=(const PortFigures& other);
   [[nodiscard]] PortFigures since(const PortFigures& before) const;
 };
-[[nodiscard]] PortFigures figures_of(const Stream& stream);
 
 /// The result of a run.
 struct RunResult {
   std::string mode;
-  const char* latency_of = nullptr;
+  const char* latency_of = "";
   uint32_t size_bytes = 0;
   double seconds = 0;                ///< that were measured
   std::vector<PortFigures> streams;  ///< of the measured time
@@ -58,8 +47,7 @@ struct RunResult {
 class Run {
  public:
   /// @param lcores that poll, at least one; streams are dealt to them in turn.
-  Run(const Mode& mode, const RunSetup& setup, std::vector<std::unique_ptr<Stream>> streams,
-      std::vector<unsigned> lcores);
+  Run(const Mode& mode, const RunSetup& setup, Streams streams, std::vector<unsigned> lcores);
   ~Run();
 
   /// @return 0, -errno (no thread; `error` says why and what to do): nothing runs then.
@@ -70,7 +58,8 @@ class Run {
   [[nodiscard]] bool wait_for(std::chrono::milliseconds time) const;
   [[nodiscard]] RunResult result();
 
-  [[nodiscard]] const std::vector<std::unique_ptr<Stream>>& streams() const { return streams_; }
+  /// The figures of all streams now. Any thread.
+  [[nodiscard]] std::vector<PortFigures> snapshot() const;
   [[nodiscard]] const Mode& mode() const { return mode_; }
   [[nodiscard]] uint32_t size_bytes() const { return setup_.size_bytes; }
 
@@ -83,13 +72,12 @@ class Run {
   void measure();
   void drain();
   [[nodiscard]] bool stuck();
-  [[nodiscard]] std::vector<PortFigures> snapshot() const;
   [[nodiscard]] uint64_t progress() const;
   [[nodiscard]] DriverCounts driver_now() const;
 
   const Mode& mode_;
   RunSetup setup_;
-  std::vector<std::unique_ptr<Stream>> streams_;
+  Streams streams_;
   std::vector<unsigned> lcores_;
   std::vector<std::jthread> pollers_;
   std::jthread conductor_;

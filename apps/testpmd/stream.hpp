@@ -2,13 +2,23 @@
 /// A stream: what one thread polls for one port, and what it has counted.
 #pragma once
 
+#include <rte_cycles.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "apps/testpmd/histogram.hpp"
+#include "apps/testpmd/message_pool.hpp"
+#include "apps/testpmd/options.hpp"
+#include "apps/testpmd/test_port.hpp"
+#include "apps/testpmd/verifier.hpp"
 #include "pmd/bus/counter.hpp"
-#include "pmd/dev/types.hpp"
 
 namespace rio::testpmd {
 
@@ -17,30 +27,155 @@ using pmd::Counter;
 /// Codes of pmd::Status that fit here; others are counted as the last.
 inline constexpr size_t kStatusCodes = 12;
 
-/// Counts of a stream. Bytes are payload.
-struct alignas(64) StreamStats {
-  Counter tx_messages;  ///< given to the card
-  Counter tx_done;      ///< completed, however
-  Counter rx_messages;  ///< received whole
-  Counter rx_bytes;
-  Counter bytes_placed;  ///< by the alignment plans
-  Counter bytes_copied;
-  Counter retries;
-  Counter busy_turns;  ///< turns that moved something
-  Counter turns;
+/// Counts of a stream as it runs (Counter), or at one time (uint64_t). Bytes are payload.
+template <typename Number>
+struct Figures {
+  Number tx_messages{};  ///< given to the card
+  Number rx_messages{};  ///< received whole
+  Number rx_bytes{};
+  Number retries{};
+  Number bytes_placed{};  ///< by the alignment plans
+  Number bytes_copied{};
+  Number turns{};
+  Number busy_turns{};                        ///< turns that moved something
+  std::array<Number, kStatusCodes> status{};  ///< completions that are not OK, by status
+};
+
+/// Calls `visit(name, one's, other's)` for each figure but the statuses.
+template <typename One, typename Other, typename Visit>
+void each_figure(One& one, const Other& other, Visit&& visit) {
+  visit("tx_messages", one.tx_messages, other.tx_messages);
+  visit("rx_messages", one.rx_messages, other.rx_messages);
+  visit("rx_bytes", one.rx_bytes, other.rx_bytes);
+  visit("retries", one.retries, other.retries);
+  visit("bytes_placed", one.bytes_placed, other.bytes_placed);
+  visit("bytes_copied", one.bytes_copied, other.bytes_copied);
+  visit("turns", one.turns, other.turns);
+  visit("busy_turns", one.busy_turns, other.busy_turns);
+}
+
+struct alignas(64) StreamStats : Figures<Counter> {
   Counter last_busy_tsc;
-  std::array<Counter, kStatusCodes> status;  ///< completions that are not OK, by status
   void count_status(pmd::Status s) {
     const auto code = static_cast<size_t>(s);
     status[code < kStatusCodes ? code : kStatusCodes - 1].add(1);
   }
 };
 
+/// A sender's pause while the link is down: what is sent then comes back at once. One thread. Costs
+/// a compare while the link is up.
+class LinkPause {
+ public:
+  static constexpr uint64_t kPausesPerSecond = 5000;
+
+  /// A completion that is not OK.
+  void note(pmd::Status status) {
+    if (status == pmd::Status::kLinkDown) {
+      until_ = rte_rdtsc() + rte_get_tsc_hz() / kPausesPerSecond;
+    }
+  }
+  [[nodiscard]] bool pausing() {
+    if (until_ == 0) [[likely]] {
+      return false;
+    }
+    until_ = rte_rdtsc() < until_ ? until_ : 0;
+    return until_ != 0;
+  }
+
+ private:
+  uint64_t until_ = 0;
+};
+
+/// Memory that a card reaches, freed with this object unless it is left to the card.
+class CardMemory {
+ public:
+  CardMemory() = default;
+  CardMemory(const CardMemory&) = delete;
+  CardMemory& operator=(const CardMemory&) = delete;
+  ~CardMemory() {
+    if (memory_.va != nullptr) {
+      bus_->dma_free(memory_);
+    }
+  }
+  /// Once. @param bus outlives the object. @return as Bus::dma_alloc().
+  [[nodiscard]] int allocate(pmd::Bus& bus, uint64_t len_bytes) {
+    bus_ = &bus;
+    return bus.dma_alloc(len_bytes, 4096, &memory_);
+  }
+  /// The card may still use it: it stays allocated.
+  void leave() { memory_ = {}; }
+
+  [[nodiscard]] uint8_t* va(uint64_t at = 0) const {
+    return static_cast<uint8_t*>(memory_.va) + at;
+  }
+  [[nodiscard]] uint64_t iova(uint64_t at = 0) const { return memory_.iova + at; }
+  /// @param iova within the memory. @return its address in this process.
+  [[nodiscard]] uint8_t* va_of(uint64_t iova) const { return va(iova - memory_.iova); }
+  [[nodiscard]] pmd::IovaRun run() const { return {memory_.va, memory_.iova, memory_.len_bytes}; }
+
+ private:
+  pmd::Bus* bus_ = nullptr;
+  pmd::DmaMemory memory_;
+};
+
+/// Buffers to send from, named by their bus address. Each has room for the payload at its offset,
+/// then for a copy, which is sent where the card cannot take the payload itself. Their distance
+/// keeps their heads out of one cache set.
+class SendBuffers {
+ public:
+  /// @param align_bytes what the card asks of an address; the same answer holds for all buffers.
+  SendBuffers(uint32_t size_bytes, uint32_t offset_bytes, uint32_t align_bytes)
+      : size_bytes_(size_bytes),
+        offset_bytes_(offset_bytes),
+        bounced_((offset_bytes & (align_bytes - 1)) != 0) {}
+  /// Once. @return as Bus::dma_alloc().
+  [[nodiscard]] int allocate(pmd::Bus& bus, uint32_t count) {
+    return memory_.allocate(bus, uint64_t{count} * kStride);
+  }
+  [[nodiscard]] uint64_t buffer(uint32_t index) const {
+    return memory_.iova(uint64_t{index} * kStride);
+  }
+  [[nodiscard]] uint8_t* payload(uint64_t buffer) const {
+    return memory_.va_of(buffer) + offset_bytes_;
+  }
+  [[nodiscard]] bool bounced() const { return bounced_; }
+  /// Bus address of what is sent.
+  [[nodiscard]] uint64_t wire(uint64_t buffer) const {
+    return buffer + (bounced_ ? kBounceAt : offset_bytes_);
+  }
+  void bounce(uint64_t buffer) const {
+    uint8_t* const bytes = memory_.va_of(buffer);
+    std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
+  }
+
+ private:
+  static constexpr uint32_t kBounceAt = 8192;
+  static constexpr uint32_t kStride = kBounceAt + 4096 + 256;
+
+  const uint32_t size_bytes_;
+  const uint32_t offset_bytes_;
+  const bool bounced_;
+  CardMemory memory_;
+};
+
+/// The set-up that a mode makes streams from. Outlives them.
+struct RunSetup {
+  const Options& options;
+  uint32_t size_bytes;
+  std::span<const std::unique_ptr<TestPort>> ports;
+  MessagePool& pool;
+  Verifier& verifier;
+};
+
+/// TestPort whose messages come in at `port`; `port` itself where that is another process's.
+[[nodiscard]] uint32_t sender_to(const RunSetup& setup, const TestPort& port);
+/// How many mailboxes messages of the run's size are spread over.
+[[nodiscard]] uint32_t mailboxes_for(const RunSetup& setup);
+
 /// Polled by one thread at a time. Made by a mode, set up and torn down by the main thread while
 /// no thread polls.
 class Stream {
  public:
-  Stream() = default;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
@@ -49,23 +184,86 @@ class Stream {
   /// @param may_send false while the run drains: nothing new goes out, all that comes is taken.
   /// @return messages moved.
   virtual uint32_t turn(bool may_send) noexcept = 0;
-  /// Nothing of it is in flight.
-  [[nodiscard]] virtual bool quiet() const noexcept = 0;
+  /// Whether no message of it is in flight.
+  [[nodiscard]] virtual bool quiet() const noexcept { return in_flight_ == 0; }
   /// It has done all that --count asks for. Any thread.
   [[nodiscard]] bool finished() const { return finished_.get() != 0; }
   /// It sends; false: silence is no trouble, since others may send or not.
   [[nodiscard]] virtual bool sends() const { return true; }
   /// "port 0", for the table.
-  [[nodiscard]] virtual std::string label() const = 0;
-  /// TestPort that the stream's messages come in at.
-  [[nodiscard]] virtual uint32_t port_index() const = 0;
+  [[nodiscard]] virtual std::string label() const {
+    return "port " + std::to_string(port_.index());
+  }
 
   StreamStats stats;
   Histogram latency;      ///< TSC ticks
   bool was_busy = false;  ///< in its last turn; the poller's own
 
  protected:
+  /// @param port that messages come in at. @param to port that they go out of.
+  Stream(const RunSetup& setup, TestPort& port, TestPort& to);
+  Stream(const RunSetup& setup, TestPort& port) : Stream(setup, port, port) {}
+
   void set_finished() { finished_.set(1); }
+  /// A message has failed. Not hot.
+  void note_failure(pmd::Status status) noexcept;
+  /// TSC for the probe of the receiver; 0: nothing is to be timed.
+  [[nodiscard]] uint64_t probe_tsc() const {
+    return probe_ != nullptr && probe_->idle() ? rte_rdtsc() : 0;
+  }
+  /// A burst was sent.
+  void count_sent(uint32_t n) {
+    left_ -= left_ == UINT64_MAX ? 0 : n;
+    in_flight_ += n;
+    stats.tx_messages.add(n);
+  }
+  /// Reap up to `n` messages that were sent. `failed(TxDone)` is called for each that failed. Hot.
+  /// @return how many.
+  template <typename Failed>
+  uint32_t reap_sent(pmd::TxQueue& queue, pmd::TxDone* done, uint16_t n, Failed&& failed) {
+    const uint32_t reaped = queue.reap(done, n);
+    if (reaped == 0) {
+      return 0;
+    }
+    uint32_t retries = 0;
+    for (uint32_t i = 0; i < reaped; ++i) {
+      retries += done[i].retries;
+      if (done[i].status != pmd::Status::kOk) [[unlikely]] {
+        note_failure(done[i].status);
+        failed(done[i]);
+      }
+    }
+    in_flight_ -= reaped;
+    stats.retries.add(retries);
+    return reaped;
+  }
+  /// One received message: checked if the run verifies, its latency noted. Hot when verifying.
+  /// @return whether it counts as received.
+  bool take_message(const pmd::RxMessage& message, uint64_t now_tsc) {
+    if (message.status != pmd::Status::kOk) [[unlikely]] {
+      stats.count_status(message.status);
+      return false;
+    }
+    uint64_t stamp = 0;
+    if (verifier_.read(pool_.va(message.cookie), message.length_bytes, expected_flow_, &stamp) &&
+        stamp != 0 && now_tsc > stamp) {
+      latency.add(now_tsc - stamp);
+    }
+    return true;
+  }
+
+  TestPort& port_;
+  MessagePool& pool_;
+  Verifier& verifier_;
+  LatencyProbe* probe_;  ///< of the receiver; null if it is elsewhere
+  const uint32_t size_bytes_;
+  const uint32_t offset_bytes_;
+  const uint16_t burst_;
+  const uint16_t flow_;     ///< of what is sent
+  uint16_t expected_flow_;  ///< of what comes in, where messages are too short to say
+  uint64_t left_;           ///< messages of --count; UINT64_MAX: no limit
+  uint32_t in_flight_ = 0;
+  LinkPause pause_;
 
  private:
   Counter finished_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "apps/testpmd/driver_counts.hpp"
-#include "apps/testpmd/latency_probe.hpp"
+#include "apps/testpmd/histogram.hpp"
 #include "apps/testpmd/message_pool.hpp"
 #include "apps/testpmd/options.hpp"
 #include "pmd/dev/card.hpp"

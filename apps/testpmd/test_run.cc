@@ -63,27 +63,15 @@ TestRun::~TestRun() {
   pool_.reset();  // before the cards, whose bus it is
 }
 
-int TestRun::check(const Mode* mode, uint32_t size_bytes, std::string* error) const {
-  if (run_) {
-    *error = "a run is in progress; stop it first";
-    return -EBUSY;
-  }
-  if (mode == nullptr) {
-    std::string names;
-    for (const Mode* m : mode_table()) {
-      names += (names.empty() ? "" : ", ") + std::string(m->name);
-    }
-    *error = "--mode: no mode '" + options.mode + "'; there are " + names;
-    return -EINVAL;
-  }
-  if (size_bytes > mode->max_bytes) {
+int TestRun::check(const Mode& mode, uint32_t size_bytes, std::string* error) const {
+  if (size_bytes > mode.max_bytes) {
     *error = "--size: " + std::to_string(size_bytes) + " bytes are more than the " +
-             std::to_string(mode->max_bytes) +
+             std::to_string(mode.max_bytes) +
              " of a message; modes dedicated and rdma take up to " +
              std::to_string(kTransferBytesMax);
     return -EINVAL;
   }
-  if (options.offset_bytes != 0 && !mode->takes_offset) {
+  if (options.offset_bytes != 0 && !mode.takes_offset) {
     *error = "--offset: mode " + options.mode +
              " has no buffers of its own; use txonly, flowgen, pingpong, dedicated or rdma";
     return -EINVAL;
@@ -99,8 +87,16 @@ int TestRun::check(const Mode* mode, uint32_t size_bytes, std::string* error) co
 }
 
 int TestRun::start(uint32_t size_bytes, std::string* error) {
-  const Mode* mode = find_mode(options.mode);
-  int rc = check(mode, size_bytes, error);
+  if (run_) {
+    *error = "a run is in progress; stop it first";
+    return -EBUSY;
+  }
+  const Mode* const mode = find_mode(options.mode, error);
+  if (mode == nullptr) {
+    error->insert(0, "--mode: ");
+    return -EINVAL;
+  }
+  int rc = check(*mode, size_bytes, error);
   if (rc != 0) {
     return rc;
   }
@@ -109,7 +105,7 @@ int TestRun::start(uint32_t size_bytes, std::string* error) {
     return rc;
   }
   const RunSetup setup{options, size_bytes, ports_, *pool_, verifier_};
-  rc = mode->check(setup, error);
+  rc = mode->check == nullptr ? 0 : mode->check(setup, error);
   if (rc != 0) {
     return rc;
   }
@@ -127,7 +123,7 @@ int TestRun::start(uint32_t size_bytes, std::string* error) {
       return rc;
     }
   }
-  std::vector<std::unique_ptr<Stream>> streams;
+  Streams streams;
   rc = mode->make_streams(setup, &streams, error);
   if (rc != 0) {
     return rc;

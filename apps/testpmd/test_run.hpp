@@ -37,7 +37,7 @@ class TestRun {
  private:
   TestRun(const Options& o, std::unique_ptr<pmd::cores::Placement> placement)
       : options(o), placement_(std::move(placement)) {}
-  [[nodiscard]] int check(const Mode* mode, uint32_t size_bytes, std::string* error) const;
+  [[nodiscard]] int check(const Mode& mode, uint32_t size_bytes, std::string* error) const;
 
   std::unique_ptr<pmd::cores::Placement> placement_;
   // Declared in the order of creation: ports go first, so that no card writes into freed buffers.

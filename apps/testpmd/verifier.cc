@@ -5,18 +5,9 @@
 namespace rio::testpmd {
 namespace {
 
-const char* text_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kTagBroken:
-      return "unknown tag";
-    case Verdict::kBytesBroken:
-      return "wrong byte";
-    case Verdict::kPaddingBroken:
-    case Verdict::kGood:  // is no error
-      break;
-  }
-  return "padding that is not zero";
-}
+/// By Verdict.
+constexpr const char* kVerdicts[] = {"good", "unknown tag", "wrong byte",
+                                     "padding that is not zero"};
 
 }  // namespace
 
@@ -29,12 +20,8 @@ void Verifier::reset(uint64_t seed, uint32_t flows, uint32_t len_bytes, bool ver
 }
 
 void Verifier::failed(uint16_t flow, pmd::Status status) {
-  Sender& sender = senders_[flow];
-  if (status == pmd::Status::kResponseTimeout || status == pmd::Status::kFlushed) {
-    ++sender.in_doubt;
-  } else {
-    ++sender.refused;
-  }
+  const bool in_doubt = status == pmd::Status::kResponseTimeout || status == pmd::Status::kFlushed;
+  ++(in_doubt ? senders_[flow].in_doubt : senders_[flow].refused);
 }
 
 void Verifier::note_error(uint16_t flow, std::string_view what, uint64_t sequence,
@@ -58,7 +45,7 @@ bool Verifier::read(const uint8_t* bytes, uint32_t landed_bytes, uint16_t expect
   const Verdict verdict = check_message(bytes, len_bytes_, landed_bytes, seed_,
                                         receivers_[expected_flow].seen.next(), &tag, &offset_bytes);
   if (verdict != Verdict::kGood) {
-    note_error(expected_flow, text_of(verdict), tag.sequence, offset_bytes);
+    note_error(expected_flow, kVerdicts[static_cast<size_t>(verdict)], tag.sequence, offset_bytes);
     return false;
   }
   const uint16_t flow = len_bytes_ < kTagBytes ? expected_flow : tag.flow;
@@ -78,16 +65,9 @@ void Verifier::got_number(uint16_t flow, uint64_t sequence, uint64_t bytes, bool
     return;
   }
   receiver.bytes += bytes;
-  switch (receiver.seen.accept(sequence)) {
-    case SequenceTracker::Seen::kInOrder:
-      break;
-    case SequenceTracker::Seen::kLate:
-      ++receiver.late;
-      break;
-    case SequenceTracker::Seen::kDuplicate:
-      ++receiver.duplicated;
-      break;
-  }
+  const SequenceTracker::Seen seen = receiver.seen.accept(sequence);
+  receiver.late += seen == SequenceTracker::Seen::kLate ? 1 : 0;
+  receiver.duplicated += seen == SequenceTracker::Seen::kDuplicate ? 1 : 0;
 }
 
 VerifyTotals Verifier::totals() const {

@@ -59,6 +59,12 @@ int CardOption::resolve(const GlobalOptions& context, std::string* name) const {
   return 0;
 }
 
+int CardOption::open_to_look(const GlobalOptions& context, LookedAtCard* out) const {
+  std::string name;
+  const int rc = resolve(context, &name);
+  return rc != 0 ? rc : tool::open_to_look(context, name, out);
+}
+
 void LookedAtCard::let_work() const {
   const pmd::PollHook hook = bus->poll_hook(0);
   for (uint32_t i = 0; hook.fn != nullptr && i < kStepsToSettle; ++i) {
@@ -130,15 +136,6 @@ int open_card_bus(const GlobalOptions& context, const std::string& name, BusRese
     pci->reset = pci->reset && reset == BusReset::kAsNamed;
   }
   return open_bus(parsed, context.paths, out);
-}
-
-int open_to_own(const GlobalOptions& context, const std::string& name, const EndpointConfig& config,
-                std::unique_ptr<Endpoint>* out) {
-  std::unique_ptr<pmd::Bus> bus;
-  if (const int rc = open_card_bus(context, name, BusReset::kAsNamed, &bus); rc != 0) {
-    return rc;
-  }
-  return Endpoint::open(std::move(bus), config, out);
 }
 
 }  // namespace rio::tool

@@ -1,5 +1,5 @@
 /// @file
-/// --card NAME, and the two ways to open what it names.
+/// --card NAME, and the ways to open what it names.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,14 @@
 
 namespace rio::tool {
 
+struct LookedAtCard;
+
 /// The option. It outlives the parsing of the command line. One thread, as all here.
 class CardOption {
  public:
   /// Give `command` the option.
   void add_to(CLI::App& command);
-  /// Which card is meant: the one that was named, else the only one of this machine.
+  /// Find the card: the one that was named, else the only one of this machine.
   /// @param name as rio::parse_card_name() takes it. @return 0; -ENODEV (there is none), -EINVAL
   /// (there are several; the line on stderr lists them), or what find_cards() says. Said on stderr.
   [[nodiscard]] int resolve(const GlobalOptions& context, std::string* name) const;
@@ -28,6 +30,8 @@ class CardOption {
   /// @return 0; -ENODEV (there is none), or what find_cards() says. Said on stderr.
   [[nodiscard]] int resolve_all(const GlobalOptions& context,
                                 std::vector<std::string>* names) const;
+  /// Resolve, then open_to_look(). @return 0 or -errno, said on stderr.
+  [[nodiscard]] int open_to_look(const GlobalOptions& context, LookedAtCard* out) const;
 
  private:
   std::string name_;
@@ -47,11 +51,6 @@ struct LookedAtCard {
 /// @return 0 or -errno, said on stderr.
 [[nodiscard]] int open_to_look(const GlobalOptions& context, const std::string& name,
                                LookedAtCard* out);
-
-/// Open a card as its owner: the card is reset, and a program that used it loses its queues.
-/// @return as rio::Endpoint::open(), said on stderr.
-[[nodiscard]] int open_to_own(const GlobalOptions& context, const std::string& name,
-                              const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
 /// Find a ring that runs, so that the card is in use. @param user the first such ring, as "queue
 /// pair 0, ring tx", or empty. @return 0, -ENODEV (gone), said on stderr.

@@ -1,14 +1,11 @@
 // rio-tool counters: what the port counts, once or live.
-#include <cinttypes>
 #include <cstdio>
-#include <memory>
+#include <optional>
 
 #include "apps/tool/card_option.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
-#include "apps/tool/port_sample.hpp"
-#include "apps/tool/text_table.hpp"
+#include "apps/tool/port_errors.hpp"
 
 namespace rio::tool {
 namespace {
@@ -28,7 +25,7 @@ Json sample_json(const std::string& card, const PortSample& now, const PortSampl
       rates[count.name] = per_second(*before, now, count);
     }
   }
-  Json out = {{"time", utc_now()}, {"card", card}, {"port", 0}, {"counters", counts}};
+  Json out = {{"time", utc_text()}, {"card", card}, {"port", 0}, {"counters", counts}};
   if (before != nullptr) {
     out["per_second"] = rates;
   }
@@ -54,64 +51,48 @@ std::string sample_text(const PortSample& now, const PortSample* before) {
   return table.text();
 }
 
-int watch(const GlobalOptions& context, Options& options, const LookedAtCard& looked) {
-  PortSample before;
-  bool first = true;
+int counters(const GlobalOptions& context, Options& options) {
+  LookedAtCard looked;
+  if (options.card.open_to_look(context, &looked) != 0) {
+    return kExitFailed;
+  }
+  const std::string card = looked.bus->name();
+  if (!looked.card->blocks().has_port()) {
+    return complain(card + " has no port block", "update the gateware");
+  }
+  std::optional<PortSample> before;
   do {
-    looked.let_work();
     PortSample now;
+    if (options.watch) {
+      looked.let_work();
+    }
     if (take_sample(*looked.card, &now) != 0) {
       return kExitFailed;
     }
-    const PortSample* const old = first ? nullptr : &before;
-    if (context.json) {
-      std::printf("%s\n", json_text(sample_json(looked.bus->name(), now, old)).c_str());
-    } else {
-      std::printf("%s  %s\n%s\n", time_of_day().c_str(), looked.bus->name().c_str(),
-                  sample_text(now, old).c_str());
-    }
+    const PortSample* const old = before ? &*before : nullptr;
+    const std::string text = sample_text(now, old);
+    print_result(context, sample_json(card, now, old),
+                 options.watch ? time_of_day() + "  " + card + "\n" + text + "\n" : text,
+                 options.watch ? -1 : 2);
     before = std::move(now);
-    first = false;
-  } while (options.pace.next());
-  return kExitOk;
-}
-
-int counters(const GlobalOptions& context, Options& options) {
-  std::string name;
-  LookedAtCard looked;
-  if (options.card.resolve(context, &name) != 0 || open_to_look(context, name, &looked) != 0) {
-    return kExitFailed;
-  }
-  if (!looked.card->blocks().has_port()) {
-    return complain(looked.bus->name() + " has no port block", "update the gateware");
-  }
-  if (options.watch) {
-    return watch(context, options, looked);
-  }
-  PortSample now;
-  if (take_sample(*looked.card, &now) != 0) {
-    return kExitFailed;
-  }
-  print_result(context, sample_json(looked.bus->name(), now, nullptr), sample_text(now, nullptr));
+  } while (options.watch && options.pace.next());
   return kExitOk;
 }
 
 }  // namespace
 
 void add_counters(CLI::App& app, GlobalOptions& context) {
-  CLI::App* command =
-      app.add_subcommand("counters", "Show the port's counters; rates with --watch");
-  const auto options = std::make_shared<Options>();
-  options->card.add_to(*command);
-  command->add_flag("--watch", options->watch, "Again and again, with rates; JSON: one line each");
-  options->pace.add_to(*command);
-  command->footer(
+  const auto [command, options] = add_command(
+      app, context, "counters", "Show the port's counters; rates with --watch",
       "Counters have 32 bits and wrap. \"posted\" is how far the program behind a running ring "
       "has\n"
       "posted (its TAIL). Works beside that program.\n\n"
       "Examples\n  rio-tool counters\n  rio-tool counters --watch --interval 0.5\n"
-      "  rio-tool --json counters --watch --count 60 > minute.jsonl");
-  command->callback([&context, options] { context.exit_code = counters(context, *options); });
+      "  rio-tool --json counters --watch --count 60 > minute.jsonl",
+      counters);
+  options.card.add_to(command);
+  command.add_flag("--watch", options.watch, "Again and again, with rates; JSON: one line each");
+  options.pace.add_to(command);
 }
 
 }  // namespace rio::tool

@@ -4,7 +4,6 @@
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/doctor/machine.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {
@@ -107,7 +106,7 @@ int explain(const GlobalOptions& context, const std::string& id) {
   return kExitOk;
 }
 
-int doctor(const GlobalOptions& context, const Options& options) {
+int doctor(const GlobalOptions& context, Options& options) {
   if (options.list) {
     return list_kinds(context);
   }
@@ -129,26 +128,24 @@ int doctor(const GlobalOptions& context, const Options& options) {
 }  // namespace
 
 void add_doctor(CLI::App& app, GlobalOptions& context) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("doctor", "Find what is wrong with this machine, and what mends it");
+  const auto [command, options] =
+      add_command(app, context, "doctor", "Find what is wrong with this machine, and what mends it",
+                  "Changes nothing. Run it as root, or it cannot look at all.\n"
+                  "Exit code: 0 healthy or warnings only, 3 errors found, 1 it could not look.\n"
+                  "Examples\n"
+                  "  sudo rio-tool doctor\n"
+                  "  sudo rio-tool doctor --user $USER     may I use the card?\n"
+                  "  rio-tool doctor --explain iommu.blocks-uio",
+                  doctor);
   CLI::Option* list =
-      command->add_flag("--list", options->list, "Show the ids of all findings that there can be");
-  command->add_option("--explain", options->explain, "Say what a finding means")
+      command.add_flag("--list", options.list, "Show the ids of all findings that there can be");
+  command.add_option("--explain", options.explain, "Say what a finding means")
       ->type_name("ID")
       ->excludes(list);
   command
-      ->add_option("--user", options->user,
-                   "Check the rights of this user (default: the user that runs rio-tool)")
+      .add_option("--user", options.user,
+                  "Check the rights of this user (default: the user that runs rio-tool)")
       ->type_name("NAME");
-  command->footer(
-      "Changes nothing. Run it as root, or it cannot look at all.\n"
-      "Exit code: 0 healthy or warnings only, 3 errors found, 1 it could not look.\n"
-      "Examples\n"
-      "  sudo rio-tool doctor\n"
-      "  sudo rio-tool doctor --user $USER     may I use the card?\n"
-      "  rio-tool doctor --explain iommu.blocks-uio");
-  command->callback([&context, options] { context.exit_code = doctor(context, *options); });
 }
 
 }  // namespace rio::tool

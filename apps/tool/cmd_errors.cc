@@ -1,16 +1,14 @@
 // rio-tool errors: what went wrong, decoded, and what the card has to tell.
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
+#include "apps/common/columns.hpp"
 #include "apps/tool/card_option.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/port_errors.hpp"
-#include "apps/tool/text_table.hpp"
 #include "pmd/api/card_name.hpp"
 #include "pmd/dev/queue_pair.hpp"
 
@@ -156,13 +154,9 @@ int once(const GlobalOptions& context, Source& source) {
 
 void print_line(const GlobalOptions& context, const char* kind, const Json& data,
                 const std::string& text) {
-  if (context.json) {
-    Json line = {{"time", utc_now()}, {"kind", kind}};
-    line.update(data);
-    std::printf("%s\n", json_text(line).c_str());
-  } else {
-    std::printf("%s  %-6s %s\n", time_of_day().c_str(), kind, text.c_str());
-  }
+  Json line = {{"time", utc_text()}, {"kind", kind}};
+  line.update(data);
+  print_result(context, line, time_of_day() + "  " + apps::padded(kind, 6) + " " + text + "\n", -1);
 }
 
 int watch(const GlobalOptions& context, Source& source, Pace& pace) {
@@ -204,19 +198,17 @@ int errors(const GlobalOptions& context, Options& options) {
 }  // namespace
 
 void add_errors(CLI::App& app, GlobalOptions& context) {
-  CLI::App* command =
-      app.add_subcommand("errors", "Show errors, decoded. Exits with 3 if there are any");
-  const auto options = std::make_shared<Options>();
-  options->card.add_to(*command);
-  command->add_flag("--watch", options->watch,
-                    "Again and again: what is new, port-writes and other events");
-  options->pace.add_to(*command);
-  command->footer(
+  const auto [command, options] = add_command(
+      app, context, "errors", "Show errors, decoded. Exits with 3 if there are any",
       "Rings that the card has stopped, error counters, and the standard error registers (error\n"
       "management, port error and status). The latter are read through the card's maintenance\n"
       "queue, so only while no program uses the card; nothing is reset or cleared.\n\n"
-      "Examples\n  rio-tool errors\n  rio-tool --json errors --watch --interval 0.2");
-  command->callback([&context, options] { context.exit_code = errors(context, *options); });
+      "Examples\n  rio-tool errors\n  rio-tool --json errors --watch --interval 0.2",
+      errors);
+  options.card.add_to(command);
+  command.add_flag("--watch", options.watch,
+                   "Again and again: what is new, port-writes and other events");
+  options.pace.add_to(command);
 }
 
 }  // namespace rio::tool

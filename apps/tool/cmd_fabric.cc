@@ -1,6 +1,8 @@
 // rio-tool fabric: what is behind a card's link.
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -64,12 +66,6 @@ struct FabricOptions {
   uint32_t count = 4;
 
   [[nodiscard]] bool large() const { return id_bits == 16; }
-  [[nodiscard]] enumerate::Limits limits() const {
-    enumerate::Limits limits;
-    limits.tries = tries;
-    limits.time = std::chrono::seconds(limit_s);
-    return limits;
-  }
 };
 
 [[nodiscard]] int open(const GlobalOptions& context, const FabricOptions& options,
@@ -88,10 +84,12 @@ struct FabricOptions {
                              refuse_used(context, name, "rio-tool reset --flr " + name) != 0) {
     return kExitFailed;
   }
+  std::unique_ptr<pmd::Bus> bus;
   std::unique_ptr<Endpoint> endpoint;
   const EndpointConfig config =
       enumerate::CardAccess::config(options.host_id, options.large(), options.timeout_ms);
-  if (open_to_own(context, name, config, &endpoint) != 0) {
+  if (open_card_bus(context, name, BusReset::kAsNamed, &bus) != 0 ||
+      Endpoint::open(std::move(bus), config, &endpoint) != 0) {
     return kExitFailed;
   }
   if (endpoint->wait_link(kLinkWaitMs) != 0) {
@@ -101,43 +99,43 @@ struct FabricOptions {
   return kExitOk;
 }
 
-/// @return the exit code for what a run over the fabric said of the card itself.
-[[nodiscard]] int exit_code(int rc, const FabricMap& map) {
+int card_stopped(int rc) {
+  return complain(std::string("the card stopped working: ") + std::strerror(-rc),
+                  "look at its link, reset it, and try again");
+}
+
+/// Map the fabric. @param only_look change nothing, show what the routes lead to.
+/// @return the exit code; kExitFailed: maybe without a map.
+[[nodiscard]] int map_fabric(const GlobalOptions& context, const FabricOptions& options,
+                             bool only_look, FabricMap* map) {
+  std::unique_ptr<enumerate::CardAccess> access;
+  if (const int code = open(context, options, &access); code != kExitOk) {
+    return code;
+  }
+  enumerate::Limits limits;
+  limits.tries = options.tries;
+  limits.time = std::chrono::seconds(options.limit_s);
+  int rc = 0;
+  if (only_look) {
+    enumerate::LookOptions config;
+    config.host_id = options.host_id;
+    config.ids = options.large() ? kLargeIdsAsked : kSmallIds;
+    config.limits = limits;
+    rc = enumerate::Looker(*access, config).run(map);
+  } else {
+    enumerate::EnumerateOptions config;
+    config.host_id = options.host_id;
+    config.large = options.large();
+    config.steal = options.steal;
+    config.limits = limits;
+    config.limits.stop = &g_stop;
+    const OrderlyEnd orderly;
+    rc = enumerate::Enumerator(*access, config).run(map);
+  }
   if (rc != 0 && rc != -ETIME && rc != -EBUSY) {
-    return complain(std::string("the card stopped working: ") + std::strerror(-rc),
-                    "look at its link, reset it, and try again");
+    return card_stopped(rc);
   }
-  return map.problems.empty() ? kExitOk : kExitFound;
-}
-
-[[nodiscard]] int look(const GlobalOptions& context, const FabricOptions& options, FabricMap* map) {
-  std::unique_ptr<enumerate::CardAccess> access;
-  if (const int code = open(context, options, &access); code != kExitOk) {
-    return code;
-  }
-  enumerate::LookOptions config;
-  config.host_id = options.host_id;
-  config.ids = options.large() ? kLargeIdsAsked : kSmallIds;
-  config.limits = options.limits();
-  const int rc = enumerate::Looker(*access, config).run(map);
-  return exit_code(rc, *map);
-}
-
-[[nodiscard]] int enumerate(const GlobalOptions& context, const FabricOptions& options,
-                            FabricMap* map) {
-  std::unique_ptr<enumerate::CardAccess> access;
-  if (const int code = open(context, options, &access); code != kExitOk) {
-    return code;
-  }
-  enumerate::EnumerateOptions config;
-  config.host_id = options.host_id;
-  config.large = options.large();
-  config.steal = options.steal;
-  config.limits = options.limits();
-  config.limits.stop = &g_stop;
-  const OrderlyEnd orderly;
-  const int rc = enumerate::Enumerator(*access, config).run(map);
-  return exit_code(rc, *map);
+  return map->problems.empty() ? kExitOk : kExitFound;
 }
 
 [[nodiscard]] int draw(const std::string& path, const FabricMap& map) {
@@ -151,8 +149,7 @@ struct FabricOptions {
 
 int run_fabric(const GlobalOptions& context, const FabricOptions& options) {
   FabricMap map;
-  const bool only_look = options.look || context.dry_run;
-  const int code = only_look ? look(context, options, &map) : enumerate(context, options, &map);
+  const int code = map_fabric(context, options, options.look || context.dry_run, &map);
   if (map.nodes.empty()) {
     return code;
   }
@@ -165,7 +162,7 @@ int run_fabric(const GlobalOptions& context, const FabricOptions& options) {
 
 int run_route(const GlobalOptions& context, const FabricOptions& options) {
   FabricMap map;
-  if (const int code = look(context, options, &map); code == kExitFailed) {
+  if (const int code = map_fabric(context, options, true, &map); code == kExitFailed) {
     return code;
   }
   enumerate::RouteTrace trace;
@@ -200,44 +197,60 @@ int run_ping(const GlobalOptions& context, const FabricOptions& options) {
   }
   enumerate::PingResult result;
   if (const int rc = enumerate::ping(*access, options.dest, options.count, &result); rc != 0) {
-    return complain(std::string("the card stopped working: ") + std::strerror(-rc),
-                    "look at its link, reset it, and try again");
+    return card_stopped(rc);
   }
   const bool is_model = access->endpoint().caps().is_model;
-  print_result(context, ping_json(result, is_model), ping_text(result, is_model));
+  const std::string identity = identity_text(result.identity);
+  std::string text = "destID " + std::to_string(result.dest_id) + ": " +
+                     std::to_string(result.answered) + " of " + std::to_string(result.sent) +
+                     " answered";
+  if (result.answered == 0) {
+    text += "; see whether it was enumerated: rio-tool fabric\n";
+  } else {
+    std::array<char, 128> times{};
+    std::snprintf(times.data(), times.size(), "; round trip min %.1f, mean %.1f, max %.1f us",
+                  result.min_us, result.mean_us, result.max_us);
+    text += " as " + identity + times.data() + (is_model ? " (emulated card)\n" : "\n");
+  }
+  print_result(context,
+               {{"dest_id", result.dest_id},
+                {"sent", result.sent},
+                {"answered", result.answered},
+                {"identity", result.answered > 0 ? Json(identity) : Json()},
+                {"min_us", result.min_us},
+                {"mean_us", result.mean_us},
+                {"max_us", result.max_us},
+                {"emulated", is_model}},
+               text);
   return result.answered == options.count ? kExitOk
          : result.answered > 0            ? kExitFound
                                           : kExitFailed;
 }
 
+/// A number with its default in the help.
+void add_number(CLI::App& command, const char* name, uint32_t& value, const char* help,
+                const CLI::Validator& check) {
+  command.add_option(name, value, help)->check(check)->capture_default_str();
+}
+
 void add_common(CLI::App& command, FabricOptions& options) {
+  using CLI::Range;
   options.card.add_to(command);
-  command
-      .add_option("--host-id", options.host_id,
-                  "destID of this card, and the host that its locks name")
-      ->check(CLI::Range(0u, 0xFFFEu))
-      ->capture_default_str();
-  command.add_option("--id-bits", options.id_bits, "Width of destIDs: 8 or 16")
-      ->check(CLI::IsMember({8u, 16u}))
-      ->capture_default_str();
-  command.add_option("--timeout-ms", options.timeout_ms, "For an answer")
-      ->check(CLI::Range(1u, 10000u))
-      ->capture_default_str();
-  command.add_option("--tries", options.tries, "Of an access that is not answered")
-      ->check(CLI::Range(1u, 100u))
-      ->capture_default_str();
-  command.add_option("--limit", options.limit_s, "Seconds for the whole")
-      ->check(CLI::Range(1u, 86400u))
-      ->capture_default_str();
+  add_number(command, "--host-id", options.host_id,
+             "destID of this card, and the host that its locks name", Range(0u, 0xFFFEu));
+  add_number(command, "--id-bits", options.id_bits, "Width of destIDs: 8 or 16",
+             CLI::IsMember({8u, 16u}));
+  add_number(command, "--timeout-ms", options.timeout_ms, "For an answer", Range(1u, 10000u));
+  add_number(command, "--tries", options.tries, "Of an access that is not answered",
+             Range(1u, 100u));
+  add_number(command, "--limit", options.limit_s, "Seconds for the whole", Range(1u, 86400u));
 }
 
 void add_ping(CLI::App& command, GlobalOptions& context,
               const std::shared_ptr<FabricOptions>& options) {
   CLI::App* ping = command.add_subcommand("ping", "Read the identity of an endpoint, and time it");
   ping->add_option("DESTID", options->dest)->required()->check(CLI::Range(0u, 0xFFFFu));
-  ping->add_option("--count", options->count, "How often")
-      ->check(CLI::Range(1u, 1000000u))
-      ->capture_default_str();
+  add_number(*ping, "--count", options->count, "How often", CLI::Range(1u, 1000000u));
   ping->footer("Examples\n  rio-tool fabric ping 5\n  rio-tool fabric ping 5 --count 1000 --json");
   ping->callback([&context, options] { context.exit_code = run_ping(context, *options); });
 }

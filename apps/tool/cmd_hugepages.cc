@@ -1,12 +1,10 @@
 // rio-tool hugepages: show and set how many there are.
 #include <algorithm>
-#include <memory>
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/system/files.hpp"
 #include "apps/tool/system/hugepage_pools.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {
@@ -96,7 +94,7 @@ int set(const GlobalOptions& context, const Options& options, uint64_t count, ui
   return kExitOk;
 }
 
-int hugepages(const GlobalOptions& context, const Options& options) {
+int hugepages(const GlobalOptions& context, Options& options) {
   if (options.count == "show") {
     return show(context);
   }
@@ -114,22 +112,21 @@ int hugepages(const GlobalOptions& context, const Options& options) {
 }  // namespace
 
 void add_hugepages(CLI::App& app, GlobalOptions& context) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("hugepages", "Show or set how many hugepages there are");
-  command->add_option("count", options->count, "How many there shall be, or show")
+  const auto [command, options] =
+      add_command(app, context, "hugepages", "Show or set how many hugepages there are",
+                  "Until the next boot; for longer: hugepages=64 on the kernel's command line.\n"
+                  "Examples\n"
+                  "  rio-tool hugepages show\n"
+                  "  rio-tool hugepages 64                 64 pages of 2 MiB\n"
+                  "  rio-tool hugepages --node 1 64",
+                  hugepages);
+  command.add_option("count", options.count, "How many there shall be, or show")
       ->type_name("COUNT|show");
-  command->add_option("--size", options->size, "Size of a page, as 2M or 1G (default 2M)")
+  command.add_option("--size", options.size, "Size of a page, as 2M or 1G (default 2M)")
       ->type_name("SIZE");
-  command->add_option("--node", options->node, "NUMA node; else the kernel spreads them")
+  command.add_option("--node", options.node, "NUMA node; else the kernel spreads them")
       ->type_name("NODE")
       ->check(CLI::Range(0, 1023));
-  command->footer(
-      "Until the next boot; for longer: hugepages=64 on the kernel's command line.\n"
-      "Examples\n"
-      "  rio-tool hugepages show\n"
-      "  rio-tool hugepages 64                 64 pages of 2 MiB\n"
-      "  rio-tool hugepages --node 1 64");
-  command->callback([&context, options] { context.exit_code = hugepages(context, *options); });
 }
 
 }  // namespace rio::tool

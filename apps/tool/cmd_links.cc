@@ -1,10 +1,8 @@
 // rio-tool links: what the ports trained to, against what they can.
 #include <cstdio>
-#include <memory>
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {
@@ -39,7 +37,7 @@ std::string fault(const LookedAtCard& looked, const pmd::LinkState& link) {
   return "";
 }
 
-int links(const GlobalOptions& context, const CardOption& option) {
+int links(const GlobalOptions& context, CardOption& option) {
   std::vector<std::string> names;
   if (option.resolve_all(context, &names) != 0) {
     return kExitFailed;
@@ -77,17 +75,15 @@ int links(const GlobalOptions& context, const CardOption& option) {
 }  // namespace
 
 void add_links(CLI::App& app, GlobalOptions& context) {
-  CLI::App* command =
-      app.add_subcommand("links",
-                         "State, width and rate of each port; exit code 3: one is down "
-                         "or narrow");
-  const auto option = std::make_shared<CardOption>();
-  option->add_to(*command);
-  command->footer(
+  const auto [command, option] = add_command(
+      app, context, "links",
+      "State, width and rate of each port; exit code 3: one is down "
+      "or narrow",
       "Looks at all cards unless one is named, beside programs that use them. \"can\" is how many\n"
       "lanes the port has; \"data\" is what the lanes carry, line code off.\n\n"
-      "Examples\n  rio-tool links\n  rio-tool --json links --card 0000:03:00.0");
-  command->callback([&context, option] { context.exit_code = links(context, *option); });
+      "Examples\n  rio-tool links\n  rio-tool --json links --card 0000:03:00.0",
+      links);
+  option.add_to(command);
 }
 
 }  // namespace rio::tool

@@ -1,13 +1,11 @@
 // rio-tool list: which cards are there.
 #include <cstdio>
-#include <ctime>
 #include <memory>
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/doctor/machine.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/files.hpp"
-#include "apps/tool/text_table.hpp"
 #include "pmd/cores/cpu_list.hpp"
 
 namespace rio::tool {
@@ -49,14 +47,7 @@ std::string gateware_of(const CardState& card) {
 }
 
 std::string build_of(const CardState& card) {
-  if (!card.id || !card.id->is_card() || card.id->build == 0) {
-    return "";
-  }
-  const auto time = static_cast<std::time_t>(card.id->build);
-  std::tm parts{};
-  char text[32];
-  gmtime_r(&time, &parts);
-  return std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "" : text;
+  return card.id && card.id->is_card() && card.id->build != 0 ? utc_text(card.id->build) : "";
 }
 
 std::string bars_of(const CardState& card) {
@@ -119,34 +110,6 @@ std::vector<std::pair<std::string, std::string>> details_of(const CardState& car
                                      (config.master_on() ? "on" : "off")}};
 }
 
-/// Faults of the capabilities, by the same checks as doctor's.
-Findings problems(const Machine& machine) {
-  Findings findings;
-  check_link(machine, findings);
-  return findings;
-}
-
-std::string verbose_text(const Machine& machine, const Findings& findings) {
-  std::string text;
-  for (const CardState& card : machine.cards) {
-    text.append("\n").append(card.card.address).append("\n");
-    TextTable table({"  bridge above", or_dash(card.bridge)});
-    table.add({"  CPUs nearby", or_dash(pmd::cores::format_cpu_list(machine.near(card)))});
-    table.add({"  gateware built", or_dash(build_of(card))});
-    for (const auto& [name, value] : details_of(card)) {
-      table.add({"  " + name, value});
-    }
-    text.append(table.text());
-    for (const Finding& one : findings.all()) {
-      if (one.card == card.card.address) {
-        text.append("  wrong: ").append(one.kind->line).append(": ").append(one.seen);
-        text.append(" (").append(one.kind->id).append("; see rio-tool doctor)\n");
-      }
-    }
-  }
-  return text;
-}
-
 Json data_of(const CardState& card) {
   return {{"address", card.card.address},
           {"vendor", card.card.vendor},
@@ -159,61 +122,72 @@ Json data_of(const CardState& card) {
           {"gateware", gateware_of(card)}};
 }
 
-void add_details(const Machine& machine, const Findings& findings, const CardState& card,
-                 Json& data) {
+/// Add the capabilities of a card and what is wrong with them to its `data`. @return them as text.
+std::string add_details(const Machine& machine, const Findings& findings, const CardState& card,
+                        Json& data) {
+  const std::string cpus = pmd::cores::format_cpu_list(machine.near(card));
   data["bridge"] = card.bridge;
-  data["cpus"] = pmd::cores::format_cpu_list(machine.near(card));
+  data["cpus"] = cpus;
   data["built"] = build_of(card);
   data["capabilities"] = Json::object();
+  data["wrong"] = Json::array();
+  TextTable table({"  bridge above", or_dash(card.bridge)});
+  table.add({"  CPUs nearby", or_dash(cpus)});
+  table.add({"  gateware built", or_dash(build_of(card))});
   for (const auto& [name, value] : details_of(card)) {
     data["capabilities"][name] = value;
+    table.add({"  " + name, value});
   }
-  data["wrong"] = Json::array();
+  std::string text = "\n" + card.card.address + "\n" + table.text();
   for (const Finding& one : findings.all()) {
     if (one.card == card.card.address) {
       data["wrong"].push_back({{"id", one.kind->id}, {"seen", one.seen}});
+      text.append("  wrong: ").append(one.kind->line).append(": ").append(one.seen);
+      text.append(" (").append(one.kind->id).append("; see rio-tool doctor)\n");
     }
   }
+  return text;
 }
 
-int list(const GlobalOptions& context, bool verbose) {
+int list(const GlobalOptions& context, bool& verbose) {
   std::unique_ptr<Machine> machine;
   std::vector<CardState> cards;
   if (verbose ? Machine::read(context, "", &machine) != 0 : read_cards(context, &cards) != 0) {
     return kExitFailed;  // the log has said why
   }
-  const Findings findings = verbose ? problems(*machine) : Findings();
+  Findings findings;
+  if (verbose) {
+    check_link(*machine, findings);  // as doctor does
+  }
+  std::string details;
   Json data = Json::array();
   TextTable table({"address", "ids", "driver", "group", "node", "link", "BARs", "gateware"});
   for (const CardState& card : verbose ? machine->cards : cards) {
     Json one = data_of(card);
     if (verbose) {
-      add_details(*machine, findings, card, one);
+      details += add_details(*machine, findings, card, one);
     }
     data.push_back(std::move(one));
     table.add({card.card.address, ids_of(card), or_dash(card.card.driver),
                number_or_dash(card.card.iommu_group), number_or_dash(card.card.numa_node),
                or_dash(link_of(card)), or_dash(bars_of(card)), or_dash(gateware_of(card))});
   }
-  print_result(context, data,
-               table.empty() ? "no cards\n"
-                             : table.text() + (verbose ? verbose_text(*machine, findings) : ""));
+  print_result(context, data, table.empty() ? "no cards\n" : table.text() + details);
   return kExitOk;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, GlobalOptions& context) {
-  auto verbose = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "Show the cards of this machine");
-  command->add_flag("-v,--verbose", *verbose,
-                    "Also the capabilities that matter, and what is wrong with them");
-  command->footer(
-      "Examples\n"
-      "  rio-tool list\n"
-      "  sudo rio-tool list -v        the kernel shows capabilities to root\n"
-      "  rio-tool --json list");
-  command->callback([&context, verbose] { context.exit_code = list(context, *verbose); });
+  const auto [command, verbose] =
+      add_command(app, context, "list", "Show the cards of this machine",
+                  "Examples\n"
+                  "  rio-tool list\n"
+                  "  sudo rio-tool list -v        the kernel shows capabilities to root\n"
+                  "  rio-tool --json list",
+                  list);
+  command.add_flag("-v,--verbose", verbose,
+                   "Also the capabilities that matter, and what is wrong with them");
 }
 
 }  // namespace rio::tool

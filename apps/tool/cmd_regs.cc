@@ -1,16 +1,16 @@
 // rio-tool regs: registers by name, read, written, dumped, watched, compared.
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "apps/common/registers.hpp"
 #include "apps/tool/card_option.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/reg_dump.hpp"
-#include "apps/tool/reg_write.hpp"
-#include "apps/tool/text_table.hpp"
+#include "base/number.hpp"
 
 namespace rio::tool {
 namespace {
@@ -29,14 +29,6 @@ struct Options {
   bool all = false;
   Pace pace;
 };
-
-int open_card(const GlobalOptions& context, const Options& options, LookedAtCard* out) {
-  std::string name;
-  if (const int rc = options.card.resolve(context, &name); rc != 0) {
-    return rc;
-  }
-  return open_to_look(context, name, out);
-}
 
 /// Registers by name or offset, and whole blocks.
 int find_words(const pmd::Card& card, const std::vector<std::string>& names,
@@ -68,56 +60,128 @@ std::string dump_text(const RegDump& dump) {
   return text;
 }
 
-int read(const GlobalOptions& context, const Options& options) {
+int read(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
   RegDump dump;
-  if (open_card(context, options, &looked) != 0 ||
+  if (options.card.open_to_look(context, &looked) != 0 ||
       find_words(*looked.card, options.names, &words) != 0 ||
       take_dump(*looked.card, words, &dump) != 0) {
     return kExitFailed;
   }
-  Json data = Json::array();
-  for (const RegValue& value : dump.values) {
-    data.push_back(word_json(value));
-  }
-  print_result(context, data, dump_text(dump));
+  print_result(context, dump_json(dump)["registers"], dump_text(dump));
   return kExitOk;
 }
 
-int write(const GlobalOptions& context, const Options& options) {
+int wrong(const std::string& error, const std::string& remedy) {
+  (void)complain(error, remedy);
+  return -EINVAL;
+}
+
+int wrong_number(const std::string& text, const std::string& name, uint32_t width, uint64_t most) {
+  return wrong("'" + text + "': not a number of " + std::to_string(width) + " bits",
+               "write " + name + "=0 to " + name + "=" + std::to_string(most));
+}
+
+/// "enable=0" into `value`.
+int set_field(const RegWord& word, const std::string& text, uint32_t* value) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  std::string known;
+  for (const regs::names::FieldName& field : word.reg->fields) {
+    known += (known.empty() ? "" : ", ") + std::string(field.name);
+    if (name.size() != std::strlen(field.name) || !pmd::begins_with(name, field.name)) {
+      continue;
+    }
+    const uint64_t most = (uint64_t{1} << field.width) - 1;
+    uint64_t number = 0;
+    if (!base::read_number(text.substr(equals + 1), 0, most, &number)) {
+      return wrong_number(text, name, field.width, most);
+    }
+    *value = static_cast<uint32_t>((*value & ~(most << field.lsb)) | number << field.lsb);
+    return 0;
+  }
+  return wrong(word.name() + " has no field '" + name + "'",
+               known.empty() ? "it has none; write a number" : "its fields are " + known);
+}
+
+/// Work out a write; writes nothing. @param values foreign: one number, or any of FIELD=NUMBER,
+/// which leave the other fields of `before` alone. @return 0, -EINVAL, said on stderr.
+int plan_write(const RegWord& word, const std::vector<std::string>& values, uint32_t before,
+               uint32_t* out) {
+  uint32_t value = before;
+  for (const std::string& text : values) {
+    if (text.find('=') != std::string::npos) {
+      if (const int rc = set_field(word, text, &value); rc != 0) {
+        return rc;
+      }
+    } else if (values.size() > 1) {
+      return wrong("'" + text + "' beside other values", "write one number, or FIELD=NUMBER only");
+    } else if (!base::read_number(text, &value)) {
+      return wrong("'" + text + "' is not a 32-bit number", "write it as 16 or 0x10");
+    }
+  }
+  *out = value;
+  return 0;
+}
+
+/// Write, and read back. @return 0, -EIO (the register holds something else afterwards), or as
+/// Card::reg_write(); said on stderr.
+int carry_out(pmd::Card& card, const RegWord& word, uint32_t value) {
+  uint32_t after = 0;
+  int rc = card.reg_write(word.offset(), value);
+  rc = rc != 0 ? rc : card.reg_read(word.offset(), &after);
+  if (rc != 0) {
+    (void)complain(apps::access_error("write", word, rc), "see what the log says above");
+    return rc;
+  }
+  if (after != value) {
+    char text[64];
+    std::snprintf(text, sizeof(text), " holds 0x%08x after 0x%08x was written", after, value);
+    (void)complain(word.name() + text,
+                   "a running program may write it as well; 'rio-tool regs watch' shows that");
+    return -EIO;
+  }
+  return 0;
+}
+
+int write(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
-  RegWrite write;
-  if (open_card(context, options, &looked) != 0 ||
+  if (options.card.open_to_look(context, &looked) != 0 ||
       find_words(*looked.card, {options.name}, &words) != 0) {
     return kExitFailed;
   }
+  const RegWord& word = words[0];
   if (words.size() != 1) {
     return complain(
         "'" + options.name + "' is a block of " + std::to_string(words.size()) + " registers",
         "name one of them");
   }
-  if (plan_write(*looked.card, words[0], options.values, &write) != 0) {
+  if (!word.reg->host) {
+    return complain(word.name() + " is the card's; the host must not write it",
+                    "write a word of the host's: 'rio-tool --json regs dump' tells the owner of "
+                    "each");
+  }
+  RegDump before;
+  uint32_t value = 0;
+  if (take_dump(*looked.card, words, &before) != 0 ||
+      plan_write(word, options.values, before.values[0].value, &value) != 0 ||
+      (!context.dry_run && carry_out(*looked.card, word, value) != 0)) {
     return kExitFailed;
   }
-  if (!context.dry_run && carry_out(*looked.card, write) != 0) {
-    return kExitFailed;
-  }
-  const std::string change = apps::word_line(words[0], write.before) + '\n' +
-                             apps::word_line(words[0], write.value) +
-                             (context.dry_run ? "  (not written: dry run)\n" : "\n");
   print_result(context,
-               {{"before", word_json({words[0], write.before})},
-                {"after", word_json({words[0], write.value})},
+               {{"before", word_json(before.values[0])},
+                {"after", word_json({word, value})},
                 {"written", !context.dry_run}},
-               change);
+               dump_text(before) + apps::word_line(word, value) +
+                   (context.dry_run ? "  (not written: dry run)\n" : "\n"));
   return kExitOk;
 }
 
-int dump(const GlobalOptions& context, const Options& options) {
+int dump(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
-  if (open_card(context, options, &looked) != 0) {
+  if (options.card.open_to_look(context, &looked) != 0) {
     return kExitFailed;
   }
   const std::vector<RegWord> words = pmd::words_of(*looked.card, options.block);
@@ -132,7 +196,7 @@ int dump(const GlobalOptions& context, const Options& options) {
     print_result(context, dump_json(taken), dump_text(taken));
     return kExitOk;
   }
-  if (!context.dry_run && write_dump(taken, options.file) != 0) {
+  if (!context.dry_run && write_file(options.file, json_text(dump_json(taken), 1) + "\n") != 0) {
     return kExitFailed;
   }
   print_result(
@@ -144,24 +208,21 @@ int dump(const GlobalOptions& context, const Options& options) {
 }
 
 void print_change(const GlobalOptions& context, const RegValue& now, const RegValue* before) {
-  if (context.json) {
-    Json line = {{"time", utc_now()}};
-    line.update(word_json(now));
-    std::printf("%s\n", json_text(line).c_str());
-    return;
-  }
-  std::printf("%s%s", time_of_day().c_str(), apps::word_line(now.word, now.value).c_str());
+  Json line = {{"time", utc_text()}};
+  line.update(word_json(now));
+  char was[64] = "";
   if (before != nullptr) {
-    std::printf("  (was 0x%08x, %+" PRId64 ")", before->value,
-                int64_t{now.value} - int64_t{before->value});
+    std::snprintf(was, sizeof(was), "  (was 0x%08x, %+" PRId64 ")", before->value,
+                  int64_t{now.value} - int64_t{before->value});
   }
-  std::printf("\n");
+  print_result(context, line, time_of_day() + apps::word_line(now.word, now.value) + was + "\n",
+               -1);
 }
 
-int watch(const GlobalOptions& context, const Options& options, Pace& pace) {
+int watch(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
-  if (open_card(context, options, &looked) != 0 ||
+  if (options.card.open_to_look(context, &looked) != 0 ||
       find_words(*looked.card, options.names, &words) != 0) {
     return kExitFailed;
   }
@@ -179,11 +240,11 @@ int watch(const GlobalOptions& context, const Options& options, Pace& pace) {
       }
     }
     before = std::move(now);
-  } while (pace.next());
+  } while (options.pace.next());
   return kExitOk;
 }
 
-int diff(const GlobalOptions& context, const Options& options) {
+int diff(const GlobalOptions& context, Options& options) {
   RegDump a;
   RegDump b;
   if (read_dump(options.file, &a) != 0) {
@@ -199,7 +260,8 @@ int diff(const GlobalOptions& context, const Options& options) {
     for (const RegValue& value : a.values) {
       words.push_back(value.word);
     }
-    if (open_card(context, options, &looked) != 0 || take_dump(*looked.card, words, &b) != 0) {
+    if (options.card.open_to_look(context, &looked) != 0 ||
+        take_dump(*looked.card, words, &b) != 0) {
       return kExitFailed;
     }
   }
@@ -207,13 +269,13 @@ int diff(const GlobalOptions& context, const Options& options) {
   Json data = Json::array();
   TextTable table({"register", a.card + " " + a.time, b.card + " " + b.time});
   for (const RegDifference& one : found) {
-    const Json in_a = one.in_a ? word_json({one.word, one.a}) : Json();
-    const Json in_b = one.in_b ? word_json({one.word, one.b}) : Json();
+    const Json in_a = one.a ? word_json({one.word, *one.a}) : Json();
+    const Json in_b = one.b ? word_json({one.word, *one.b}) : Json();
     data.push_back({{"name", one.word.name()}, {"a", in_a}, {"b", in_b}});
-    const auto cell = [&](const Json& side, uint32_t value) {
+    const auto cell = [&](const Json& side, const std::optional<uint32_t>& value) {
       return side.is_null() ? std::string("-")
                             : side["value"].get<std::string>() + " " +
-                                  pmd::fields_text(one.word.reg->fields, value);
+                                  pmd::fields_text(one.word.reg->fields, *value);
     };
     table.add({one.word.name(), cell(in_a, one.a), cell(in_b, one.b)});
   }
@@ -221,59 +283,52 @@ int diff(const GlobalOptions& context, const Options& options) {
   return found.empty() ? kExitOk : kExitFound;
 }
 
-using Action = int (*)(const GlobalOptions& context, Options& options);
-
-CLI::App* add_action(CLI::App& regs, GlobalOptions& context,
-                     const std::shared_ptr<Options>& options, const char* name, const char* help,
-                     const char* examples, Action action) {
-  CLI::App* command = regs.add_subcommand(name, help);
-  options->card.add_to(*command);
-  command->footer(std::string("Examples\n") + examples);
-  command->callback([&context, options, action] { context.exit_code = action(context, *options); });
-  return command;
-}
-
 }  // namespace
 
 void add_regs(CLI::App& app, GlobalOptions& context) {
-  const auto options = std::make_shared<Options>();
   CLI::App* regs = app.add_subcommand(
       "regs", "Registers of a card by name; works beside a program that uses it");
   regs->require_subcommand(1);
   regs->footer(
       "Names are BLOCK.REGISTER, where there are several BLOCK[I].REGISTER[J]: id.magic,\n"
       "port.link, qp[0].ring_status[3]. docs/registers.md has them all.");
-  const auto add = [&](const char* name, const char* help, const char* examples, Action action) {
-    return add_action(*regs, context, options, name, help, examples, action);
+  const auto add = [&](const char* name, const char* help, const std::string& examples,
+                       int (*run)(const GlobalOptions&, Options&)) {
+    const auto added =
+        add_command(*regs, context, name, help, ("Examples\n" + examples).c_str(), run);
+    added.options.card.add_to(added.app);
+    return added;
   };
-  CLI::App* command = add("read", "Read registers",
-                          "  rio-tool regs read port.link\n  rio-tool regs read id 0x4010",
-                          [](const GlobalOptions& c, Options& o) { return read(c, o); });
-  command->add_option("NAME", options->names, "Names, offsets in the BAR, or blocks")->required();
-  command = add("write", "Write a register that is the host's",
-                "  rio-tool -n regs write id.retry_limit 100\n"
-                "  rio-tool regs write port.control enable=0",
-                [](const GlobalOptions& c, Options& o) { return write(c, o); });
-  command->add_option("NAME", options->name, "Name, or offset in the BAR")->required();
-  command->add_option("VALUE", options->values, "A number, or FIELD=NUMBER for some of its fields")
+  const char* const names = "Names, offsets in the BAR, or blocks";
+  const auto [read_app, of_read] =
+      add("read", "Read registers",
+          "  rio-tool regs read port.link\n  rio-tool regs read id 0x4010", read);
+  read_app.add_option("NAME", of_read.names, names)->required();
+  const auto [write_app, of_write] = add("write", "Write a register that is the host's",
+                                         "  rio-tool -n regs write id.retry_limit 100\n"
+                                         "  rio-tool regs write port.control enable=0",
+                                         write);
+  write_app.add_option("NAME", of_write.name, "Name, or offset in the BAR")->required();
+  write_app
+      .add_option("VALUE", of_write.values, "A number, or FIELD=NUMBER for some of its fields")
       ->required();
-  command = add("dump", "All registers",
-                "  rio-tool regs dump --block port\n  rio-tool regs dump --file before.json",
-                [](const GlobalOptions& c, Options& o) { return dump(c, o); });
-  command->add_option("--block", options->block, "Only names that begin so: port, qp[0], id.cap");
-  command->add_option("--file", options->file, "Write a file for 'regs diff'");
-  command = add("watch", "Show registers whenever they change",
-                "  rio-tool regs watch port --interval 0.5\n"
-                "  rio-tool --json regs watch id.heartbeat --count 10",
-                [](const GlobalOptions& c, Options& o) { return watch(c, o, o.pace); });
-  command->add_option("NAME", options->names, "Names, offsets in the BAR, or blocks")->required();
-  options->pace.add_to(*command);
-  command = add("diff", "Compare two dumps, or a dump with the card; exit code 3: they differ",
-                "  rio-tool regs diff before.json after.json\n  rio-tool regs diff before.json",
-                [](const GlobalOptions& c, Options& o) { return diff(c, o); });
-  command->add_option("A", options->file, "A file of 'regs dump --file'")->required();
-  command->add_option("B", options->other, "Another; the card itself if it is left out");
-  command->add_flag("--all", options->all, "Also id.heartbeat, which always differs");
+  const auto [dump_app, of_dump] =
+      add("dump", "All registers",
+          "  rio-tool regs dump --block port\n  rio-tool regs dump --file before.json", dump);
+  dump_app.add_option("--block", of_dump.block, "Only names that begin so: port, qp[0], id.cap");
+  dump_app.add_option("--file", of_dump.file, "Write a file for 'regs diff'");
+  const auto [watch_app, of_watch] = add("watch", "Show registers whenever they change",
+                                         "  rio-tool regs watch port --interval 0.5\n"
+                                         "  rio-tool --json regs watch id.heartbeat --count 10",
+                                         watch);
+  watch_app.add_option("NAME", of_watch.names, names)->required();
+  of_watch.pace.add_to(watch_app);
+  const auto [diff_app, of_diff] =
+      add("diff", "Compare two dumps, or a dump with the card; exit code 3: they differ",
+          "  rio-tool regs diff before.json after.json\n  rio-tool regs diff before.json", diff);
+  diff_app.add_option("A", of_diff.file, "A file of 'regs dump --file'")->required();
+  diff_app.add_option("B", of_diff.other, "Another; the card itself if it is left out");
+  diff_app.add_flag("--all", of_diff.all, "Also id.heartbeat, which always differs");
 }
 
 }  // namespace rio::tool

@@ -1,6 +1,4 @@
 // rio-tool reset: bring a card back.
-#include <memory>
-
 #include "apps/tool/command.hpp"
 #include "apps/tool/system/binding.hpp"
 #include "apps/tool/system/card_state.hpp"
@@ -82,7 +80,7 @@ int rescan(const GlobalOptions& context, SysfsWriter& writer, const pci::PciCard
   return kExitOk;
 }
 
-int reset(const GlobalOptions& context, const Options& options) {
+int reset(const GlobalOptions& context, Options& options) {
   pci::PciCard card;
   if (find_to_change(context, options.address, "reset", options.force, &card) != 0) {
     return kExitFailed;
@@ -107,24 +105,23 @@ int reset(const GlobalOptions& context, const Options& options) {
 }  // namespace
 
 void add_reset(CLI::App& app, GlobalOptions& context) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("reset", "Reset a card, or find it anew");
-  command->add_option("address", options->address, "Card, as rio-tool list names it")
+  const auto [command, options] =
+      add_command(app, context, "reset", "Reset a card, or find it anew",
+                  "Examples\n"
+                  "  rio-tool reset --flr 0000:03:00.0\n"
+                  "  rio-tool reset --rescan 0000:03:00.0      after loading another gateware",
+                  reset);
+  command.add_option("address", options.address, "Card, as rio-tool list names it")
       ->required()
       ->type_name("ADDRESS");
-  CLI::Option_group* how = command->add_option_group("How", "One of");
-  how->add_flag("--flr", options->flr, "Function-level reset: registers and queues of this card");
-  how->add_flag("--bus", options->bus, "Secondary bus reset: all behind the bridge above");
-  how->add_flag("--rescan", options->rescan,
+  CLI::Option_group* how = command.add_option_group("How", "One of");
+  how->add_flag("--flr", options.flr, "Function-level reset: registers and queues of this card");
+  how->add_flag("--bus", options.bus, "Secondary bus reset: all behind the bridge above");
+  how->add_flag("--rescan", options.rescan,
                 "Remove it and look for it anew: after its FPGA was reprogrammed");
   how->require_option(1);
-  command->add_flag("--force", options->force,
-                    "Also a device that is no card, and one that a program uses");
-  command->footer(
-      "Examples\n"
-      "  rio-tool reset --flr 0000:03:00.0\n"
-      "  rio-tool reset --rescan 0000:03:00.0      after loading another gateware");
-  command->callback([&context, options] { context.exit_code = reset(context, *options); });
+  command.add_flag("--force", options.force,
+                   "Also a device that is no card, and one that a program uses");
 }
 
 }  // namespace rio::tool

@@ -1,18 +1,14 @@
 // rio-tool selftest: does the card do what it should, every byte of it?
 #include <unistd.h>
 
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <random>
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/selftest_report.hpp"
-#include "apps/tool/text_table.hpp"
 
 namespace rio::tool {
 namespace {
@@ -69,24 +65,6 @@ int plan(const GlobalOptions& context, const std::string& card) {
   return kExitOk;
 }
 
-int write_file(const std::string& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    return complain("cannot write " + path + ": " + std::strerror(errno != 0 ? errno : EIO),
-                    "name a file in a folder that you may write to");
-  }
-  return kExitOk;
-}
-
-int keep(const SelftestReport& report, const std::string& path) {
-  const std::string json = json_text(report.json(), 2) + "\n";
-  const int rc = write_file(path + ".txt", report.text());
-  return rc != kExitOk ? rc : write_file(path + ".json", json);
-}
-
 int run(const GlobalOptions& context, Options& options) {
   std::string name;
   if (options.card.resolve(context, &name) != 0) {
@@ -110,7 +88,9 @@ int run(const GlobalOptions& context, Options& options) {
   const SelftestReport report = run_selftest(*bus, options.test, std::ref(ticker));
   ticker.end();
   print_result(context, report.json(), report.text());
-  if (!options.report.empty() && keep(report, options.report) != kExitOk) {
+  if (!options.report.empty() &&
+      (write_file(options.report + ".txt", report.text()) != 0 ||
+       write_file(options.report + ".json", json_text(report.json(), 2) + "\n") != 0)) {
     return kExitFailed;
   }
   return report.exit_code();
@@ -119,30 +99,28 @@ int run(const GlobalOptions& context, Options& options) {
 }  // namespace
 
 void add_selftest(CLI::App& app, GlobalOptions& context) {
-  CLI::App* command = app.add_subcommand(
-      "selftest", "Test an unused card: it is reset, and every byte is compared");
-  const auto options = std::make_shared<Options>();
-  options->card.add_to(*command);
-  command->add_flag("--quick", options->test.quick, "Fewer sizes, queue pair 0 only");
-  options->peer = command->add_option("--peer", options->test.peer,
-                                      "destID of a node that receives: send to it, too");
-  command->add_option("--destid", options->test.dest_id, "destID of the card while it is tested")
-      ->capture_default_str();
-  command->add_flag("--loop", options->test.must_loop,
-                    "The link is looped back: fail, rather than skip, if nothing comes back");
-  options->seed = command->add_option("--seed", options->test.seed,
-                                      "Of the bytes that are sent; drawn if left out");
-  command->add_option("--report", options->report, "Write FILE.txt and FILE.json, to be kept")
-      ->type_name("FILE");
-  command->add_flag("--force", options->force, "Even if rings run: their program has died");
-  command->footer(
+  const auto [command, options] = add_command(
+      app, context, "selftest", "Test an unused card: it is reset, and every byte is compared",
       "Messages, doorbells and memory are tried over a link that is looped back (a loop-back\n"
       "module, or emu:loop); without one they are skipped. Exit code 3: a step failed.\n\n"
       "Examples\n"
       "  rio-tool selftest --card emu:loop --quick\n"
       "  rio-tool selftest --card 0000:03:00.0 --loop --report card7\n"
-      "  rio-tool selftest --peer 0x21");
-  command->callback([&context, options] { context.exit_code = run(context, *options); });
+      "  rio-tool selftest --peer 0x21",
+      run);
+  options.card.add_to(command);
+  command.add_flag("--quick", options.test.quick, "Fewer sizes, queue pair 0 only");
+  options.peer = command.add_option("--peer", options.test.peer,
+                                    "destID of a node that receives: send to it, too");
+  command.add_option("--destid", options.test.dest_id, "destID of the card while it is tested")
+      ->capture_default_str();
+  command.add_flag("--loop", options.test.must_loop,
+                   "The link is looped back: fail, rather than skip, if nothing comes back");
+  options.seed = command.add_option("--seed", options.test.seed,
+                                    "Of the bytes that are sent; drawn if left out");
+  command.add_option("--report", options.report, "Write FILE.txt and FILE.json, to be kept")
+      ->type_name("FILE");
+  command.add_flag("--force", options.force, "Even if rings run: their program has died");
 }
 
 }  // namespace rio::tool

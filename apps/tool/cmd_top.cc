@@ -2,11 +2,8 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
-#include <memory>
 #include <thread>
 
-#include "apps/tool/clock_text.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/screen.hpp"
@@ -38,11 +35,7 @@ int stream(const GlobalOptions& context, Pace& pace, TopSource& source) {
   do {
     TopData data;
     source.ask(&data);
-    if (context.json) {
-      std::printf("%s\n", json_text(top_json(data)).c_str());
-    } else {
-      std::printf("%s\n%s", time_of_day().c_str(), top_text(data).c_str());
-    }
+    print_result(context, top_json(data), time_of_day() + "\n" + top_text(data), -1);
   } while (pace.next());
   return kExitOk;
 }
@@ -74,21 +67,19 @@ int top(const GlobalOptions& context, Options& options) {
 }  // namespace
 
 void add_top(CLI::App& app, GlobalOptions& context) {
-  CLI::App* command =
-      app.add_subcommand("top", "Ports and queues of running DPDK programs, live (telemetry)");
-  const auto options = std::make_shared<Options>();
-  command->add_flag("--once", options->once, "One page, with the rates of one interval");
-  command
-      ->add_option("--runtime-dir", options->runtime_dir,
-                   "Where the programs have their sockets: DIR/PREFIX/dpdk_telemetry.v2")
-      ->capture_default_str();
-  options->pace.add_to(*command);
-  command->footer(
+  const auto [command, options] = add_command(
+      app, context, "top", "Ports and queues of running DPDK programs, live (telemetry)",
       "On a terminal: q quits, arrows and pages scroll. Elsewhere: a page, or a line of JSON, for\n"
       "each interval. \"fill\" is how many entries of a ring are posted and have not come back.\n\n"
       "Examples\n  rio-tool top\n  rio-tool top --once --interval 5\n"
-      "  rio-tool --json top --count 60 > minute.jsonl");
-  command->callback([&context, options] { context.exit_code = top(context, *options); });
+      "  rio-tool --json top --count 60 > minute.jsonl",
+      top);
+  command.add_flag("--once", options.once, "One page, with the rates of one interval");
+  command
+      .add_option("--runtime-dir", options.runtime_dir,
+                  "Where the programs have their sockets: DIR/PREFIX/dpdk_telemetry.v2")
+      ->capture_default_str();
+  options.pace.add_to(command);
 }
 
 }  // namespace rio::tool

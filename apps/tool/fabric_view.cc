@@ -13,22 +13,9 @@ using enumerate::Problem;
 
 namespace {
 
-const char* state_name(PortView::State state) {
-  switch (state) {
-    case PortView::kDown:
-      return "down";
-    case PortView::kUp:
-      return "to this card";
-    case PortView::kNode:
-      return "device";
-    case PortView::kLoop:
-      return "loop";
-    case PortView::kSkipped:
-      return "skipped";
-    default:
-      return "not looked at";
-  }
-}
+/// By PortView::State.
+constexpr std::array kStateNames = {"down", "to this card", "device",
+                                    "loop", "skipped",      "not looked at"};
 
 void indent(std::string* out, uint32_t depth) {
   out->append(size_t{2} * depth, ' ');
@@ -51,15 +38,10 @@ void device_line(const FabricMap& map, size_t node, std::string* out) {
   *out += '\n';
 }
 
-void port_lines(const FabricMap& map, size_t node, uint32_t depth, std::string* out);
-
+/// A device, and what is behind its ports. The depth of the recursion is that of the tree, which
+/// the hop count bounds.
 void subtree(const FabricMap& map, size_t node, uint32_t depth, std::string* out) {
   device_line(map, node, out);
-  port_lines(map, node, depth + 1, out);
-}
-
-// The depth of the recursion is that of the tree, which the hop count bounds.
-void port_lines(const FabricMap& map, size_t node, uint32_t depth, std::string* out) {
   const std::vector<PortView>& ports = map.nodes[node].ports;
   for (uint32_t port = 0; port < ports.size(); ++port) {
     const PortView& view = ports[port];
@@ -67,10 +49,10 @@ void port_lines(const FabricMap& map, size_t node, uint32_t depth, std::string* 
         view.state == PortView::kUnknown) {
       continue;
     }
-    indent(out, depth);
+    indent(out, depth + 1);
     *out += "port " + std::to_string(port) + "  ";
     if (view.state == PortView::kNode) {
-      subtree(map, view.node, depth, out);
+      subtree(map, view.node, depth + 1, out);
     } else if (view.state == PortView::kLoop) {
       *out += "loop to " + map.place(view.node, view.peer_port) + '\n';
     } else {
@@ -94,7 +76,7 @@ size_t loop_ends(const FabricMap& map) {
 }
 
 Json port_json(const FabricMap& map, uint32_t port, const PortView& view) {
-  Json json = {{"port", port}, {"state", state_name(view.state)}};
+  Json json = {{"port", port}, {"state", kStateNames.at(view.state)}};
   if (view.node != kNoNode) {
     json["node"] = view.node;
     if (map.nodes[view.node].is_switch) {
@@ -205,41 +187,15 @@ std::string to_dot(const FabricMap& map) {
       if (view.state == PortView::kLoop && first) {
         line(i, port, view.node, view.peer_port, ", style=dashed");
       } else if (view.state == PortView::kSkipped) {
-        const std::string port_text = std::to_string(port);
+        const std::string label = std::to_string(port);
         const std::string device = "n" + std::to_string(i);
-        const std::string unknown = std::string(device).append("p").append(port_text);
-        out.append("  ").append(unknown).append(" [label=\"?\", shape=circle, color=red];\n  ");
-        out.append(device).append(" -- ").append(unknown);
-        out.append(" [taillabel=\"").append(port_text).append("\", color=red];\n");
+        const std::string unknown = device + "p" + label;
+        out += "  " + unknown + " [label=\"?\", shape=circle, color=red];\n  " + device + " -- " +
+               unknown + " [taillabel=\"" + label + "\", color=red];\n";
       }
     }
   }
   return out + "}\n";
-}
-
-Json ping_json(const enumerate::PingResult& result, bool is_model) {
-  return {{"dest_id", result.dest_id},
-          {"sent", result.sent},
-          {"answered", result.answered},
-          {"identity", result.answered > 0 ? Json(identity_text(result.identity)) : Json()},
-          {"min_us", result.min_us},
-          {"mean_us", result.mean_us},
-          {"max_us", result.max_us},
-          {"emulated", is_model}};
-}
-
-std::string ping_text(const enumerate::PingResult& result, bool is_model) {
-  const std::string name = "destID " + std::to_string(result.dest_id);
-  std::string text = name + ": " + std::to_string(result.answered) + " of " +
-                     std::to_string(result.sent) + " answered";
-  if (result.answered == 0) {
-    return text + "; see whether it was enumerated: rio-tool fabric\n";
-  }
-  std::array<char, 128> times{};
-  std::snprintf(times.data(), times.size(), "; round trip min %.1f, mean %.1f, max %.1f us",
-                result.min_us, result.mean_us, result.max_us);
-  return text + " as " + identity_text(result.identity) + times.data() +
-         (is_model ? " (emulated card)\n" : "\n");
 }
 
 }  // namespace rio::tool

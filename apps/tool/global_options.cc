@@ -1,7 +1,13 @@
 #include "apps/tool/global_options.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "apps/common/columns.hpp"
 
 namespace rio::tool {
 
@@ -17,12 +23,62 @@ std::string harmless(const std::string& text) {
   return out;
 }
 
-void print_result(const GlobalOptions& context, const Json& data, const std::string& text) {
+void print_result(const GlobalOptions& context, const Json& data, const std::string& text,
+                  int indent) {
   if (context.json) {
-    std::printf("%s\n", json_text(data, 2).c_str());
+    std::printf("%s\n", json_text(data, indent).c_str());
   } else {
     std::fputs(text.c_str(), stdout);
   }
+}
+
+int write_file(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) {
+    return 0;
+  }
+  const int error = errno != 0 ? errno : EIO;
+  (void)complain("cannot write " + path + ": " + std::strerror(error),
+                 "name a file in a folder that you may write to");
+  return -error;
+}
+
+std::string TextTable::text() const {
+  std::vector<size_t> widths(rows_.front().size());
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], apps::columns_of(row[i]));
+    }
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) {
+      line += apps::padded(row[i], widths[i] + 2);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+  return out;
+}
+
+std::string utc_text(std::time_t seconds) {
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  return std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0 ? "" : text;
+}
+
+std::string time_of_day() {
+  using namespace std::chrono;
+  const auto now = system_clock::now();
+  const auto ms = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
+  char text[8];
+  std::snprintf(text, sizeof(text), ".%03d", static_cast<int>(ms));
+  return utc_text(system_clock::to_time_t(now)).substr(11, 8) + text;
 }
 
 int complain(const std::string& error, const std::string& remedy) {

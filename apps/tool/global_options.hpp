@@ -1,8 +1,10 @@
 /// @file
-/// What all subcommands share: the global options, and how a result is told.
+/// The global options of all subcommands, and the output of their results.
 #pragma once
 
+#include <ctime>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -37,9 +39,32 @@ struct GlobalOptions {
 /// Make a foreign string safe for a terminal: printable ASCII, at most 80 characters.
 [[nodiscard]] std::string harmless(const std::string& text);
 
-/// Print a result: `data` as indented JSON with --json, else `text` (which ends with a newline or
-/// is empty).
-void print_result(const GlobalOptions& context, const Json& data, const std::string& text);
+/// Print a result: `data` as JSON with --json, else `text` (which ends with a newline or is empty).
+/// @param indent of the JSON; below 0: one line.
+void print_result(const GlobalOptions& context, const Json& data, const std::string& text,
+                  int indent = 2);
+
+/// Write a file anew. @return 0, or -errno, said on stderr.
+[[nodiscard]] int write_file(const std::string& path, const std::string& text);
+
+/// Rows of text in aligned columns: as wide as their widest cell, two blanks apart; no blanks at
+/// the end of a line.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> heads) : rows_{std::move(heads)} {}
+  /// @param cells as many as there are heads, or fewer.
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  [[nodiscard]] bool empty() const { return rows_.size() == 1; }
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// A moment as "2026-11-22T02:38:24Z"; without an argument, now.
+[[nodiscard]] std::string utc_text(std::time_t seconds = std::time(nullptr));
+/// Now as "02:38:24.123", UTC.
+[[nodiscard]] std::string time_of_day();
 
 /// Say on stderr what went wrong and what to do about it. @return kExitFailed.
 int complain(const std::string& error, const std::string& remedy);

@@ -6,7 +6,7 @@
 
 #include "apps/common/std_streams.hpp"
 #include "apps/tool/command.hpp"
-#include "apps/tool/nearest.hpp"
+#include "apps/tool/words.hpp"
 
 namespace rio::tool {
 namespace {
@@ -90,7 +90,7 @@ int program(int argc, char** argv) {
       context.paths = {.sysfs = root + "/sys", .dev = root + "/dev", .proc = root + "/proc"};
     }
   });
-  for (const AddCommand add : command_table()) {
+  for (const AddCommand add : kCommands) {
     add(app, context);
   }
   try {

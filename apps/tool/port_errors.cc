@@ -109,17 +109,13 @@ int read_csr(const ReadCsr& read, uint32_t offset, uint32_t* word) {
 
 /// Offset of the port's error and status CSR from its block, 0 if the block is no LP-Serial one.
 uint32_t status_offset(uint32_t block_id) {
-  switch (block_id) {
+  constexpr uint32_t kMapTwo = 0x10;  // in the ids of register map II. RIO Part 6 §6.5
+  switch (block_id & ~kMapTwo) {
     case 0x0001:
     case 0x0002:
     case 0x0003:
     case 0x0009:
-      return 0x58;  // RIO Part 6 §6.5, register map I
-    case 0x0011:
-    case 0x0012:
-    case 0x0013:
-    case 0x0019:
-      return 0x48;  // register map II
+      return (block_id & kMapTwo) != 0 ? 0x48 : 0x58;
     default:
       return 0;
   }
@@ -127,25 +123,88 @@ uint32_t status_offset(uint32_t block_id) {
 
 /// Read one block of extended features.
 int read_block(const ReadCsr& read, uint32_t base, uint32_t id, std::vector<CardError>* out) {
-  uint32_t word = 0;
-  int rc = 0;
-  if (id == kErrorManagement) {
-    if (rc = read_csr(read, base + 0x08, &word); rc == 0) {
-      decode("logical layer", base + 0x08, word, kLogicalBits, out);
-      rc = read_csr(read, base + 0x40, &word);
-    }
+  const auto decode_at = [&](const char* where, uint32_t offset, std::span<const Bit> bits) {
+    uint32_t word = 0;
+    const int rc = read_csr(read, offset, &word);
     if (rc == 0) {
-      decode("port 0", base + 0x40, word, kPortBits, out);
+      decode(where, offset, word, bits, out);
     }
-  } else if (const uint32_t offset = status_offset(id); offset != 0) {
-    if (rc = read_csr(read, base + offset, &word); rc == 0) {
-      decode("port 0", base + offset, word, kStatusBits, out);
+    return rc;
+  };
+  if (id == kErrorManagement) {
+    const int rc = decode_at("logical layer", base + 0x08, kLogicalBits);
+    return rc != 0 ? rc : decode_at("port 0", base + 0x40, kPortBits);
+  }
+  const uint32_t offset = status_offset(id);
+  return offset == 0 ? 0 : decode_at("port 0", base + offset, kStatusBits);
+}
+
+/// Decode the payload of a port-write: component tag, port n error detect, port, logical layer
+/// error detect (RIO Part 8 §1.3); here its errors, decoded.
+std::vector<std::string> port_write_errors(const pmd::CardEvent& event) {
+  std::vector<CardError> found;
+  decode("port", 0, event.data[1], kPortBits, &found);
+  decode("logical layer", 0, event.data[3], kLogicalBits, &found);
+  std::vector<std::string> errors;
+  errors.reserve(found.size());
+  for (const CardError& one : found) {
+    errors.push_back(one.where + ": " + one.what);
+  }
+  return errors;
+}
+
+/// TAIL of each ring that runs: what its program has posted. Of rings without entries it is what
+/// the program has taken, plus the ring.
+void add_rings(pmd::Card& card, std::vector<Count>* counts) {
+  pmd::Mmio bar = card.bus().bar();
+  for (uint32_t qp = 0; qp < card.caps().queue_pairs; ++qp) {
+    for (uint32_t ring = 0; card.blocks().has_qp(qp) && ring < regs::kRingsPerQp; ++ring) {
+      if (pmd::Ring::busy(bar, qp, ring) == 1) {
+        counts->push_back({"qp" + std::to_string(qp) + "." + pmd::ring_name(ring) + ".posted",
+                           bar.read32(regs::qp::tail(qp, ring))});
+      }
     }
   }
-  return rc;
+}
+
+/// Call it last: what was read before it may be all ones. @return 0, -ENODEV (the card is gone),
+/// said on stderr.
+int check_there(pmd::Card& card) {
+  if (!card.gone()) {
+    return 0;
+  }
+  (void)complain(card.bus().name() + ": the card is gone (its magic reads all ones)",
+                 "check slot, link and power, then rescan the bus");
+  return -ENODEV;
 }
 
 }  // namespace
+
+int take_sample(pmd::Card& card, PortSample* out) {
+  PortSample sample;
+  sample.at = std::chrono::steady_clock::now();
+  const pmd::PortCounters port = card.counters();
+  sample.counts = {{"tx_packets", port.tx_packets},   {"rx_packets", port.rx_packets},
+                   {"tx_retries", port.tx_retries},   {"rx_retries", port.rx_retries},
+                   {"rx_errors", port.rx_errors},     {"tx_timeouts", port.tx_timeouts},
+                   {"rx_timeouts", port.rx_timeouts}, {"rx_unmapped", port.rx_unmapped}};
+  add_rings(card, &sample.counts);
+  if (const int rc = check_there(card); rc != 0) {
+    return rc;
+  }
+  *out = std::move(sample);
+  return 0;
+}
+
+double per_second(const PortSample& before, const PortSample& now, const Count& count) {
+  const std::chrono::duration<double> took = now.at - before.at;
+  for (const Count& old : before.counts) {
+    if (old.name == count.name && took.count() > 0) {
+      return static_cast<uint32_t>(count.value - old.value) / took.count();  // over a wrap, too
+    }
+  }
+  return 0;
+}
 
 int read_card_errors(pmd::Card& card, std::vector<CardError>* out) {
   std::vector<CardError> found;
@@ -175,10 +234,8 @@ int read_card_errors(pmd::Card& card, std::vector<CardError>* out) {
   count("tx_timeouts", regs::port::tx_timeouts(), "responses never came");
   count("rx_timeouts", regs::port::rx_timeouts(), "messages came in part");
   count("rx_unmapped", regs::port::rx_unmapped(), "requests for an unknown destID or mailbox");
-  if (card.gone()) {  // last: what was read before it may be all ones
-    (void)complain(card.bus().name() + ": the card is gone (its magic reads all ones)",
-                   "check slot, link and power, then rescan the bus");
-    return -ENODEV;
+  if (const int rc = check_there(card); rc != 0) {
+    return rc;
   }
   out->insert(out->end(), found.begin(), found.end());
   return 0;
@@ -215,18 +272,6 @@ ReadCsr csr_reader(pmd::MaintQueue& maint) {
   return [&maint](uint32_t offset, uint32_t* word) {
     return maint.read_local(offset, {word, 1}, kTimeoutMs);
   };
-}
-
-std::vector<std::string> port_write_errors(const pmd::CardEvent& event) {
-  std::vector<CardError> found;
-  decode("port", 0, event.data[1], kPortBits, &found);
-  decode("logical layer", 0, event.data[3], kLogicalBits, &found);
-  std::vector<std::string> errors;
-  errors.reserve(found.size());
-  for (const CardError& one : found) {
-    errors.push_back(one.where + ": " + one.what);
-  }
-  return errors;
 }
 
 std::string event_text(const pmd::CardEvent& event) {

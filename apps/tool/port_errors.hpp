@@ -1,7 +1,8 @@
 /// @file
-/// What went wrong with a card and its port, decoded.
+/// What a card and its port count, and what went wrong with them, decoded.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -12,6 +13,25 @@
 #include "pmd/dev/maint_queue.hpp"
 
 namespace rio::tool {
+
+/// A free-running 32-bit count.
+struct Count {
+  std::string name;  ///< "tx_packets", "qp0.tx.posted"
+  uint32_t value = 0;
+};
+
+/// All counts of a card. One thread.
+struct PortSample {
+  std::chrono::steady_clock::time_point at;
+  std::vector<Count> counts;  ///< the port's eight, then entries posted to each ring that runs
+};
+
+/// Look once. @return 0, -ENODEV (the card is gone), said on stderr.
+[[nodiscard]] int take_sample(pmd::Card& card, PortSample* out);
+
+/// By how much a count has grown a second, over a wrap; 0 where `before` has none of that name.
+[[nodiscard]] double per_second(const PortSample& before, const PortSample& now,
+                                const Count& count);
 
 /// One thing that is noted down somewhere.
 struct CardError {
@@ -37,10 +57,6 @@ using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 
 /// Local maintenance reads. @param maint outlives the function.
 [[nodiscard]] ReadCsr csr_reader(pmd::MaintQueue& maint);
-
-/// Decode the payload of a port-write: component tag, port n error detect, port, logical layer
-/// error detect (RIO Part 8 §1.3); here its errors, decoded.
-[[nodiscard]] std::vector<std::string> port_write_errors(const pmd::CardEvent& event);
 
 /// An event for people.
 [[nodiscard]] std::string event_text(const pmd::CardEvent& event);

@@ -1,12 +1,10 @@
 #include "apps/tool/reg_dump.hpp"
 
 #include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
+#include <map>
+#include <set>
 
 #include "apps/common/registers.hpp"
-#include "apps/tool/clock_text.hpp"
 #include "base/number.hpp"
 #include "base/text_file.hpp"
 
@@ -53,15 +51,6 @@ std::string parse_entry(const Json& entry, RegValue* out) {
   return "";
 }
 
-int read_file(const std::string& path, std::string* text) {
-  std::string error;
-  const int rc = base::read_text_file(path, kFileBytesMax, text, &error);
-  if (rc != 0) {
-    (void)complain("cannot read " + error, "name a file that 'rio-tool regs dump --file' wrote");
-  }
-  return rc;
-}
-
 std::string text_of(const Json& object, const char* key) {
   return object.contains(key) && object[key].is_string() ? harmless(object[key].get<std::string>())
                                                          : "?";
@@ -83,7 +72,7 @@ Json word_json(const RegValue& value) {
 }
 
 int take_dump(pmd::Card& card, const std::vector<RegWord>& words, RegDump* out) {
-  RegDump dump{card.bus().name(), utc_now(), {}};
+  RegDump dump{card.bus().name(), utc_text(), {}};
   dump.values.reserve(words.size());
   for (const RegWord& word : words) {
     uint32_t value = 0;
@@ -109,24 +98,11 @@ Json dump_json(const RegDump& dump) {
           {"registers", registers}};
 }
 
-int write_dump(const RegDump& dump, const std::string& path) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << json_text(dump_json(dump), 1) << '\n';
-  file.close();
-  if (!file) {
-    const int error = errno != 0 ? errno : EIO;
-    (void)complain("cannot write " + path + ": " + std::strerror(error),
-                   "name a file in a folder that you may write to");
-    return -error;
-  }
-  return 0;
-}
-
 int read_dump(const std::string& path, RegDump* out) {
-  errno = 0;
   std::string text;
-  if (const int rc = read_file(path, &text); rc != 0) {
+  std::string error;
+  if (const int rc = base::read_text_file(path, kFileBytesMax, &text, &error); rc != 0) {
+    (void)complain("cannot read " + error, "name a file that 'rio-tool regs dump --file' wrote");
     return rc;
   }
   const Json json = Json::parse(text, nullptr, false);
@@ -140,13 +116,13 @@ int read_dump(const std::string& path, RegDump* out) {
     return no_dump(path, "a dump without registers");
   }
   RegDump dump{text_of(json, "card"), text_of(json, "time"), {}};
-  std::map<uint32_t, bool> seen;
+  std::set<uint32_t> seen;  // offsets
   for (const Json& entry : json["registers"]) {
     RegValue value;
     if (std::string wrong = parse_entry(entry, &value); !wrong.empty()) {
       return no_dump(path, wrong);
     }
-    if (!seen.emplace(value.word.offset(), true).second) {
+    if (!seen.insert(value.word.offset()).second) {
       return no_dump(path, value.word.name() + " is there twice");
     }
     dump.values.push_back(value);
@@ -158,18 +134,16 @@ int read_dump(const std::string& path, RegDump* out) {
 std::vector<RegDifference> differences(const RegDump& a, const RegDump& b, bool all) {
   std::map<uint32_t, RegDifference> merged;  // by offset
   for (const RegValue& value : a.values) {
-    merged[value.word.offset()] = {value.word, true, false, value.value, 0};
+    merged[value.word.offset()] = {value.word, value.value, std::nullopt};
   }
   for (const RegValue& value : b.values) {
     RegDifference& both = merged[value.word.offset()];
     both.word = value.word;
-    both.in_b = true;
     both.b = value.value;
   }
   std::vector<RegDifference> out;
   for (const auto& [offset, both] : merged) {
-    const bool same = both.in_a && both.in_b && both.a == both.b;
-    if (!same && (all || offset != regs::id::heartbeat())) {
+    if (both.a != both.b && (all || offset != regs::id::heartbeat())) {
       out.push_back(both);
     }
   }

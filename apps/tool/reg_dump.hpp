@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +26,11 @@ struct RegDump {
   std::vector<RegValue> values;
 };
 
-/// A word that is not the same in both; `a` or `b` is missing where only the other dump has it.
+/// A word that is not the same in both; `a` or `b` is empty where only the other dump has it.
 struct RegDifference {
   pmd::RegWord word;
-  bool in_a = false;
-  bool in_b = false;
-  uint32_t a = 0;
-  uint32_t b = 0;
+  std::optional<uint32_t> a;
+  std::optional<uint32_t> b;
 };
 
 /// Name, offset, value, owner and fields of a word.
@@ -41,10 +39,9 @@ struct RegDifference {
 /// Read the words of a card. @return 0, or as Card::reg_read(), said on stderr.
 [[nodiscard]] int take_dump(pmd::Card& card, const std::vector<pmd::RegWord>& words, RegDump* out);
 
+/// The text that is written to a file.
 [[nodiscard]] Json dump_json(const RegDump& dump);
-/// @return 0, or -errno, said on stderr.
-[[nodiscard]] int write_dump(const RegDump& dump, const std::string& path);
-/// Read a file of write_dump(), maybe another user's, maybe damaged: all of it is checked.
+/// Read a file of dump_json(), maybe another user's, maybe damaged: all of it is checked.
 /// @return 0, -EINVAL (not such a file), or what reading it says; said on stderr.
 [[nodiscard]] int read_dump(const std::string& path, RegDump* out);
 

@@ -29,7 +29,6 @@ Screen::Screen() {
   // The terminal is put back by the destructor, not by a signal's default.
   (void)std::signal(SIGINT, on_signal);
   (void)std::signal(SIGTERM, on_signal);
-  window_ = stdscr;
   cbreak();
   noecho();
   curs_set(0);

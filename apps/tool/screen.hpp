@@ -16,7 +16,7 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   /// Whether the terminal can do it.
-  [[nodiscard]] bool usable() const { return window_ != nullptr; }
+  [[nodiscard]] bool usable() const { return terminal_ != nullptr; }
   /// Show `text` below a line `title`, from the line that the user has scrolled to.
   void show(const std::string& title, const std::string& text);
   /// Let time pass; keys scroll. @return false: the user wants to quit (q, or Ctrl-C).
@@ -26,7 +26,6 @@ class Screen {
   void draw();
   [[nodiscard]] bool on_key(int key);
 
-  void* window_ = nullptr;
   void* terminal_ = nullptr;
   std::string title_;
   std::string text_;

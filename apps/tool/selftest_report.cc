@@ -3,11 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 
-#include "apps/tool/clock_text.hpp"
-#include "apps/tool/text_table.hpp"
 #include "pmd/dev/card.hpp"
 
 namespace rio::tool {
@@ -34,29 +31,27 @@ std::string seconds(double value) {
   return text;
 }
 
-std::string version_text(uint32_t word) {
-  using regs::id::HwVersion;
-  return std::to_string(HwVersion::major.get(word)) + "." +
-         std::to_string(HwVersion::minor.get(word)) + "." +
-         std::to_string(HwVersion::patch.get(word));
-}
-
 /// Where and on what it is run; zeros where the card does not answer.
-void describe(pmd::Bus& bus, const selftest::Config& config, SelftestReport* report) {
+Json describe(pmd::Bus& bus, const selftest::Config& config) {
+  using regs::id::HwVersion;
   pmd::Mmio bar = bus.bar();
   const uint32_t version = bar.read32(regs::id::hw_version());
   char host[256] = "?";
   (void)gethostname(host, sizeof(host) - 1);
-  report->date = utc_now();
-  report->host = host;
-  report->card = bus.name();
-  report->gateware = version_text(version);
-  report->emulated = regs::id::HwVersion::model.get(version) != 0;
-  report->build = bar.read32(regs::id::build());
-  report->tool = RIO_VERSION;
-  report->seed = config.seed;
-  report->quick = config.quick;
-  report->peer = config.has_peer ? std::to_string(config.peer) : "";
+  return {{"report", "riopmd-selftest"},
+          {"version", 1},
+          {"date", utc_text()},
+          {"host", host},
+          {"card", bus.name()},
+          {"emulated", HwVersion::model.get(version) != 0},
+          {"gateware", std::to_string(HwVersion::major.get(version)) + "." +
+                           std::to_string(HwVersion::minor.get(version)) + "." +
+                           std::to_string(HwVersion::patch.get(version))},
+          {"gateware_build", bar.read32(regs::id::build())},
+          {"tool", RIO_VERSION},
+          {"seed", config.seed},
+          {"quick", config.quick},
+          {"peer", config.has_peer ? Json(std::to_string(config.peer)) : Json()}};
 }
 
 }  // namespace
@@ -82,30 +77,24 @@ Json SelftestReport::json() const {
                     {"bytes_compared", step.verdict.bytes},
                     {"seconds", step.seconds}});
   }
-  return {{"report", "riopmd-selftest"},
-          {"version", 1},
-          {"date", date},
-          {"host", host},
-          {"card", card},
-          {"emulated", emulated},
-          {"gateware", gateware},
-          {"gateware_build", build},
-          {"tool", tool},
-          {"seed", seed},
-          {"quick", quick},
-          {"peer", peer.empty() ? Json() : Json(peer)},
-          {"passed", count(Outcome::kPass)},
-          {"failed", count(Outcome::kFail)},
-          {"skipped", count(Outcome::kSkipped)},
-          {"steps", list}};
+  Json out = about;
+  out["passed"] = count(Outcome::kPass);
+  out["failed"] = count(Outcome::kFail);
+  out["skipped"] = count(Outcome::kSkipped);
+  out["steps"] = list;
+  return out;
 }
 
 std::string SelftestReport::text() const {
-  char head[256];
-  std::snprintf(head, sizeof(head), "build %" PRIu32 ", rio-tool %s, seed %" PRIu64 "%s\n", build,
-                tool.c_str(), seed, quick ? ", quick" : "");
-  std::string out = "Selftest of " + card + (emulated ? " (an emulated card)" : "") + " on " +
-                    host + ", " + date + "\nGateware " + gateware + ", " + head;
+  const auto said = [this](const char* key) {
+    const Json& value = about.at(key);
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  std::string out = "Selftest of " + said("card") +
+                    (about.at("emulated") == true ? " (an emulated card)" : "") + " on " +
+                    said("host") + ", " + said("date") + "\nGateware " + said("gateware") +
+                    ", build " + said("gateware_build") + ", rio-tool " + said("tool") + ", seed " +
+                    said("seed") + (about.at("quick") == true ? ", quick" : "") + "\n";
   TextTable table({"step", "outcome", "time", "what"});
   for (const StepReport& step : steps) {
     std::string what = amount(step.verdict);
@@ -119,10 +108,8 @@ std::string SelftestReport::text() const {
 
 SelftestReport run_selftest(pmd::Bus& bus, const selftest::Config& config,
                             const selftest::Progress& progress) {
-  SelftestReport report;
-  describe(bus, config, &report);
-  report.steps = selftest::run(bus, config, progress);
-  return report;
+  Json about = describe(bus, config);  // before the card is reset
+  return {std::move(about), selftest::run(bus, config, progress)};
 }
 
 }  // namespace rio::tool

@@ -1,5 +1,5 @@
 /// @file
-/// What a selftest found, in a form fit to be kept.
+/// The result of a selftest, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,7 @@ namespace rio::tool {
 
 /// A selftest, with where and when it was run.
 struct SelftestReport {
-  std::string date;  ///< UTC
-  std::string card;
-  bool emulated = false;
-  std::string gateware;  ///< "1.0.0"
-  uint32_t build = 0;    ///< stamp of the gateware, Unix time
-  std::string tool;      ///< version of this program
-  std::string host;      ///< of the machine
-  uint64_t seed = 0;     ///< of the bytes that were sent
-  bool quick = false;
-  std::string peer;  ///< destID, empty without one
+  Json about;  ///< when, where and on what it was run; the first part of json()
   std::vector<selftest::StepReport> steps;
 
   [[nodiscard]] uint32_t count(selftest::Outcome outcome) const;

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 
+#include "apps/tool/system/files.hpp"
 #include "base/unix_socket.hpp"
 
 namespace rio::tool {
@@ -98,20 +98,14 @@ std::string default_runtime_dir() {
 }
 
 std::vector<TelemetrySocket> find_sockets(const std::string& runtime_dir) {
-  namespace fs = std::filesystem;
   std::vector<TelemetrySocket> sockets;
-  std::error_code error;
-  for (fs::directory_iterator dir(runtime_dir, error), end; !error && dir != end;
-       dir.increment(error)) {
-    std::error_code inner;
-    for (fs::directory_iterator it(dir->path(), inner); !inner && it != end; it.increment(inner)) {
-      if (it->path().filename().string().starts_with(kSocketName) && sockets.size() < kSocketsMax) {
-        sockets.push_back({harmless(dir->path().filename().string()), it->path().string()});
+  for (const std::string& prefix : names_in(runtime_dir)) {
+    for (const std::string& name : names_in(joined(runtime_dir, prefix))) {
+      if (name.starts_with(kSocketName) && sockets.size() < kSocketsMax) {
+        sockets.push_back({harmless(prefix), joined(joined(runtime_dir, prefix), name)});
       }
     }
   }
-  std::sort(sockets.begin(), sockets.end(),
-            [](const TelemetrySocket& a, const TelemetrySocket& b) { return a.path < b.path; });
   return sockets;
 }
 

@@ -44,107 +44,9 @@ bool flag(const Json& object, const char* key, bool* out) {
   return good;
 }
 
-/// The questions to a program; faults of its answers are among its problems.
-class Questions {
- public:
-  Questions(TelemetryClient& client, TopProgram& program) : client_(client), program_(program) {}
+// Parsers of foreign answers. @return whether it was one.
 
-  /// @return false: no answer to go on with.
-  [[nodiscard]] bool ask(const std::string& command, Json* answer) {
-    const int rc = client_.ask(command, answer);
-    if (rc == 0) {
-      return true;
-    }
-    broken_ = true;
-    ended_ = ended_ || rc == -EPIPE;
-    program_.problems.push_back(command + ": " +
-                                (rc == -EPROTO ? "no answer to it" : std::strerror(-rc)));
-    return false;
-  }
-  void nonsense(const std::string& command) {
-    program_.problems.push_back(command + ": makes no sense");
-  }
-  /// The answers are out of step from now on, so the connection is of no more use.
-  [[nodiscard]] bool broken() const { return broken_; }
-  [[nodiscard]] bool ended() const { return ended_; }
-
- private:
-  TelemetryClient& client_;
-  TopProgram& program_;
-  bool broken_ = false;
-  bool ended_ = false;
-};
-
-void ask_queues(Questions& questions, uint32_t pairs, TopDevice* device) {
-  for (uint32_t qp = 0; qp < pairs; ++qp) {
-    const std::string command =
-        "/raw_rio/queue," + std::to_string(device->id) + "," + std::to_string(qp);
-    Json answer;
-    TopQueue queue;
-    if (!questions.ask(command, &answer)) {
-      return;
-    }
-    if (!parse_queue(answer, &queue)) {
-      questions.nonsense(command);
-      return;
-    }
-    device->queues.push_back(std::move(queue));
-  }
-}
-
-void ask_device(Questions& questions, uint64_t id, TopProgram* program) {
-  const std::string info = "/raw_rio/info," + std::to_string(id);
-  const std::string regs = "/raw_rio/regs," + std::to_string(id);
-  Json answer;
-  TopDevice device;
-  device.id = id;
-  if (!questions.ask(info, &answer) || answer.is_null()) {  // null: unplugged meanwhile
-    return;
-  }
-  uint32_t pairs = 0;
-  if (!parse_info(answer, &device) || !parse_queue_pairs(answer, &pairs)) {
-    questions.nonsense(info);
-    return;
-  }
-  if (!questions.ask(regs, &answer)) {
-    return;
-  }
-  if (!parse_regs(answer, &device)) {
-    questions.nonsense(regs);
-  }
-  ask_queues(questions, pairs, &device);
-  program->devices.push_back(std::move(device));
-}
-
-template <class Unsigned>
-double rate(Unsigned before, Unsigned now, double seconds) {
-  return static_cast<double>(static_cast<Unsigned>(now - before)) / seconds;
-}
-
-void set_ring_rates(const TopRing& before, TopRing* now, double seconds) {
-  if (now->messages < before.messages || now->bytes < before.bytes || now->failed < before.failed) {
-    return;
-  }
-  now->messages_per_s = rate(before.messages, now->messages, seconds);
-  now->bytes_per_s = rate(before.bytes, now->bytes, seconds);
-  now->failed_per_s = rate(before.failed, now->failed, seconds);
-}
-
-void set_device_rates(const TopDevice& before, TopDevice* now, double seconds) {
-  for (size_t i = 0; i < std::min(before.counters.size(), now->counters.size()); ++i) {
-    now->counters[i].per_s = rate(before.counters[i].value, now->counters[i].value, seconds);
-  }
-  for (size_t i = 0; i < std::min(before.queues.size(), now->queues.size()); ++i) {
-    const auto& old = before.queues[i].rings;
-    auto& rings = now->queues[i].rings;
-    for (size_t k = 0; k < std::min(old.size(), rings.size()); ++k) {
-      set_ring_rates(old[k], &rings[k], seconds);
-    }
-  }
-}
-
-}  // namespace
-
+/// At most 64 numbers.
 bool parse_list(const Json& answer, std::vector<uint64_t>* out) {
   if (!answer.is_array() || answer.size() > kDevicesMax) {
     return false;
@@ -160,20 +62,12 @@ bool parse_list(const Json& answer, std::vector<uint64_t>* out) {
   return true;
 }
 
-bool parse_queue_pairs(const Json& info, uint32_t* count) {
-  uint64_t pairs = 0;
-  if (!info.is_object() || !number(info, "queue_pairs", regs::kMaxQps, &pairs)) {
-    return false;
-  }
-  *count = static_cast<uint32_t>(pairs);
-  return true;
-}
-
-bool parse_info(const Json& answer, TopDevice* out) {
+bool parse_info(const Json& answer, TopDevice* out, uint64_t* pairs) {
   return answer.is_object() && text(answer, "name", &out->name) && text(answer, "bus", &out->bus) &&
          flag(answer, "link_up", &out->link_up) && flag(answer, "gone", &out->gone) &&
          flag(answer, "emulated", &out->emulated) && number(answer, "lanes", 16, &out->lanes) &&
-         number(answer, "lane_mbaud", UINT32_MAX, &out->lane_mbaud);
+         number(answer, "lane_mbaud", UINT32_MAX, &out->lane_mbaud) &&
+         number(answer, "queue_pairs", regs::kMaxQps, pairs);
 }
 
 bool parse_regs(const Json& answer, TopDevice* out) {
@@ -217,9 +111,127 @@ bool parse_queue(const Json& answer, TopQueue* out) {
   return true;
 }
 
+/// The questions to a program; faults of its answers are among its problems.
+class Questions {
+ public:
+  Questions(TelemetryClient& client, TopProgram& program) : client_(client), program_(program) {}
+
+  /// @return false: no answer to go on with.
+  [[nodiscard]] bool ask(const std::string& command, Json* answer) {
+    const int rc = client_.ask(command, answer);
+    if (rc == 0) {
+      return true;
+    }
+    broken_ = true;
+    ended_ = ended_ || rc == -EPIPE;
+    program_.problems.push_back(command + ": " +
+                                (rc == -EPROTO ? "no answer to it" : std::strerror(-rc)));
+    return false;
+  }
+  void nonsense(const std::string& command) {
+    program_.problems.push_back(command + ": makes no sense");
+  }
+  /// The answers are out of step from now on, so the connection is of no more use.
+  [[nodiscard]] bool broken() const { return broken_; }
+  [[nodiscard]] bool ended() const { return ended_; }
+
+ private:
+  TelemetryClient& client_;
+  TopProgram& program_;
+  bool broken_ = false;
+  bool ended_ = false;
+};
+
+void ask_queues(Questions& questions, uint64_t pairs, TopDevice* device) {
+  for (uint64_t qp = 0; qp < pairs; ++qp) {
+    const std::string command =
+        "/raw_rio/queue," + std::to_string(device->id) + "," + std::to_string(qp);
+    Json answer;
+    TopQueue queue;
+    if (!questions.ask(command, &answer)) {
+      return;
+    }
+    if (!parse_queue(answer, &queue)) {
+      questions.nonsense(command);
+      return;
+    }
+    device->queues.push_back(std::move(queue));
+  }
+}
+
+void ask_device(Questions& questions, uint64_t id, TopProgram* program) {
+  const std::string info = "/raw_rio/info," + std::to_string(id);
+  const std::string regs = "/raw_rio/regs," + std::to_string(id);
+  Json answer;
+  TopDevice device;
+  device.id = id;
+  if (!questions.ask(info, &answer) || answer.is_null()) {  // null: unplugged meanwhile
+    return;
+  }
+  uint64_t pairs = 0;
+  if (!parse_info(answer, &device, &pairs)) {
+    questions.nonsense(info);
+    return;
+  }
+  if (!questions.ask(regs, &answer)) {
+    return;
+  }
+  if (!parse_regs(answer, &device)) {
+    questions.nonsense(regs);
+  }
+  ask_queues(questions, pairs, &device);
+  program->devices.push_back(std::move(device));
+}
+
+template <class Unsigned>
+double rate(Unsigned before, Unsigned now, double seconds) {
+  return static_cast<double>(static_cast<Unsigned>(now - before)) / seconds;
+}
+
+void set_ring_rates(const TopRing& before, TopRing* now, double seconds) {
+  if (now->messages < before.messages || now->bytes < before.bytes || now->failed < before.failed) {
+    return;
+  }
+  now->messages_per_s = rate(before.messages, now->messages, seconds);
+  now->bytes_per_s = rate(before.bytes, now->bytes, seconds);
+  now->failed_per_s = rate(before.failed, now->failed, seconds);
+}
+
+void set_device_rates(const TopDevice& before, TopDevice* now, double seconds) {
+  for (size_t i = 0; i < std::min(before.counters.size(), now->counters.size()); ++i) {
+    now->counters[i].per_s = rate(before.counters[i].value, now->counters[i].value, seconds);
+  }
+  for (size_t i = 0; i < std::min(before.queues.size(), now->queues.size()); ++i) {
+    const auto& old = before.queues[i].rings;
+    auto& rings = now->queues[i].rings;
+    for (size_t k = 0; k < std::min(old.size(), rings.size()); ++k) {
+      set_ring_rates(old[k], &rings[k], seconds);
+    }
+  }
+}
+
+/// Fill in the rates of `now`. Counts that shrank (the program was started anew) have none.
+void set_rates(const TopData& before, TopData* now) {
+  const std::chrono::duration<double> took = now->at - before.at;
+  for (TopProgram& program : now->programs) {
+    for (const TopProgram& old : before.programs) {
+      if (old.path != program.path || old.pid != program.pid || took.count() <= 0) {
+        continue;
+      }
+      for (TopDevice& device : program.devices) {
+        for (const TopDevice& old_device : old.devices) {
+          if (old_device.id == device.id && old_device.name == device.name) {
+            set_device_rates(old_device, &device, took.count());
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 bool TopSource::ask_program(const TelemetrySocket& socket, Time deadline, TopProgram* out) {
-  out->prefix = socket.prefix;
-  out->path = socket.path;
   TelemetryClient& client = clients_[socket.path];
   client.set_deadline(deadline);
   if (client.pid() == 0) {
@@ -264,17 +276,17 @@ void TopSource::ask(TopData* out) {
     return std::none_of(sockets.begin(), sockets.end(),
                         [&](const TelemetrySocket& socket) { return socket.path == client.first; });
   });
-  // Those that have cost time come last, so that they take none from the others.
+  // Sockets that did not answer in time come last, so that they delay no others.
   std::stable_partition(sockets.begin(), sockets.end(), [this](const TelemetrySocket& socket) {
     return !slow_.contains(socket.path);
   });
   const Time end = data.at + kRoundTime;
   for (const TelemetrySocket& socket : sockets) {
     TopProgram program;
+    program.prefix = socket.prefix;
+    program.path = socket.path;
     const Time begin = std::chrono::steady_clock::now();
     if (begin >= end) {
-      program.prefix = socket.prefix;
-      program.path = socket.path;
       program.problems = {"not asked: others took the time of this round"};
       data.programs.push_back(std::move(program));
       continue;
@@ -293,24 +305,6 @@ void TopSource::ask(TopData* out) {
   set_rates(last_, &data);
   last_ = data;
   *out = std::move(data);
-}
-
-void set_rates(const TopData& before, TopData* now) {
-  const std::chrono::duration<double> took = now->at - before.at;
-  for (TopProgram& program : now->programs) {
-    for (const TopProgram& old : before.programs) {
-      if (old.path != program.path || old.pid != program.pid || took.count() <= 0) {
-        continue;
-      }
-      for (TopDevice& device : program.devices) {
-        for (const TopDevice& old_device : old.devices) {
-          if (old_device.id == device.id && old_device.name == device.name) {
-            set_device_rates(old_device, &device, took.count());
-          }
-        }
-      }
-    }
-  }
 }
 
 }  // namespace rio::tool

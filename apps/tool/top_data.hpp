@@ -1,5 +1,5 @@
 /// @file
-/// What running programs say of their cards and queues, and how fast it grows.
+/// Counters that running programs report of their cards and queues, and their rates.
 #pragma once
 
 #include <array>
@@ -90,18 +90,6 @@ class TopSource {
   std::set<std::string> slow_;                      // paths
   TopData last_;
 };
-
-/// Fill in the rates of `now`. Counts that shrank (the program was started anew) have none.
-void set_rates(const TopData& before, TopData* now);
-
-// Parsers of foreign answers. @return whether it was one.
-[[nodiscard]] bool parse_info(const Json& answer, TopDevice* out);
-[[nodiscard]] bool parse_regs(const Json& answer, TopDevice* out);
-[[nodiscard]] bool parse_queue(const Json& answer, TopQueue* out);
-/// @param count of queue pairs, 0 to 31.
-[[nodiscard]] bool parse_queue_pairs(const Json& info, uint32_t* count);
-/// At most 64 numbers.
-[[nodiscard]] bool parse_list(const Json& answer, std::vector<uint64_t>* out);
 
 [[nodiscard]] Json top_json(const TopData& data);
 /// Tables; never a control character but line ends.

@@ -1,8 +1,7 @@
 // TopData as JSON and tables.
 #include <cstdio>
+#include <sstream>
 
-#include "apps/tool/clock_text.hpp"
-#include "apps/tool/text_table.hpp"
 #include "apps/tool/top_data.hpp"
 
 namespace rio::tool {
@@ -37,11 +36,9 @@ std::string link_text(const TopDevice& device) {
 
 std::string indented(const std::string& text, const char* by) {
   std::string out;
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t end = text.find('\n', at);
-    out += by + text.substr(at, end - at + 1);
-    at = end == std::string::npos ? text.size() : end + 1;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    out += by + line + '\n';
   }
   return out;
 }
@@ -141,7 +138,7 @@ Json top_json(const TopData& data) {
                         {"ports", ports},
                         {"problems", program.problems}});
   }
-  return {{"time", utc_now()}, {"programs", programs}};
+  return {{"time", utc_text()}, {"programs", programs}};
 }
 
 std::string top_text(const TopData& data) {

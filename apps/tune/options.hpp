@@ -1,5 +1,5 @@
 /// @file
-/// What rio-tune is asked to do.
+/// Command-line options of rio-tune.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,6 @@ namespace rio::cardsim {
 
 /// Counts of an attachment, for the report.
 struct AttachmentCounts {
-  uint64_t iommu_faults = 0;    ///< lookups of bus addresses that the host has not mapped
-  uint64_t iommu_first = 0;     ///< the first such address, if there was one
   uint64_t peers = 0;           ///< peers that have connected
   std::vector<uint64_t> irqs;   ///< raised, by vector; empty: there are no interrupts
   std::vector<uint64_t> rings;  ///< doorbells of the host, by vector; empty: there are none
@@ -46,8 +44,21 @@ class Attachment {
   /// -errno.
   [[nodiscard]] virtual int renew() = 0;
   /// Add descriptors that wake a sleeping service loop.
-  virtual void add_wake_fds(std::vector<pollfd>* fds) const { static_cast<void>(fds); }
+  virtual void add_wake_fds(std::vector<pollfd>* /*fds*/) const {}
   [[nodiscard]] virtual AttachmentCounts counts() const = 0;
 };
+
+// Make an attachment; then its socket listens, or its file exists. @return 0, or -errno, reported
+// on stderr.
+
+/// For ivshmem-plain: QEMU maps the BAR's file, too, and the guest polls.
+[[nodiscard]] int attach(const name::Plain& plain, const CardSpec& spec,
+                         std::unique_ptr<Attachment>* out);
+/// For ivshmem-doorbell: rio-cardsim is the ivshmem server, and raises MSI-X.
+[[nodiscard]] int attach(const name::Doorbell& doorbell, const CardSpec& spec,
+                         std::unique_ptr<Attachment>* out);
+/// For a program on this machine.
+[[nodiscard]] int attach(const name::Listen& listen, const CardSpec& spec,
+                         std::unique_ptr<Attachment>* out);
 
 }  // namespace rio::cardsim

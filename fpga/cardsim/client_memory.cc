@@ -39,52 +39,31 @@ int ClientMemory::map(uint64_t iova, uint64_t offset, uint64_t len_bytes, const 
   if (const int rc = check_memfd(memfd, offset + len_bytes); rc != 0) {
     return rc;
   }
-  if (windows_.size() >= kWindowsMax) {
+  if (shown_.size() >= kWindowsMax) {
     return -ENOSPC;
-  }
-  const auto next = windows_.upper_bound(iova + len_bytes - 1);
-  if (next != windows_.begin()) {
-    const model::HostWindow& before = std::prev(next)->second.window;
-    if (before.iova + before.len_bytes - 1 >= iova) {
-      return -EEXIST;
-    }
   }
   base::Mapping memory;
   if (const int rc = base::Mapping::of_file(memfd, offset, len_bytes, &memory); rc != 0) {
     return rc;
   }
-  const model::HostWindow window{iova, len_bytes, memory.va()};
-  windows_.emplace(iova, Shown{window, std::move(memory)});
+  if (const int rc = add({iova, len_bytes, memory.va()}); rc != 0) {
+    return rc;
+  }
+  shown_.emplace(iova, std::move(memory));
   return 0;
 }
 
 int ClientMemory::unmap(uint64_t iova) {
-  const auto it = windows_.find(iova);
-  if (it == windows_.end()) {
-    return -ENOENT;
+  if (const int rc = remove(iova); rc != 0) {
+    return rc;
   }
-  const auto shown = windows_.extract(it);  // unmapped on return: the card is told before
-  changed();
+  shown_.erase(iova);  // after the card was told
   return 0;
 }
 
 void ClientMemory::clear() {
-  const auto shown = std::exchange(windows_, {});  // unmapped on return: the card is told before
-  changed();
-}
-
-bool ClientMemory::find(uint64_t iova, model::HostWindow* out) {
-  const auto next = windows_.upper_bound(iova);
-  if (next == windows_.begin() || !std::prev(next)->second.window.holds(iova, 1)) {
-    return false;
-  }
-  *out = std::prev(next)->second.window;
-  return true;
-}
-
-void ClientMemory::refused(uint64_t iova) {
-  if (faults_++ == 0) {
-    first_fault_ = iova;
+  while (!shown_.empty()) {
+    static_cast<void>(unmap(shown_.begin()->first));
   }
 }
 

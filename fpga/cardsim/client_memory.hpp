@@ -7,19 +7,14 @@
 
 #include "base/fd.hpp"
 #include "base/mapping.hpp"
-#include "fpga/model/host_memory.hpp"
+#include "fpga/model/dma_table.hpp"
 
 namespace rio::cardsim {
 
 /// One thread, which also steps the card: nothing is mapped or unmapped during a step.
-class ClientMemory final : public model::HostMemory {
+class ClientMemory final : public model::DmaTable {
  public:
   static constexpr size_t kWindowsMax = 4096;
-
-  ClientMemory() = default;
-  ~ClientMemory() override { clear(); }
-  ClientMemory(const ClientMemory&) = delete;
-  ClientMemory& operator=(const ClientMemory&) = delete;
 
   /// Show the card bytes [offset, offset + len) of a memfd at `iova`. All arguments are foreign.
   /// @return 0; -EINVAL: no multiples of 4096, empty, wraps, beyond the end; -EPERM: not sealed
@@ -31,20 +26,8 @@ class ClientMemory final : public model::HostMemory {
   /// Remove all windows. No card uses the memory any more.
   void clear();
 
-  [[nodiscard]] bool find(uint64_t iova, model::HostWindow* out) override;
-  void refused(uint64_t iova) override;
-  [[nodiscard]] uint64_t faults() const { return faults_; }
-  [[nodiscard]] uint64_t first_fault() const { return first_fault_; }
-
  private:
-  struct Shown {
-    model::HostWindow window;
-    base::Mapping memory;
-  };
-
-  std::map<uint64_t, Shown> windows_;  ///< by the iova of their first byte
-  uint64_t faults_ = 0;
-  uint64_t first_fault_ = 0;
+  std::map<uint64_t, base::Mapping> shown_;  ///< by the iova of their first byte
 };
 
 }  // namespace rio::cardsim

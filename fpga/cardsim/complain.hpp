@@ -6,7 +6,5 @@ namespace rio::cardsim {
 
 /// Print "rio-cardsim: error: ...", cut at 1023 characters. Any thread.
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...);
-/// Print "rio-cardsim: ...", for facts that the user may want to know.
-[[gnu::format(printf, 1, 2)]] void remark(const char* format, ...);
 
 }  // namespace rio::cardsim

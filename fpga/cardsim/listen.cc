@@ -1,13 +1,17 @@
-#include "fpga/cardsim/listen.hpp"
-
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/peer_process.hpp"
 #include "base/unix_socket.hpp"
+#include "fpga/cardsim/attachment.hpp"
+#include "fpga/cardsim/client_memory.hpp"
 #include "fpga/cardsim/complain.hpp"
+#include "fpga/cardsim/event_irqs.hpp"
+#include "fpga/cardsim/listen_protocol.hpp"
+#include "fpga/cardsim/shared_bar.hpp"
 
 namespace rio::cardsim {
 namespace {
@@ -26,16 +30,59 @@ constexpr uint32_t kRequestsPerServe =
   return base::send_with_fds(client, std::as_bytes(std::span(&reply, 1)), fds);
 }
 
-}  // namespace
-
-Listen::Listen(const name::Listen& listen, const CardSpec& spec)
-    : path_(listen.socket), name_(spec.name), queue_pairs_(spec.model.queue_pairs) {}
-
-Listen::~Listen() {
-  if (listener_.valid()) {
-    unlink(path_.c_str());
+/// The server's side of listen_protocol.hpp. One client at a time, whose messages are not trusted.
+class Listen final : public Attachment {
+ public:
+  Listen(const name::Listen& listen, const CardSpec& spec)
+      : path_(listen.socket),
+        name_(spec.name),
+        bar_bytes_(model::Card::bar_bytes(spec.model.queue_pairs)) {}
+  /// Removes the socket.
+  ~Listen() override {
+    if (listener_.valid()) {
+      unlink(path_.c_str());
+    }
   }
-}
+  Listen(const Listen&) = delete;
+  Listen& operator=(const Listen&) = delete;
+
+  [[nodiscard]] int open();
+
+  uint8_t* bar() override { return bar_.va(); }
+  model::HostMemory& memory() override { return memory_; }
+  model::IrqSink* irqs() override { return &irqs_; }
+  void serve() override;
+  Peer peer() const override { return peer_; }
+  int renew() override;
+  void add_wake_fds(std::vector<pollfd>* fds) const override;
+  AttachmentCounts counts() const override { return {clients_, irqs_.raised(), {}}; }
+
+ private:
+  void accept();
+  /// Take one request. @return false: there is none, or the client has gone.
+  [[nodiscard]] bool take_request();
+  [[nodiscard]] int answer(const Request& request, const std::vector<base::Fd>& fds);
+  [[nodiscard]] int reply(int32_t status);
+  [[nodiscard]] int welcome();
+  void watch_client();
+  void drop(const char* why);
+
+  std::string path_;
+  std::string name_;
+  size_t bar_bytes_;
+  SharedBar bar_;
+  EventIrqs irqs_;
+  ClientMemory memory_;
+  base::Fd listener_;
+  base::Fd client_;
+  base::Fd client_process_;  // pidfd; a child forked by the client keeps the client's socket open
+  std::chrono::steady_clock::time_point hello_until_;
+  Peer peer_ = Peer::kNotYet;
+  uint64_t clients_ = 0;
+  uint32_t complaints_ = 0;
+  bool told_pidfd_ = false;
+  bool told_accept_ = false;
+};
 
 int Listen::open() {
   if (const int rc = renew(); rc != 0) {
@@ -57,7 +104,7 @@ int Listen::renew() {
   if (const int rc = irqs_.open(protocol::kVectorsMax); rc != 0) {
     return rc;
   }
-  return SharedBar::anonymous("rio-cardsim-bar", model::Card::bar_bytes(queue_pairs_), &bar_);
+  return SharedBar::anonymous("rio-cardsim-bar", bar_bytes_, &bar_);
 }
 
 void Listen::drop(const char* why) {
@@ -198,16 +245,9 @@ void Listen::add_wake_fds(std::vector<pollfd>* fds) const {
   }
 }
 
-AttachmentCounts Listen::counts() const {
-  AttachmentCounts counts;
-  counts.iommu_faults = memory_.faults();
-  counts.iommu_first = memory_.first_fault();
-  counts.peers = clients_;
-  counts.irqs = irqs_.raised();
-  return counts;
-}
+}  // namespace
 
-int attach_by(const name::Listen& listen, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
+int attach(const name::Listen& listen, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
   auto attachment = std::make_unique<Listen>(listen, spec);
   if (const int rc = attachment->open(); rc != 0) {
     return rc;

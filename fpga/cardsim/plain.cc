@@ -1,8 +1,7 @@
-#include "fpga/cardsim/plain.hpp"
-
 #include <cstring>
 
-#include "fpga/cardsim/iommu_memory.hpp"
+#include "fpga/cardsim/attachment.hpp"
+#include "fpga/cardsim/guest_memory.hpp"
 #include "fpga/cardsim/shared_bar.hpp"
 
 namespace rio::cardsim {
@@ -10,41 +9,34 @@ namespace {
 
 class Plain final : public Attachment {
  public:
-  Plain(SharedBar bar, std::unique_ptr<GuestMemory> memory)
-      : bar_(std::move(bar)), memory_(std::move(memory)) {}
+  Plain(const name::Guest& guest, SharedBar bar) : bar_(std::move(bar)), memory_(guest) {}
 
   uint8_t* bar() override { return bar_.va(); }
-  model::HostMemory& memory() override { return *memory_; }
-  void begin_turn() override { memory_->begin_turn(gen_req_of(bar_)); }
+  model::HostMemory& memory() override { return memory_; }
+  void begin_turn() override { memory_.begin_turn(bar_.gen_req()); }
   void serve() override;
   Peer peer() const override { return peer_; }
   int renew() override {
     std::memset(bar_.va(), 0, bar_.len_bytes());
-    memory_->forget_guest();
+    memory_.forget_guest();
     peer_ = Peer::kNotYet;
     return 0;
   }
-  AttachmentCounts counts() const override {
-    AttachmentCounts counts;
-    counts.iommu_faults = memory_->faults();
-    counts.iommu_first = memory_->first_fault();
-    counts.peers = guests_;
-    return counts;
-  }
+  AttachmentCounts counts() const override { return {guests_, {}, {}}; }
 
  private:
   SharedBar bar_;
-  std::unique_ptr<GuestMemory> memory_;
+  GuestMemory memory_;
   Peer peer_ = Peer::kNotYet;
   uint64_t guests_ = 0;
 };
 
 // Only a monitor shows that such a guest comes or goes.
 void Plain::serve() {
-  memory_->serve();
-  if (memory_->guest_gone()) {
+  memory_.serve();
+  if (memory_.guest_gone()) {
     peer_ = Peer::kGone;
-  } else if (memory_->guest_here() && peer_ == Peer::kNotYet) {
+  } else if (memory_.guest_here() && peer_ == Peer::kNotYet) {
     peer_ = Peer::kHere;
     ++guests_;
   }
@@ -52,14 +44,14 @@ void Plain::serve() {
 
 }  // namespace
 
-int attach_by(const name::Plain& plain, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
+int attach(const name::Plain& plain, const CardSpec& spec, std::unique_ptr<Attachment>* out) {
   SharedBar bar;
   if (const int rc =
           SharedBar::of_file(plain.bar, model::Card::bar_bytes(spec.model.queue_pairs), &bar);
       rc != 0) {
     return rc;
   }
-  *out = std::make_unique<Plain>(std::move(bar), guest_memory_of(plain.guest));
+  *out = std::make_unique<Plain>(plain.guest, std::move(bar));
   return 0;
 }
 

@@ -37,9 +37,9 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
     json["faults"][kFaultNames[i]] = counts.faults[i];
   }
   json["refused_accesses"] = counts.refused;
-  json["iommu_faults"] = attachment.iommu_faults;
-  if (attachment.iommu_faults > 0) {
-    json["iommu_first"] = hex(attachment.iommu_first);
+  json["iommu_faults"] = counts.refused;
+  if (counts.refused > 0) {
+    json["iommu_first"] = hex(counts.first_refused_address);
   }
   json["peers"] = attachment.peers;
   json["interrupts"] = attachment.irqs;
@@ -60,14 +60,8 @@ Json fabric_report(const wire::switched::FabricCounts& counts) {
 }  // namespace
 
 const char* end_name(End end) {
-  switch (end) {
-    case End::kSignal:
-      return "signal";
-    case End::kSeconds:
-      return "seconds";
-    default:
-      return "peers left";
-  }
+  constexpr const char* kNames[] = {"signal", "seconds", "peers left"};
+  return kNames[static_cast<size_t>(end)];
 }
 
 std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCard>>& cards,

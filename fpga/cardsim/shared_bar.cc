@@ -53,8 +53,8 @@ int SharedBar::anonymous(const char* name, size_t len_bytes, SharedBar* out) {
   return 0;
 }
 
-uint32_t gen_req_of(const SharedBar& bar) {
-  return __atomic_load_n(reinterpret_cast<const uint32_t*>(bar.va() + regs::id::gen_req()),
+uint32_t SharedBar::gen_req() const {
+  return __atomic_load_n(reinterpret_cast<const uint32_t*>(va() + regs::id::gen_req()),
                          __ATOMIC_RELAXED);
 }
 

@@ -24,13 +24,12 @@ class SharedBar {
   [[nodiscard]] size_t len_bytes() const { return memory_.len_bytes(); }
   /// The descriptor, which stays this object's.
   [[nodiscard]] int fd() const { return fd_.get(); }
+  /// The card's word GEN_REQ, which the host writes.
+  [[nodiscard]] uint32_t gen_req() const;
 
  private:
   base::Fd fd_;
   base::Mapping memory_;
 };
-
-/// The card's word GEN_REQ, which the host writes.
-[[nodiscard]] uint32_t gen_req_of(const SharedBar& bar);
 
 }  // namespace rio::cardsim

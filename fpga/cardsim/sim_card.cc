@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#include "fpga/cardsim/attach.hpp"
 #include "fpga/cardsim/complain.hpp"
 
 namespace rio::cardsim {
@@ -15,6 +14,9 @@ void add(model::Card& card, CardCounts* sum) {
     sum->port[i] += port[i];
     sum->faults[i] += card.faults_drawn(static_cast<model::Fault>(1u << i));
   }
+  if (sum->refused == 0) {
+    sum->first_refused_address = card.first_refused_address();
+  }
   sum->refused += card.refused_accesses();
 }
 
@@ -22,7 +24,9 @@ void add(model::Card& card, CardCounts* sum) {
 
 int SimCard::create(const CardSpec& spec, Plug plug, std::unique_ptr<SimCard>* out) {
   std::unique_ptr<SimCard> card(new SimCard(spec, std::move(plug)));
-  if (const int rc = attach(spec, &card->attachment_); rc != 0) {
+  if (const int rc = std::visit(
+          [&](const auto& way) { return attach(way, spec, &card->attachment_); }, spec.way);
+      rc != 0) {
     return rc;
   }
   if (const int rc = card->power_on(); rc != 0) {

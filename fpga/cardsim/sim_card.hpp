@@ -13,9 +13,10 @@ namespace rio::cardsim {
 
 /// Counts of a card over all its peers.
 struct CardCounts {
-  uint64_t port[8] = {};    ///< model::PortCounts, in that order
-  uint64_t faults[8] = {};  ///< injected, by bit of model::Fault
-  uint64_t refused = 0;     ///< accesses to memory that was not mapped
+  uint64_t port[8] = {};               ///< model::PortCounts, in that order
+  uint64_t faults[8] = {};             ///< injected, by bit of model::Fault
+  uint64_t refused = 0;                ///< accesses to memory that was not mapped
+  uint64_t first_refused_address = 0;  ///< of the first such access, if there was one
 };
 
 /// A card. Used by the thread of the service loop only.

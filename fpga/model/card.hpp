@@ -63,6 +63,8 @@ class Card {
   [[nodiscard]] uint64_t faults_drawn(Fault fault);
   /// Count of accesses to unmapped memory.
   [[nodiscard]] uint64_t refused_accesses();
+  /// The first such address, if there was one.
+  [[nodiscard]] uint64_t first_refused_address();
 
  private:
   struct Impl;

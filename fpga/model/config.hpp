@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "fpga/regs/gen/rio_regs.hpp"
+
 namespace rio::model {
 
 /// Faults that can be injected. Bits of FaultConfig::kinds.
@@ -27,6 +29,14 @@ struct FaultConfig {
   uint32_t kinds = kAllFaults;
 };
 
+// Capabilities that all model cards have in common.
+inline constexpr uint32_t kRingLog2Min = 3;
+inline constexpr uint32_t kRingLog2Max = 15;
+inline constexpr uint32_t kTxAddrLog2 = 3;  ///< of the alignment of a payload by address
+inline constexpr uint64_t kTxUnaligned = (1u << kTxAddrLog2) - 1;  ///< address bits that must be 0
+inline constexpr uint32_t kDmaBytesMax = 1u << 20;
+inline constexpr uint32_t kTickNs = 100;
+
 struct Config {
   uint32_t queue_pairs = 1;  ///< 1 to 31
   bool exact = false;        ///< segment by segment, even without faults
@@ -35,20 +45,21 @@ struct Config {
   uint32_t tx_contexts = 64;  ///< messages of several segments sent at once, 1 to 1023
   uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
   uint32_t letters = 4;       ///< 1 to 4
-  uint32_t ring_log2_min = 3;
-  uint32_t ring_log2_max = 15;
-  uint32_t tx_addr_log2 = 3;
   uint32_t shared_addr_log2 = 8;
   uint32_t dedicated_addr_log2 = 12;
   uint32_t dedicated_size_log2 = 8;
-  uint32_t dma_bytes = 1u << 20;
-  uint32_t tick_ns = 100;
   uint32_t vectors = 64;
   FaultConfig faults;
   uint64_t pcie_seed = 0;  ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
 /// Whether the configuration is valid.
-[[nodiscard]] bool valid(const Config& config);
+[[nodiscard]] inline bool valid(const Config& c) {
+  const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
+  return in(c.queue_pairs, 1, regs::kMaxQps) && in(c.letters, 1, regs::kLetters) &&
+         in(c.tx_contexts, 1, 1023) && in(c.rx_contexts, 1, 1023) && c.shared_addr_log2 <= 12 &&
+         c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 && c.vectors <= 255 &&
+         c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
+}
 
 }  // namespace rio::model

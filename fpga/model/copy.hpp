@@ -12,6 +12,7 @@ namespace rio::model {
 /// must stand before the equals sign: behind it clang ignores aligned(1) and emits aligned moves.
 using Bytes32 [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = uint64_t;
 static_assert(alignof(Bytes32) == 1);
+using Bytes16 [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = uint64_t;
 
 inline void copy32(uint8_t* to, const uint8_t* from) {
   *reinterpret_cast<Bytes32*>(to) = *reinterpret_cast<const Bytes32*>(from);
@@ -23,7 +24,6 @@ inline void zero32(uint8_t* to) {
 /// Copy the first `len` of 16 bytes, at least 1, and write zeros for the others. It loads 16 bytes
 /// at once, so that a store of 16 bytes by the host can be forwarded.
 [[gnu::always_inline]] inline void copy16_kept(uint8_t* to, const uint8_t* from, uint32_t len) {
-  using Bytes16 [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = uint64_t;
   // A window into this gives `len` ones, then zeros.
   static constexpr struct {
     alignas(32) uint8_t bytes[32] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
@@ -36,7 +36,6 @@ inline void zero32(uint8_t* to) {
 
 /// Copy 16 bytes.
 inline void copy16(uint8_t* to, const uint8_t* from) {
-  using Bytes16 [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = uint64_t;
   *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
 }
 
@@ -62,29 +61,18 @@ inline void copy16(uint8_t* to, const uint8_t* from) {
 
 /// Copy exactly `len` bytes, fewer than 32.
 inline void copy_rest(uint8_t* to, const uint8_t* from, uint32_t len) {
-  uint32_t at = 0;
-  for (uint32_t size = 16; size > 0; size /= 2) {
-    if ((len & size) == 0) {
-      continue;
+  const auto piece = [&]<uint32_t kBytes>() {
+    if ((len & kBytes) != 0) {
+      std::memcpy(to, from, kBytes);
+      to += kBytes;
+      from += kBytes;
     }
-    switch (size) {
-      case 16:
-        std::memcpy(to + at, from + at, 16);
-        break;
-      case 8:
-        std::memcpy(to + at, from + at, 8);
-        break;
-      case 4:
-        std::memcpy(to + at, from + at, 4);
-        break;
-      case 2:
-        std::memcpy(to + at, from + at, 2);
-        break;
-      default:
-        to[at] = from[at];
-    }
-    at += size;
-  }
+  };
+  piece.operator()<16>();
+  piece.operator()<8>();
+  piece.operator()<4>();
+  piece.operator()<2>();
+  piece.operator()<1>();
 }
 
 /// Copy exactly `len` bytes, 1 to 4096; the ranges must not overlap. From about 512 bytes on memcpy

@@ -32,14 +32,10 @@ int DmaTable::remove(uint64_t iova) {
 bool DmaTable::find(uint64_t iova, HostWindow* out) {
   const std::lock_guard lock(mutex_);
   const auto next = windows_.upper_bound(iova);
-  if (next == windows_.begin()) {
+  if (next == windows_.begin() || !std::prev(next)->second.holds(iova, 1)) {
     return false;
   }
-  const HostWindow& window = std::prev(next)->second;
-  if (!window.holds(iova, 1)) {
-    return false;
-  }
-  *out = window;
+  *out = std::prev(next)->second;
   return true;
 }
 

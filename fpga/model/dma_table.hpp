@@ -10,7 +10,7 @@
 namespace rio::model {
 
 /// Thread-safe. Functions return 0 or -errno.
-class DmaTable final : public HostMemory {
+class DmaTable : public HostMemory {
  public:
   /// Add a window. @return 0; -EINVAL: empty or wraps; -EEXIST: overlaps a window.
   [[nodiscard]] int add(const HostWindow& window);

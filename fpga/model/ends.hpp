@@ -2,14 +2,39 @@
 /// The interfaces that a model card is connected to, its counters, and its activity.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
-#include "fpga/model/clock.hpp"
+#include "base/clock.hpp"
 #include "fpga/model/host_memory.hpp"
 #include "fpga/model/wire.hpp"
 
 namespace rio::model {
+
+/// The card's time.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Nanoseconds, never backwards.
+  [[nodiscard]] virtual uint64_t now_ns() = 0;
+};
+
+/// The time of this machine.
+class HostClock final : public Clock {
+ public:
+  uint64_t now_ns() override { return base::now_ns(); }
+};
+
+/// A time that a test advances.
+class ManualClock final : public Clock {
+ public:
+  uint64_t now_ns() override { return now_ns_.load(std::memory_order_relaxed); }
+  void advance_ns(uint64_t ns) { now_ns_.fetch_add(ns, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> now_ns_{1};
+};
 
 /// Receives interrupts. Called by the thread that steps the card.
 class IrqSink {
@@ -28,7 +53,7 @@ struct Ends {
   std::unique_ptr<Wire> wire;
 };
 
-/// Counters of block PORT; they wrap.
+/// Counters of block PORT, in its order; they wrap.
 struct PortCounts {
   uint32_t tx_packets = 0;
   uint32_t rx_packets = 0;

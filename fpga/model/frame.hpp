@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fpga/regs/gen/rio_regs.hpp"
+
 namespace rio::model {
 
 enum class FrameType : uint8_t {
@@ -63,6 +65,13 @@ struct Frame {
     ssize = 0;
     address = 0;
   }
+  /// Clear all fields except `bytes`, then set these.
+  void begin(FrameType new_type, uint32_t from, uint32_t to) {
+    clear();
+    type = new_type;
+    source = from;
+    dest = to;
+  }
   [[nodiscard]] uint32_t mbox() const { return place & 63u; }
   [[nodiscard]] uint8_t* payload() { return reinterpret_cast<uint8_t*>(this) + sizeof(Frame); }
 };
@@ -100,6 +109,33 @@ inline constexpr uint32_t kFrameAlign = 32;
 /// Length of a message payload on the link: padded with zeros to a multiple of 8.
 [[nodiscard]] constexpr uint32_t padded(uint32_t bytes) {
   return (bytes + 7) & ~7u;
+}
+
+/// Payload bytes of a frame. @param length Frame::length: it may count bytes requested.
+[[nodiscard]] inline uint32_t payload_bytes(FrameType type, uint8_t op, uint32_t length) {
+  const auto dma_op = static_cast<regs::DmaOp>(op);
+  switch (type) {
+    case FrameType::kMessage:
+    case FrameType::kSegment:
+      return padded(length);
+    case FrameType::kRequest:
+      if (dma_op == regs::DmaOp::kAtomicCswap) {
+        return 2 * length;  // two operands
+      }
+      return dma_op == regs::DmaOp::kNwrite || dma_op == regs::DmaOp::kNwriteR ||
+                     dma_op == regs::DmaOp::kSwrite || dma_op == regs::DmaOp::kAtomicSwap
+                 ? length
+                 : 0;
+    case FrameType::kMaintRequest:
+      return static_cast<regs::MaintOp>(op) == regs::MaintOp::kWrite ? length : 0;
+    default:
+      return type == FrameType::kDoorbell ? 0 : length;
+  }
+}
+
+/// Whether the payload length fits the frame. Frames from other processes are untrusted.
+[[nodiscard]] inline bool whole(const Frame& frame) {
+  return frame_bytes(payload_bytes(frame.type, frame.op, frame.length)) <= frame.bytes;
 }
 
 /// One answered segment: target_info and status of a type 13 packet.

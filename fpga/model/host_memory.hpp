@@ -33,13 +33,9 @@ class HostMemory {
 
   /// Find one window that contains all of [iova, iova + len_bytes), for a ring. Valid until the
   /// generation changes. @return false: not mapped, or not possible in one piece.
-  [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t len_bytes, HostWindow* out) {
-    static_cast<void>(len_bytes);
+  [[nodiscard]] virtual bool find_whole(uint64_t iova, uint64_t /*len_bytes*/, HostWindow* out) {
     return find(iova, out);
   }
-  /// Report a refused access. Called once for each, with the first address that is not mapped or
-  /// not permitted.
-  virtual void refused(uint64_t iova) { static_cast<void>(iova); }
 
   /// A change of this number means that windows were removed: drop all results of find().
   [[nodiscard]] uint32_t generation() const {

@@ -11,10 +11,10 @@ namespace rio::model {
 
 /// Memory and both ends of one ring.
 struct RingBox {
-  /// @param bytes size, as for FrameWriter.
-  explicit RingBox(uint32_t bytes)
+  /// @param bytes, bell as for FrameWriter.
+  explicit RingBox(uint32_t bytes, Bell* bell = nullptr)
       : memory(bytes / sizeof(Line)),
-        writer(&shared, reinterpret_cast<uint8_t*>(memory.data()), bytes),
+        writer(&shared, reinterpret_cast<uint8_t*>(memory.data()), bytes, bell),
         reader(&shared, reinterpret_cast<const uint8_t*>(memory.data()), bytes) {}
 
   struct alignas(64) Line {

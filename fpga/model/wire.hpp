@@ -84,9 +84,9 @@ class Wire {
  public:
   virtual ~Wire() = default;
   /// Tell the wire which card is plugged in; null before the card is destroyed.
-  virtual void attach(Neighbour* card) { static_cast<void>(card); }
+  virtual void attach(Neighbour* /*card*/) {}
   /// Another thread steps the card from now on. @param thread identifies it.
-  virtual void stepped_by(const char* thread) { static_cast<void>(thread); }
+  virtual void stepped_by(const char* /*thread*/) {}
   /// Whether the other end is a card in this process that `thread` steps. Reads no cache line that
   /// another core writes.
   [[nodiscard]] bool may_enter_neighbour(const char* thread) const {
@@ -105,18 +105,12 @@ class Wire {
   /// Whether pump() may have something to do.
   [[nodiscard]] bool pumps() const { return pumps_.load(std::memory_order_relaxed); }
   /// Move frames, for wires that are not just rings. Called once a step.
-  virtual void pump(uint64_t now_ns) { static_cast<void>(now_ns); }
+  virtual void pump(uint64_t /*now_ns*/) {}
   /// Take the next change that pump() has found. @return false: none.
-  [[nodiscard]] virtual bool next_change(PartnerChange* out) {
-    static_cast<void>(out);
-    return false;
-  }
+  [[nodiscard]] virtual bool next_change(PartnerChange* /*out*/) { return false; }
   /// Check which partners take the frames sent to them. Called every now and then.
   /// @param response_ns the response time-out.
-  virtual void check_partners(uint64_t now_ns, uint64_t response_ns) {
-    static_cast<void>(now_ns);
-    static_cast<void>(response_ns);
-  }
+  virtual void check_partners(uint64_t /*now_ns*/, uint64_t /*response_ns*/) {}
 
  protected:
   // Members instead of virtual functions, since each step reads them.

@@ -1,8 +1,8 @@
 #include "fpga/name/keys.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "fpga/name/pci_address.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
@@ -22,21 +22,15 @@ static_assert(std::is_same_v<std::variant_alternative_t<0, Kind>, Cable>);
 static_assert(std::is_same_v<std::variant_alternative_t<6, Kind>, Pci>);
 static_assert(std::is_same_v<std::variant_alternative_t<9, Kind>, Listen>);
 
-/// 1 to `longest` letters, digits, and the characters of `also`.
-[[nodiscard]] bool is_name(Text text, size_t longest, const char* also) {
-  const std::string allowed =
-      std::string("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") + also;
-  return !text.empty() && text.size() <= longest && text.find_first_not_of(allowed) == Text::npos;
-}
 [[nodiscard]] bool is_wire_name(Text text) {
-  return is_name(text, 63, "_.-");
+  return base::is_name(text, 63, "_.-");
 }
 /// Of a fabric on one machine: it is the name of a folder.
 [[nodiscard]] bool is_folder_name(Text text) {
   return is_wire_name(text) && text.front() != '.';
 }
 [[nodiscard]] bool is_board_name(Text text) {
-  return is_name(text, 31, "_-");
+  return base::is_name(text, 31, "_-");
 }
 [[nodiscard]] bool is_path(Text text) {
   return !text.empty() && text.find('\0') == Text::npos;
@@ -67,7 +61,7 @@ template <auto kMember>
 
 template <auto kMember, uint64_t kLeast = 0, uint64_t kMost = UINT64_MAX>
 constexpr Take kNumber = [](Text text, CardName* name) {
-  return take_number(text, kLeast, kMost, &field<kMember>(name));
+  return base::read_number(text, kLeast, kMost, &field<kMember>(name));
 };
 
 template <auto kMember>
@@ -85,14 +79,8 @@ constexpr Take kText = [](Text text, CardName* name) {
 template <auto kSeed, auto kRate>
 constexpr Take kSeedAndRate = [](Text text, CardName* name) {
   const size_t colon = text.find(':');
-  if (colon == Text::npos ||
-      !take_number(text.substr(0, colon), 0, UINT64_MAX, &field<kSeed>(name))) {
-    return false;
-  }
-  double& rate = field<kRate>(name);
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data() + colon + 1, end, rate);
-  return error == std::errc{} && at == end && rate >= 0.0 && rate <= 1.0;
+  return colon != Text::npos && base::read_number(text.substr(0, colon), &field<kSeed>(name)) &&
+         base::read_fraction(text.substr(colon + 1), 0.0, 1.0, &field<kRate>(name));
 };
 
 constexpr Take kStepping = [](Text text, CardName* name) {

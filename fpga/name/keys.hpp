@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/number.hpp"
 #include "fpga/name/card_name.hpp"
 
 namespace rio::name {
@@ -47,17 +46,5 @@ struct Key {
 [[nodiscard]] const KindRow& row_of(const Kind& kind);
 /// The kinds of a set by their prefixes, as "emu, shm, udp".
 [[nodiscard]] std::string list_kinds(Kinds set);
-
-/// Read a number as base::read_number() does, for a key of any unsigned type.
-/// @return false: it is not one from `least` to `most`.
-template <typename Number>
-[[nodiscard]] bool take_number(std::string_view text, uint64_t least, uint64_t most, Number* out) {
-  uint64_t value = 0;
-  if (!base::read_number(text, least, most, &value)) {
-    return false;
-  }
-  *out = static_cast<Number>(value);
-  return true;
-}
 
 }  // namespace rio::name

@@ -1,5 +1,5 @@
 /// @file
-/// What a name says of the model, as the model takes it.
+/// Converts the keys of a card's name into the configuration of the model.
 #pragma once
 
 #include "fpga/model/config.hpp"

@@ -1,8 +1,9 @@
 #include "fpga/name/pci_address.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+
+#include "base/number.hpp"
 
 namespace rio::name {
 
@@ -18,11 +19,11 @@ bool read_pci_address(std::string_view text, PciAddress* out) {
     char end;
     size_t digits;
     uint32_t most;
-    uint32_t* value;
-  } const parts[] = {{':', 8, UINT32_MAX, &read.domain},
-                     {':', 2, 0xFF, &read.bus},
-                     {'.', 2, 31, &read.device},
-                     {'\0', 1, 7, &read.function}};
+    uint32_t PciAddress::*value;
+  } const parts[] = {{':', 8, UINT32_MAX, &PciAddress::domain},
+                     {':', 2, 0xFF, &PciAddress::bus},
+                     {'.', 2, 31, &PciAddress::device},
+                     {'\0', 1, 7, &PciAddress::function}};
   const auto colons = std::ranges::count(text, ':');
   if (colons > 2) {
     return false;
@@ -33,11 +34,11 @@ bool read_pci_address(std::string_view text, PciAddress* out) {
     if (end == std::string_view::npos || end > part.digits) {
       return false;
     }
-    const char* const behind = text.data() + end;
-    const auto [at, error] = std::from_chars(text.data(), behind, *part.value, 16);
-    if (error != std::errc{} || at != behind || *part.value > part.most) {
+    uint64_t value = 0;
+    if (!base::read_hex(text.substr(0, end), part.most, &value)) {
       return false;
     }
+    read.*part.value = static_cast<uint32_t>(value);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   *out = read;

@@ -2,15 +2,17 @@
 /// Checks frames before they enter a fabric. Frames are foreign bytes.
 #pragma once
 
+#include <optional>
+
 #include "fpga/model/frame.hpp"
 
 namespace rio::wire {
 
-/// Check a frame. @param head a copy of its header. @param response whether it is in a ring of
-/// responses. @return false: no card sends such a frame.
-[[nodiscard]] bool may_travel(const model::Frame& head, bool response);
+/// Whether a frame goes in rings of responses. @return none: no card sends frames of this type.
+[[nodiscard]] std::optional<bool> is_response(model::FrameType type);
 
-/// Whether a switch can carry out a maintenance request; if not, it answers ERROR.
-[[nodiscard]] bool is_sane_maintenance(const model::Frame& head);
+/// Check a frame of a wire without runs (kPull). @param head a copy of its header. @param response
+/// whether it is in a ring of responses. @return false: no card sends such a frame.
+[[nodiscard]] bool may_travel(const model::Frame& head, bool response);
 
 }  // namespace rio::wire

@@ -2,14 +2,19 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
-#include "base/child_memory.hpp"
+#include "base/no_cancel.hpp"
 #include "base/wake_fd.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
@@ -19,27 +24,21 @@
 namespace rio::wire {
 namespace {
 
-/// Maps memory that forked children do not get: a child must not free space in rings that its
-/// parent reads, nor write to them, whatever it does with inherited objects.
-[[nodiscard]] uint8_t* map_half(int protection, const base::Fd& fd) {
-  void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
-                                    fd.get(), base::ChildFinds::kZeros);
-  return at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at);
+constexpr std::chrono::milliseconds kStoresAreSeen{1};  // a CPU keeps a store for nanoseconds only
+
+[[nodiscard]] bool membarrier(int command) {
+  return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
 }  // namespace
 
-Half::~Half() {
-  if (at_ != nullptr) {
-    base::unmap_shared(at_);
-  }
-}
-
-Half::Half(Half&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
-
-Half& Half::operator=(Half&& other) noexcept {
-  std::swap(at_, other.at_);
-  return *this;
+// Forked children do not get the memory: a child must not free space in rings that its parent
+// reads, nor write to them, whatever it does with inherited objects.
+bool Half::map_at(int protection, const base::Fd& fd) {
+  void* const at = base::map_shared(nullptr, kHalfBytes, protection, MAP_SHARED | MAP_POPULATE,
+                                    fd.get(), base::ChildFinds::kZeros);
+  at_.reset(at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at));
+  return at_ != nullptr;
 }
 
 base::Trouble Half::create(Half* out, base::Fd* fd) {
@@ -55,8 +54,7 @@ base::Trouble Half::create(Half* out, base::Fd* fd) {
     return base::failed("fallocate of shared memory");
   }
   Half half;
-  half.at_ = map_half(PROT_READ | PROT_WRITE, made);
-  if (half.at_ == nullptr) {
+  if (!half.map_at(PROT_READ | PROT_WRITE, made)) {
     return base::failed("mmap of shared memory");
   }
   // After the mapping, which alone may write.
@@ -89,8 +87,7 @@ base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
     return {};
   }
   Half half;
-  half.at_ = map_half(PROT_READ, fd);
-  if (half.at_ == nullptr) {
+  if (!half.map_at(PROT_READ, fd)) {
     return base::failed("mmap of shared memory");
   }
   *sound = true;
@@ -105,6 +102,51 @@ void Half::set_asleep(bool asleep) const {
 
 void EventBell::ring() {
   base::wake(fd_);
+}
+
+base::Trouble Joint::make(base::Fd* memory) {
+  if (const base::Trouble trouble = Half::create(&mine, memory)) {
+    return trouble;
+  }
+  bell = base::make_wake_fd();
+  return bell.valid() ? base::Trouble{} : base::failed("eventfd");
+}
+
+base::Trouble Joint::take(std::vector<base::Fd>& fds, bool* sound) {
+  *sound = false;
+  if (fds.size() != 2) {
+    return {};
+  }
+  their_bell = std::move(fds[1]);
+  return Half::map(fds[0], &theirs, sound);
+}
+
+Rings::Rings(const Joint& joint)
+    : bell(joint.their_bell.get()),
+      their_heads(joint.theirs.heads()),
+      out_requests(&their_heads->requests, joint.mine.requests(), kRequestRingBytes, &bell),
+      out_responses(&their_heads->responses, joint.mine.responses(), kResponseRingBytes, &bell),
+      in_requests(&joint.mine.heads()->requests, joint.theirs.requests(), kRequestRingBytes),
+      in_responses(&joint.mine.heads()->responses, joint.theirs.responses(), kResponseRingBytes) {}
+
+void Rings::ring_if_asleep() {
+  if (their_heads->requests.asleep.load(std::memory_order_relaxed) != 0) {
+    bell.ring();
+  }
+}
+
+std::string let_others_see_us() {
+  return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
+             ? ""
+             : "each sleep of the card takes a millisecond more: " +
+                   base::why(base::failed("membarrier"));
+}
+
+void make_stores_seen() {
+  if (!membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {  // the kernel is old, or forbids it
+    const base::NoCancel no_cancel;
+    std::this_thread::sleep_for(kStoresAreSeen);
+  }
 }
 
 }  // namespace rio::wire

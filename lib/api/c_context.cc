@@ -2,22 +2,21 @@
 #include <bit>
 
 #include "lib/api/handles.hpp"
-#include "lib/msg/address.hpp"
 
+using rio::api::begin;
+using rio::api::guarded;
 using rio::api::is_memory;
 using rio::api::no_throw;
 using rio::msg::Delivery;
-using rio::msg::dest_id_of;
 using rio::msg::Guard;
 using rio::msg::Link;
-using rio::msg::LongArrival;
-using rio::msg::LongReceive;
-using rio::msg::LongRequest;
-using rio::msg::LongSend;
 using rio::msg::MessageContext;
 using rio::msg::MessagePort;
-using rio::msg::number_of;
 using rio::msg::Route;
+using rio::tag::LongMessages;
+using rio::tag::RecvRequest;
+using rio::tag::SendRequest;
+using rio::tag::Unexpected;
 
 namespace {
 
@@ -26,12 +25,12 @@ constexpr uint32_t kSessionShift = 32;
 /// @return 0; -EAGAIN: something waits that is to go there first; -EINVAL.
 [[gnu::noinline]] int find_route(rio_msg_context& context, rio_msg_address to) {
   context.last.forget();
-  const Route* const route = context.messages->route(dest_id_of(to), number_of(to));
+  const Route* const route = context.messages->route(to);
   if (route == nullptr) {
     return -EINVAL;
   }
-  const uint64_t seen = context.context->port().activity();
-  if (context.messages->has_to_send(dest_id_of(to), number_of(to))) {
+  const uint64_t seen = context.messages->port().activity();
+  if (context.messages->has_to_send(to)) {
     context.retry.note_stuck(seen);
     return -EAGAIN;
   }
@@ -47,7 +46,7 @@ template <class Send>
       return rc;
     }
   }
-  return context.retry.send(context.context->port(), send);
+  return context.retry.send(context.messages->port(), send);
 }
 
 [[nodiscard]] Delivery delivery_of(const rio_msg_message& message) {
@@ -60,16 +59,16 @@ template <class Send>
 }
 
 /// A long message, which is not here, or not in one piece. @return null: it is a short one.
-[[nodiscard]] LongArrival* arrival_of(const rio_msg_message& message) {
+[[nodiscard]] Unexpected* arrival_of(const rio_msg_message& message) {
   return message.data != nullptr
              ? nullptr
-             : reinterpret_cast<LongArrival*>(static_cast<uintptr_t>(message.internal[0]));
+             : reinterpret_cast<Unexpected*>(static_cast<uintptr_t>(message.internal[0]));
 }
 
-void show(const LongArrival& arrival, rio_msg_message* out) {
+void show(const Unexpected& arrival, rio_msg_message* out) {
   *out = {};
   out->size_bytes = arrival.length_bytes;
-  out->source = rio_msg_address_of(arrival.origin.link->dest_id(), arrival.origin.from);
+  out->source = arrival.source;
   out->internal[0] = reinterpret_cast<uintptr_t>(&arrival);
 }
 
@@ -82,58 +81,52 @@ void show(const Delivery& delivery, rio_msg_message* out) {
   out->internal[1] = uint64_t{delivery.origin.session} << kSessionShift | delivery.origin.from;
 }
 
-[[nodiscard]] rio_msg_request* handle_of(LongRequest& request) {
-  return reinterpret_cast<rio_msg_request*>(&request);
-}
-[[nodiscard]] LongRequest& request_of(rio_msg_request* handle) {
-  return *reinterpret_cast<LongRequest*>(handle);
-}
-
-/// It has come to its end, and is the library's again. @param done may be null.
-void end(rio_msg_context& context, LongRequest& request, rio_msg_done* done) {
-  if (done != nullptr) {
-    *done = {request.user,
-             handle_of(request),
-             request.status,
-             request.is_receive ? 1u : 0u,
-             request.length_bytes,
-             rio_msg_address_of(request.dest_id, request.context),
-             0};
+/// Copy a short message, which is used up. @return 1.
+int take_short(rio_msg_context& context, const rio_msg_message& message, void* buffer,
+               uint64_t capacity_bytes, RecvRequest& request) {
+  request.length_bytes = message.size_bytes;
+  request.from = message.source;
+  request.status = message.size_bytes > capacity_bytes ? -EMSGSIZE : 0;
+  if (const uint64_t fits = std::min<uint64_t>(message.size_bytes, capacity_bytes); fits != 0) {
+    std::memcpy(buffer, message.data, fits);
   }
-  context.messages->free(request);
+  context.messages->context().give_back(delivery_of(message));
+  return 1;
 }
 
-/// It was done at once.
-void tell(const rio_msg_done& at_once, rio_msg_done* done) {
-  if (done != nullptr) {
-    *done = at_once;
-  }
-}
-
-void progress(rio_msg_context& context) {
-  context.context->port().progress();
-  if (context.messages->busy()) {
+void attend(rio_msg_context& context) {
+  if (context.messages->busy()) [[unlikely]] {
     context.messages->attend();
   }
 }
 
+void progress(rio_msg_context& context) {
+  context.messages->port().progress();
+  attend(context);
+}
+
 }  // namespace
 
+void rio::api::tell(const tag::Request& request, rio_msg_request* handle, rio_msg_done* done) {
+  if (done == nullptr) {
+    return;
+  }
+  *done = {request.user, handle, request.status, request.is_receive ? 1u : 0u, 0, 0, 0};
+  if (request.is_receive) {
+    const auto& receive = static_cast<const RecvRequest&>(request);
+    done->size_bytes = receive.length_bytes;
+    done->peer = receive.from;
+  } else {
+    const auto& send = static_cast<const SendRequest&>(request);
+    done->size_bytes = send.length_bytes;
+    done->peer = send.to;
+  }
+}
+
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out) {
-  const rio::base::NoCancel no_cancel;
-  return no_throw([&] {
-    const Guard guard(*port->port);
-    auto context = std::make_unique<rio_msg_context>();
-    const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = MessageContext::create(*port->port, id, &context->context); rc != 0) {
-      return rc;
-    }
-    context->messages = std::make_unique<rio::msg::LongMessages>(*context->context);
-    context->owner = port;
-    context->ended.begin(*port->port);
-    ++port->users;
-    *out = context.release();
-    return 0;
+  return rio::api::open(port, number, out, [&](rio_msg_context& context, uint16_t id) {
+    context.ended.begin(*port->port);
+    return LongMessages::create(*port->port, id, &context.messages);
   });
 }
 
@@ -156,7 +149,7 @@ int rio_msg_context_close(rio_msg_context* context) {
 }
 
 rio_msg_address rio_msg_self(const rio_msg_context* context) {
-  return rio_msg_address_of(context->context->port().dest_id(), context->context->id());
+  return context->messages->self();
 }
 
 int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
@@ -168,7 +161,7 @@ int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
     if (!is_memory("rio_msg_send", data, size_bytes)) [[unlikely]] {
       return -EINVAL;
     }
-    MessagePort& port = context->context->port();
+    MessagePort& port = context->messages->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
       return port.send(context->last.route(), data, static_cast<uint32_t>(size_bytes));
@@ -191,7 +184,7 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
       }
       size_bytes += pieces[i].iov_len;
     }
-    MessagePort& port = context->context->port();
+    MessagePort& port = context->messages->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
       return port.send(context->last.route(), pieces, count, static_cast<uint32_t>(size_bytes));
@@ -200,23 +193,20 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
 }
 
 int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
-  return no_throw([&] {
-    MessageContext& own = *context->context;
-    MessagePort& port = own.port();
-    const Guard guard(port);
-    if (context->messages->busy()) [[unlikely]] {
-      context->messages->attend();
-    }
-    if (!context->messages->look()) {
+  MessagePort& port = context->messages->port();
+  return guarded(port, [&] {
+    LongMessages& messages = *context->messages;
+    attend(*context);
+    if (!messages.look()) {
       port.progress();
-      if (!context->messages->look()) {
+      if (!messages.look()) {
         return port.error();
       }
     }
-    if (const LongArrival* const arrival = context->messages->shown(); arrival != nullptr) {
+    if (const Unexpected* const arrival = messages.shown(); arrival != nullptr) {
       show(*arrival, out);
     } else {
-      show(own.take_oldest(), out);
+      show(messages.context().take_oldest(), out);
     }
     ++context->held;
     return 1;
@@ -224,16 +214,15 @@ int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
 }
 
 void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
-  static_cast<void>(no_throw([&] {
-    const Guard guard(context->context->port());
+  static_cast<void>(guarded(context->messages->port(), [&] {
     if (context->held == 0) {
       rio::base::log_error("rio_msg_release: nothing is held; release each message once");
       return -EINVAL;
     }
-    if (LongArrival* const arrival = arrival_of(*message); arrival != nullptr) {
+    if (Unexpected* const arrival = arrival_of(*message); arrival != nullptr) {
       context->messages->refuse(*arrival);
     } else {
-      context->context->give_back(delivery_of(*message));
+      context->messages->context().give_back(delivery_of(*message));
     }
     --context->held;
     return 0;
@@ -241,107 +230,64 @@ void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
 }
 
 int rio_msg_accept_long(rio_msg_context* context, uint64_t size_bytes_max) {
-  return no_throw([&] {
-    const Guard guard(context->context->port());
-    return context->messages->accept(size_bytes_max);
-  });
+  return guarded(context->messages->port(),
+                 [&] { return context->messages->accept(size_bytes_max); });
 }
 
 int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* data,
                      uint64_t size_bytes, void* user, rio_msg_request** request,
                      rio_msg_done* done) {
-  return no_throw([&] {
-    const Guard guard(context->context->port());
-    LongSend* send = nullptr;
-    context->last.forget();  // what waits now goes before what is sent next
-    const int rc =
-        context->messages->send(dest_id_of(to), number_of(to), data, size_bytes, user, &send);
-    if (rc == 1) {
-      tell({user, nullptr, 0, 0, size_bytes, to, 0}, done);
-    } else if (rc == 0 && request != nullptr) {
-      *request = handle_of(*send);
-    }
-    return rc;
-  });
+  return begin<SendRequest>(context->messages->port(), context->requests, user, request, done,
+                            [&](SendRequest& mine) {
+                              context->last.forget();  // messages that wait now go first
+                              return context->messages->send(to, data, size_bytes, mine);
+                            });
 }
 
 int rio_msg_take(rio_msg_context* context, const rio_msg_message* message, void* buffer,
                  uint64_t capacity_bytes, void* user, rio_msg_request** request,
                  rio_msg_done* done) {
-  return no_throw([&] {
-    if (buffer == nullptr && capacity_bytes != 0) {
-      rio::base::log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
-                           static_cast<unsigned long long>(capacity_bytes));
-      return -EINVAL;
-    }
-    const Guard guard(context->context->port());
+  if (buffer == nullptr && capacity_bytes != 0) {
+    rio::base::log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
+                         static_cast<unsigned long long>(capacity_bytes));
+    return -EINVAL;
+  }
+  const auto take = [&](RecvRequest& mine) {
     if (context->held == 0) {
       rio::base::log_error("rio_msg_take: nothing is held; take each message once");
       return -EINVAL;
     }
-    const uint64_t size = message->size_bytes;
-    int status = size > capacity_bytes ? -EMSGSIZE : 0;
-    int rc = 1;
-    LongReceive* receive = nullptr;
-    if (LongArrival* const arrival = arrival_of(*message); arrival != nullptr) {
-      rc = context->messages->receive(*arrival, buffer, capacity_bytes, user, &status, &receive);
-    } else {
-      if (const uint64_t fits = std::min(size, capacity_bytes); fits != 0) {
-        std::memcpy(buffer, message->data, fits);
-      }
-      context->context->give_back(delivery_of(*message));
-    }
+    Unexpected* const arrival = arrival_of(*message);
+    const int rc = arrival != nullptr
+                       ? context->messages->receive(*arrival, buffer, capacity_bytes, mine)
+                       : take_short(*context, *message, buffer, capacity_bytes, mine);
     context->held -= rc >= 0 ? 1 : 0;
-    if (rc == 1) {
-      tell({user, nullptr, status, 1, size, message->source, 0}, done);
-    } else if (rc == 0 && request != nullptr) {
-      *request = handle_of(*receive);
-    }
     return rc;
-  });
+  };
+  return begin<RecvRequest>(context->messages->port(), context->requests, user, request, done,
+                            take);
 }
 
 int rio_msg_cancel(rio_msg_context* context, rio_msg_request* request) {
-  return no_throw([&] {
-    const Guard guard(context->context->port());
-    return context->messages->cancel(request_of(request));
-  });
+  return rio::api::cancel(*context->messages, rio::api::request_of(request));
 }
 
 int rio_msg_next_done(rio_msg_context* context, rio_msg_done* done) {
-  return no_throw([&] {
-    const Guard guard(context->context->port());
-    if (context->messages->busy()) {
-      context->messages->attend();
-    }
-    LongRequest* const request = context->messages->next_done();
-    if (request == nullptr) {
-      return 0;
-    }
-    end(*context, *request, done);
-    return 1;
+  return guarded(context->messages->port(), [&] {
+    attend(*context);
+    return rio::api::end<rio_msg_request>(context->requests, context->messages->next_done(), done);
   });
 }
 
 int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32_t timeout_ms,
                       rio_msg_done* done) {
-  return no_throw([&] {
-    MessagePort& port = context->context->port();
-    const int rc = rio::msg::wait(
-        port, timeout_ms, [&] { progress(*context); }, [&] { return request_of(request).done; });
-    if (rc != 1) {
-      return rc;
-    }
-    const Guard guard(port);
-    static_cast<void>(context->messages->test(request_of(request)));
-    end(*context, request_of(request), done);
-    return 1;
-  });
+  return rio::api::wait_done(*context->messages, context->requests, request, timeout_ms, done,
+                             [&] { progress(*context); });
 }
 
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
   return no_throw([&] {
-    MessagePort& port = context->context->port();
+    MessagePort& port = context->messages->port();
     const bool stuck = context->retry.begin_wait();
     const auto news = [&] {
       const bool gone = context->ended.take(port);

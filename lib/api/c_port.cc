@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+using rio::api::guarded;
 using rio::api::no_throw;
 using rio::msg::Guard;
 using rio::msg::MessagePort;
@@ -13,7 +14,7 @@ using rio::msg::Threads;
 
 static_assert(RIO_MSG_CONTEXTS == rio::msg::kContexts);
 static_assert(RIO_MSG_BYTES == rio::msg::kPartBytesMax);
-static_assert(RIO_MSG_LONG_BYTES == rio::msg::kLongMax);
+static_assert(RIO_MSG_LONG_BYTES == rio::tag::kLengthMax);
 static_assert(RIO_TAG_BYTES == rio::tag::kLengthMax);
 static_assert(RIO_TAG_ANY == rio::tag::kAnySource);
 
@@ -128,31 +129,21 @@ uint32_t rio_msg_dest_id(const rio_msg_port* port) {
 }
 
 int rio_msg_progress(rio_msg_port* port) {
-  return no_throw([&] {
-    const Guard guard(*port->port);
+  return guarded(*port->port, [&] {
     const uint32_t taken = port->port->progress();
     return port->port->error() != 0 ? port->port->error() : static_cast<int>(taken);
   });
 }
 
 int rio_msg_flush(rio_msg_port* port, uint32_t timeout_ms) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  return no_throw([&] {
-    for (;;) {
-      const Guard guard(*port->port);
-      port->port->progress();
-      const int rc = port->port->flush(1);
-      if (rc != -ETIMEDOUT || Clock::now() >= end) {
-        return rc;
-      }
-    }
+  return rio::api::flush(*port->port, timeout_ms, [&](uint32_t ms) {
+    port->port->progress();
+    return port->port->flush(ms);
   });
 }
 
 int rio_msg_next_peer_event(rio_msg_port* port, rio_msg_peer_event* out) {
-  return no_throw([&] {
-    const Guard guard(*port->port);
+  return guarded(*port->port, [&] {
     const rio::msg::Link* const link = port->news.next(*port->port);
     if (link == nullptr) {
       return 0;

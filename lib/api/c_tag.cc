@@ -1,6 +1,8 @@
 // riomsg.h: endpoints of tagged messages.
 #include "lib/api/handles.hpp"
 
+using rio::api::begin;
+using rio::api::guarded;
 using rio::api::is_memory;
 using rio::api::no_throw;
 using rio::msg::Guard;
@@ -8,25 +10,22 @@ using rio::tag::Message;
 using rio::tag::MessageInfo;
 using rio::tag::Pattern;
 using rio::tag::RecvRequest;
-using rio::tag::Request;
 using rio::tag::SendRequest;
-using rio::tag::Stage;
 using rio::tag::TaggedContext;
 
 namespace {
 
-[[nodiscard]] rio_tag_request* handle_of(Request& request) {
-  return reinterpret_cast<rio_tag_request*>(&request);
-}
-[[nodiscard]] Request& request_of(rio_tag_request* handle) {
-  return *reinterpret_cast<Request*>(handle);
-}
 [[nodiscard]] Pattern pattern_of(const rio_tag_pattern& pattern) {
   return {pattern.bits, pattern.ignore, pattern.source};
 }
 
-/// Report the outcome of a request. @param done may be null.
-void tell(const Request& request, rio_tag_request* handle, rio_tag_done* done) {
+void tell(const MessageInfo& from, rio_tag_info* out) {
+  *out = {from.bits, from.length_bytes, from.source, 0};
+}
+
+}  // namespace
+
+void rio::api::tell(const tag::Request& request, rio_tag_request* handle, rio_tag_done* done) {
   if (done == nullptr) {
     return;
   }
@@ -43,63 +42,10 @@ void tell(const Request& request, rio_tag_request* handle, rio_tag_done* done) {
   }
 }
 
-/// It was the caller's, by the endpoint, and is ours again.
-void end(rio_tag& tag, Request& request, rio_tag_done* done) {
-  tell(request, handle_of(request), done);
-  if (request.is_receive) {
-    tag.receives.put(&static_cast<RecvRequest&>(request));
-  } else {
-    tag.sends.put(&static_cast<SendRequest&>(request));
-  }
-}
-
-/// Begin with a spare request. @return as the functions of riomsg.h that begin something.
-template <class Kind, class Begin>
-[[nodiscard]] int begin(rio_tag& tag, rio::base::Slab<Kind>& slab, Kind** spare, void* user,
-                        rio_tag_request** request, rio_tag_done* done, Begin&& begin_it) {
-  return no_throw([&] {
-    const Guard guard(tag.endpoint->port());
-    if (*spare == nullptr) {
-      *spare = slab.get();
-      if (*spare == nullptr) {
-        return -ENOMEM;
-      }
-    }
-    Kind& mine = **spare;
-    mine.user = user;
-    const int rc = begin_it(mine);
-    if (rc == 1) {
-      tell(mine, nullptr, done);
-    } else if (rc == 0) {
-      *spare = nullptr;
-      if (request != nullptr) {
-        *request = handle_of(mine);
-      }
-    }
-    return rc;
-  });
-}
-
-void tell(const MessageInfo& from, rio_tag_info* out) {
-  *out = {from.bits, from.length_bytes, from.source, 0};
-}
-
-}  // namespace
-
 int rio_tag_open(rio_msg_port* port, uint32_t number, rio_tag** out) {
-  const rio::base::NoCancel no_cancel;
-  return no_throw([&] {
-    const Guard guard(*port->port);
-    auto tag = std::make_unique<rio_tag>();
-    const auto id = static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX}));
-    if (const int rc = TaggedContext::create(*port->port, id, {}, &tag->endpoint); rc != 0) {
-      return rc;
-    }
-    tag->owner = port;
-    tag->ended = port->port->sessions_ended();
-    ++port->users;
-    *out = tag.release();
-    return 0;
+  return rio::api::open(port, number, out, [&](rio_tag& tag, uint16_t id) {
+    tag.ended = port->port->sessions_ended();
+    return TaggedContext::create(*port->port, id, {}, &tag.endpoint);
   });
 }
 
@@ -124,9 +70,9 @@ int rio_tag_send(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* da
   if (!is_memory("rio_tag_send", data, size_bytes)) [[unlikely]] {
     return -EINVAL;
   }
-  return begin(*tag, tag->sends, &tag->spare_send, user, request, done, [&](SendRequest& mine) {
-    return tag->endpoint->send(to, bits, data, size_bytes, mine);
-  });
+  return begin<SendRequest>(
+      tag->endpoint->port(), tag->requests, user, request, done,
+      [&](SendRequest& mine) { return tag->endpoint->send(to, bits, data, size_bytes, mine); });
 }
 
 int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const void* data,
@@ -135,9 +81,10 @@ int rio_tag_send_sync(rio_tag* tag, rio_msg_address to, uint64_t bits, const voi
   if (!is_memory("rio_tag_send_sync", data, size_bytes)) [[unlikely]] {
     return -EINVAL;
   }
-  return begin(*tag, tag->sends, &tag->spare_send, user, request, done, [&](SendRequest& mine) {
-    return tag->endpoint->send_sync(to, bits, data, size_bytes, mine);
-  });
+  return begin<SendRequest>(tag->endpoint->port(), tag->requests, user, request, done,
+                            [&](SendRequest& mine) {
+                              return tag->endpoint->send_sync(to, bits, data, size_bytes, mine);
+                            });
 }
 
 int rio_tag_receive(rio_tag* tag, const rio_tag_pattern* pattern, void* buffer,
@@ -146,15 +93,14 @@ int rio_tag_receive(rio_tag* tag, const rio_tag_pattern* pattern, void* buffer,
   if (!is_memory("rio_tag_receive", buffer, capacity_bytes)) [[unlikely]] {
     return -EINVAL;
   }
-  return begin(*tag, tag->receives, &tag->spare_receive, user, request, done,
-               [&](RecvRequest& mine) {
-                 return tag->endpoint->receive(pattern_of(*pattern), buffer, capacity_bytes, mine);
-               });
+  return begin<RecvRequest>(
+      tag->endpoint->port(), tag->requests, user, request, done, [&](RecvRequest& mine) {
+        return tag->endpoint->receive(pattern_of(*pattern), buffer, capacity_bytes, mine);
+      });
 }
 
 int rio_tag_probe(rio_tag* tag, const rio_tag_pattern* pattern, rio_tag_info* info) {
-  return no_throw([&] {
-    const Guard guard(tag->endpoint->port());
+  return guarded(tag->endpoint->port(), [&] {
     MessageInfo found{};
     if (!tag->endpoint->probe(pattern_of(*pattern), &found)) {
       return 0;
@@ -166,8 +112,7 @@ int rio_tag_probe(rio_tag* tag, const rio_tag_pattern* pattern, rio_tag_info* in
 
 int rio_tag_claim(rio_tag* tag, const rio_tag_pattern* pattern, rio_tag_info* info,
                   rio_tag_message** message) {
-  return no_throw([&] {
-    const Guard guard(tag->endpoint->port());
+  return guarded(tag->endpoint->port(), [&] {
     MessageInfo found{};
     Message* const claimed = tag->endpoint->claim(pattern_of(*pattern), &found);
     if (claimed == nullptr) {
@@ -185,60 +130,41 @@ int rio_tag_receive_claimed(rio_tag* tag, rio_tag_message* message, void* buffer
   if (!is_memory("rio_tag_receive_claimed", buffer, capacity_bytes)) [[unlikely]] {
     return -EINVAL;
   }
-  return begin(*tag, tag->receives, &tag->spare_receive, user, request, done,
-               [&](RecvRequest& mine) {
-                 return tag->endpoint->receive_claimed(*reinterpret_cast<Message*>(message), buffer,
-                                                       capacity_bytes, mine);
-               });
+  return begin<RecvRequest>(
+      tag->endpoint->port(), tag->requests, user, request, done, [&](RecvRequest& mine) {
+        return tag->endpoint->receive_claimed(*reinterpret_cast<Message*>(message), buffer,
+                                              capacity_bytes, mine);
+      });
 }
 
 int rio_tag_cancel(rio_tag* tag, rio_tag_request* request) {
-  return no_throw([&] {
-    const Guard guard(tag->endpoint->port());
-    Request& under_way = request_of(request);
-    return under_way.is_receive ? tag->endpoint->cancel(static_cast<RecvRequest&>(under_way))
-                                : tag->endpoint->cancel(static_cast<SendRequest&>(under_way));
-  });
+  return rio::api::cancel(*tag->endpoint, rio::api::request_of(request));
 }
 
 int rio_tag_progress(rio_tag* tag) {
-  return no_throw([&] {
-    const Guard guard(tag->endpoint->port());
+  return guarded(tag->endpoint->port(), [&] {
     tag->endpoint->progress();
     return tag->endpoint->port().error();
   });
 }
 
 int rio_tag_next_done(rio_tag* tag, rio_tag_done* done) {
-  return no_throw([&] {
-    const Guard guard(tag->endpoint->port());
-    Request* const next = tag->endpoint->next_done();
-    if (next == nullptr) {
-      return 0;
-    }
-    end(*tag, *next, done);
-    return 1;
+  return guarded(tag->endpoint->port(), [&] {
+    return rio::api::end<rio_tag_request>(tag->requests, tag->endpoint->next_done(), done);
   });
 }
 
 int rio_tag_test(rio_tag* tag, rio_tag_request* request, rio_tag_done* done) {
-  return no_throw([&] {
-    const Guard guard(tag->endpoint->port());
-    if (!tag->endpoint->test(request_of(request))) {
-      return 0;
-    }
-    end(*tag, request_of(request), done);
-    return 1;
+  return guarded(tag->endpoint->port(), [&] {
+    rio::tag::Request& asked = rio::api::request_of(request);
+    return rio::api::end<rio_tag_request>(tag->requests,
+                                          tag->endpoint->test(asked) ? &asked : nullptr, done);
   });
 }
 
 int rio_tag_wait(rio_tag* tag, rio_tag_request* request, uint32_t timeout_ms, rio_tag_done* done) {
-  return no_throw([&] {
-    const int rc = rio::msg::wait(
-        tag->endpoint->port(), timeout_ms, [&] { tag->endpoint->progress(); },
-        [&] { return request_of(request).stage == Stage::kDone; });
-    return rc != 1 ? rc : rio_tag_test(tag, request, done);
-  });
+  return rio::api::wait_done(*tag->endpoint, tag->requests, request, timeout_ms, done,
+                             [&] { tag->endpoint->progress(); });
 }
 
 int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms) {
@@ -258,16 +184,8 @@ int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms) {
 }
 
 int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  return no_throw([&] {
-    for (;;) {
-      const Guard guard(tag->endpoint->port());
-      tag->endpoint->progress();
-      const int rc = tag->endpoint->flush(1);
-      if (rc != -ETIMEDOUT || Clock::now() >= end) {
-        return rc;
-      }
-    }
+  return rio::api::flush(tag->endpoint->port(), timeout_ms, [&](uint32_t ms) {
+    tag->endpoint->progress();
+    return tag->endpoint->flush(ms);
   });
 }

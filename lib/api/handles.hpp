@@ -1,23 +1,23 @@
 /// @file
-/// What the handles of riomsg.h are. Internal to lib/api.
+/// The handles of riomsg.h, and what contexts and endpoints do alike. Internal to lib/api.
 #pragma once
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <tuple>
 
 #include "base/guard.hpp"
 #include "base/log.hpp"
 #include "base/slab.hpp"
 #include "lib/api/riomsg.h"
-#include "lib/msg/close_large.hpp"
-#include "lib/msg/long_messages.hpp"
-#include "lib/msg/message_context.hpp"
 #include "lib/msg/message_port.hpp"
 #include "lib/msg/peer_news.hpp"
 #include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
+#include "lib/tag/long_messages.hpp"
 #include "lib/tag/tagged_context.hpp"
 
 struct rio_msg_port {
@@ -27,17 +27,34 @@ struct rio_msg_port {
   uint64_t armed = 0;  // MessagePort::activity() of the last rio_msg_arm()
 };
 
-struct rio_msg_context {
-  ~rio_msg_context() {
-    if (messages != nullptr && !messages->close()) {
-      rio::msg::leave_to_port(std::move(context));
+namespace rio::api {
+
+/// The requests of a context or an endpoint: those under way, and a spare one of each kind for the
+/// next call, since most are done at once.
+struct Requests {
+  std::tuple<base::Slab<tag::SendRequest>, base::Slab<tag::RecvRequest>> slabs;
+  std::tuple<tag::SendRequest*, tag::RecvRequest*> spare{};
+
+  template <class Kind>
+  [[nodiscard]] base::Slab<Kind>& slab() {
+    return std::get<base::Slab<Kind>>(slabs);
+  }
+  void put(tag::Request& request) {
+    if (request.is_receive) {
+      slab<tag::RecvRequest>().put(&static_cast<tag::RecvRequest&>(request));
+    } else {
+      slab<tag::SendRequest>().put(&static_cast<tag::SendRequest&>(request));
     }
   }
+};
 
+}  // namespace rio::api
+
+struct rio_msg_context {
   rio_msg_port* owner = nullptr;
-  std::unique_ptr<rio::msg::MessageContext> context;
-  std::unique_ptr<rio::msg::LongMessages> messages;  // destroyed before it
-  uint32_t held = 0;                                 // messages that are not released
+  rio::api::Requests requests;  // before the messages, which are destroyed first
+  std::unique_ptr<rio::tag::LongMessages> messages;
+  uint32_t held = 0;  // messages that are not released
   rio::msg::LastRoute last;
   rio::msg::Retry retry;
   rio::msg::EndedSessions ended;  // that rio_msg_wait() has told
@@ -45,11 +62,7 @@ struct rio_msg_context {
 
 struct rio_tag {
   rio_msg_port* owner = nullptr;
-  // Before the endpoint, which is destroyed first.
-  rio::base::Slab<rio::tag::SendRequest> sends;
-  rio::base::Slab<rio::tag::RecvRequest> receives;
-  rio::tag::SendRequest* spare_send = nullptr;  // for the next one: most are done at once
-  rio::tag::RecvRequest* spare_receive = nullptr;
+  rio::api::Requests requests;  // before the endpoint, which is destroyed first
   std::unique_ptr<rio::tag::TaggedContext> endpoint;
   uint64_t unexpected = 0;  // of its stats: as rio_tag_wait_any() told last
   uint64_t ended = 0;       // and of MessagePort::sessions_ended()
@@ -67,6 +80,15 @@ template <class Function>
   return base::guard_cancellable(kLibrary, function);
 }
 
+/// no_throw(), under the Guard of a port.
+template <class Function>
+[[nodiscard]] int guarded(msg::MessagePort& port, Function&& function) {
+  return no_throw([&] {
+    const msg::Guard guard(port);
+    return function();
+  });
+}
+
 /// @param bytes where `size_bytes` are to be read, or written. @return false: nowhere; logged.
 [[nodiscard]] inline bool is_memory(const char* function, const void* bytes, uint64_t size_bytes) {
   if (bytes == nullptr && size_bytes != 0) [[unlikely]] {
@@ -75,6 +97,107 @@ template <class Function>
     return false;
   }
   return true;
+}
+
+/// Open a context or an endpoint. @param create gets it, and its number.
+template <class Handle, class Create>
+[[nodiscard]] int open(rio_msg_port* port, uint32_t number, Handle** out, Create&& create) {
+  const base::NoCancel no_cancel;
+  return guarded(*port->port, [&] {
+    auto made = std::make_unique<Handle>();
+    const int rc = create(*made, static_cast<uint16_t>(std::min(number, uint32_t{UINT16_MAX})));
+    if (rc == 0) {
+      made->owner = port;
+      ++port->users;
+      *out = made.release();
+    }
+    return rc;
+  });
+}
+
+/// Report the outcome of a request. @param handle null: it was done at once. @param done may be
+/// null.
+void tell(const tag::Request& request, rio_msg_request* handle, rio_msg_done* done);
+void tell(const tag::Request& request, rio_tag_request* handle, rio_tag_done* done);
+
+template <class Handle>
+[[nodiscard]] tag::Request& request_of(Handle* handle) {
+  return *reinterpret_cast<tag::Request*>(handle);
+}
+
+/// Begin something with a spare request. @param begin_it gets it, and returns as the functions of
+/// riomsg.h that begin something.
+template <class Kind, class Handle, class Done, class Begin>
+[[nodiscard]] int begin(msg::MessagePort& port, Requests& requests, void* user, Handle** request,
+                        Done* done, Begin&& begin_it) {
+  return guarded(port, [&] {
+    Kind*& spare = std::get<Kind*>(requests.spare);
+    if (spare == nullptr && (spare = requests.slab<Kind>().get()) == nullptr) {
+      return -ENOMEM;
+    }
+    Kind& mine = *spare;
+    mine.user = user;
+    const int rc = begin_it(mine);
+    if (rc == 1) {
+      tell(mine, static_cast<Handle*>(nullptr), done);
+    } else if (rc == 0) {
+      spare = nullptr;
+      if (request != nullptr) {
+        *request = reinterpret_cast<Handle*>(static_cast<tag::Request*>(&mine));
+      }
+    }
+    return rc;
+  });
+}
+
+/// A request is done: report it and keep it as spare. @param request of Engine::next_done(); null:
+/// none. @return 1, 0.
+template <class Handle, class Done>
+[[nodiscard]] int end(Requests& requests, tag::Request* request, Done* done) {
+  if (request == nullptr) {
+    return 0;
+  }
+  tell(*request, reinterpret_cast<Handle*>(request), done);
+  requests.put(*request);
+  return 1;
+}
+
+[[nodiscard]] inline int cancel(tag::Engine& engine, tag::Request& request) {
+  return guarded(engine.port(), [&] {
+    return request.is_receive ? engine.cancel(static_cast<tag::RecvRequest&>(request))
+                              : engine.cancel(static_cast<tag::SendRequest&>(request));
+  });
+}
+
+/// Wait for a request. @param work the caller's progress function. @return 1, 0, -ENODEV.
+template <class Handle, class Done, class Work>
+[[nodiscard]] int wait_done(tag::Engine& engine, Requests& requests, Handle* handle,
+                            uint32_t timeout_ms, Done* done, Work&& work) {
+  return no_throw([&] {
+    tag::Request& request = request_of(handle);
+    const int rc = msg::wait(engine.port(), timeout_ms, work,
+                             [&] { return request.stage == tag::Stage::kDone; });
+    if (rc != 1) {
+      return rc;
+    }
+    const msg::Guard guard(engine.port());
+    static_cast<void>(engine.test(request));
+    return end<Handle>(requests, &request, done);
+  });
+}
+
+/// Flush in steps of a millisecond, so that other threads get the lock in between.
+/// @param flush_for makes progress and flushes for so many milliseconds.
+template <class FlushFor>
+[[nodiscard]] int flush(msg::MessagePort& port, uint32_t timeout_ms, FlushFor&& flush_for) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    const int rc = guarded(port, [&] { return flush_for(1); });
+    if (rc != -ETIMEDOUT || Clock::now() >= end) {
+      return rc;
+    }
+  }
 }
 
 }  // namespace rio::api

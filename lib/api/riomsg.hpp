@@ -22,17 +22,38 @@ namespace rio::api {
   return options;
 }
 
+/// A handle that closes itself.
+template <class Handle, auto kClose>
+class Owner {
+ public:
+  /// Null: it is not open.
+  [[nodiscard]] Handle* get() const { return handle_.get(); }
+
+ protected:
+  template <class Open>
+  [[nodiscard]] int open_by(Open&& open) {
+    Handle* handle = nullptr;
+    const int rc = open(&handle);
+    if (rc == 0) {
+      handle_.reset(handle);
+    }
+    return rc;
+  }
+
+ private:
+  struct Close {
+    void operator()(Handle* handle) const { static_cast<void>(kClose(handle)); }
+  };
+  std::unique_ptr<Handle, Close> handle_;
+};
+
 /// A port. Contexts and endpoints are destroyed before it.
-class Port {
+class Port : public Owner<rio_msg_port, rio_msg_close> {
  public:
   [[nodiscard]] static int open(const std::string& card, const rio_msg_options& options,
                                 Port* out) {
-    rio_msg_port* port = nullptr;
-    const int rc = rio_msg_open(card.c_str(), &options, &port);
-    if (rc == 0) {
-      out->handle_.reset(port);
-    }
-    return rc;
+    return out->open_by(
+        [&](rio_msg_port** port) { return rio_msg_open(card.c_str(), &options, port); });
   }
 
   [[nodiscard]] uint32_t dest_id() const { return rio_msg_dest_id(get()); }
@@ -49,15 +70,6 @@ class Port {
   }
   [[nodiscard]] int fd() { return rio_msg_fd(get()); }
   [[nodiscard]] int arm(uint32_t* timeout_ms) { return rio_msg_arm(get(), timeout_ms); }
-
-  /// Null: it is not open.
-  [[nodiscard]] rio_msg_port* get() const { return handle_.get(); }
-
- private:
-  struct Close {
-    void operator()(rio_msg_port* port) const { static_cast<void>(rio_msg_close(port)); }
-  };
-  std::unique_ptr<rio_msg_port, Close> handle_;
 };
 
 /// A message where it lies; released when this is destroyed, before its context. One that is_long()
@@ -108,15 +120,12 @@ class Message {
 };
 
 /// A context.
-class Context {
+class Context : public Owner<rio_msg_context, rio_msg_context_close> {
  public:
   [[nodiscard]] static int open(Port& port, uint32_t number, Context* out) {
-    rio_msg_context* context = nullptr;
-    const int rc = rio_msg_context_open(port.get(), number, &context);
-    if (rc == 0) {
-      out->handle_.reset(context);
-    }
-    return rc;
+    return out->open_by([&](rio_msg_context** context) {
+      return rio_msg_context_open(port.get(), number, context);
+    });
   }
 
   [[nodiscard]] rio_msg_address self() const { return rio_msg_self(get()); }
@@ -151,28 +160,13 @@ class Context {
   [[nodiscard]] int wait_done(rio_msg_request* request, uint32_t timeout_ms, rio_msg_done* done) {
     return rio_msg_wait_done(get(), request, timeout_ms, done);
   }
-
-  [[nodiscard]] rio_msg_context* get() const { return handle_.get(); }
-
- private:
-  struct Close {
-    void operator()(rio_msg_context* context) const {
-      static_cast<void>(rio_msg_context_close(context));
-    }
-  };
-  std::unique_ptr<rio_msg_context, Close> handle_;
 };
 
 /// An endpoint of tagged messages. The outputs may be null.
-class Tag {
+class Tag : public Owner<rio_tag, rio_tag_close> {
  public:
   [[nodiscard]] static int open(Port& port, uint32_t number, Tag* out) {
-    rio_tag* tag = nullptr;
-    const int rc = rio_tag_open(port.get(), number, &tag);
-    if (rc == 0) {
-      out->handle_.reset(tag);
-    }
-    return rc;
+    return out->open_by([&](rio_tag** tag) { return rio_tag_open(port.get(), number, tag); });
   }
 
   [[nodiscard]] rio_msg_address self() const { return rio_tag_self(get()); }
@@ -211,14 +205,6 @@ class Tag {
   }
   [[nodiscard]] int wait_any(uint32_t timeout_ms) { return rio_tag_wait_any(get(), timeout_ms); }
   [[nodiscard]] int flush(uint32_t timeout_ms) { return rio_tag_flush(get(), timeout_ms); }
-
-  [[nodiscard]] rio_tag* get() const { return handle_.get(); }
-
- private:
-  struct Close {
-    void operator()(rio_tag* tag) const { rio_tag_close(tag); }
-  };
-  std::unique_ptr<rio_tag, Close> handle_;
 };
 
 /// A channel of SkifCh [S4]: `Channel channel(SkifCh_Open("shm:job", 1, nullptr));`

@@ -1,5 +1,5 @@
 /// @file
-/// What was found of a fabric.
+/// The devices, links and problems that an enumeration found.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +30,7 @@ struct PortView {
   size_t node = kNoNode;   ///< kUp, kNode, kLoop
   uint32_t peer_port = 0;  ///< port there, if it is a switch
   std::string why;         ///< kSkipped
+  bool operator==(const PortView& other) const = default;
 };
 
 struct Node {
@@ -47,6 +48,7 @@ struct Node {
   std::vector<PortView> ports;     ///< switches
   std::vector<uint32_t> routes;    ///< switches that were only looked at: port by destID
   uint32_t locked_by = kUnlocked;  ///< host that held the lock when it was read
+  bool operator==(const Node& other) const = default;
 };
 
 /// Something that is not as it should be.
@@ -55,12 +57,14 @@ struct Problem {
   std::string where;  ///< "switch 2 port 3"
   std::string what;
   std::string remedy;
+  bool operator==(const Problem& other) const = default;
 };
 
 /// nodes[0] is the card itself; the others stand in the order in which they were found.
 struct FabricMap {
   std::vector<Node> nodes;
   std::vector<Problem> problems;
+  bool operator==(const FabricMap& other) const = default;
 
   [[nodiscard]] size_t switches() const;
   /// Without the card itself.

@@ -7,7 +7,7 @@
 
 namespace rio::enumerate {
 
-/// Which device an access is for: the `hops`-th switch on the way to a destID, or the endpoint.
+/// The device that an access is for: the `hops`-th switch on the way to a destID, or the endpoint.
 struct Address {
   uint32_t dest_id = 0;
   uint32_t hops = 0;         ///< 0 to 255

@@ -1,22 +1,24 @@
 /// @file
-/// Address of a context: its port's destID in the high bits, the context's number in the low bits.
-/// Pure functions; any thread may call them.
+/// Address of a context: its port's destID in the upper 24 bits, the context's number in the lower
+/// 8. Peers whose destID has more bits cannot be told apart here. Any thread may call the
+/// functions.
 #pragma once
 
 #include <cstdint>
 
 namespace rio::msg {
 
-inline constexpr uint32_t kAddressNumberBits = 8;
+using Address = uint32_t;
+inline constexpr uint32_t kContextBits = 8;
 
-[[nodiscard]] constexpr uint32_t make_address(uint32_t dest_id, uint32_t number) {
-  return dest_id << kAddressNumberBits | number;
+[[nodiscard]] constexpr Address address(uint32_t dest_id, uint32_t context) {
+  return dest_id << kContextBits | context;
 }
-[[nodiscard]] constexpr uint32_t dest_id_of(uint32_t address) {
-  return address >> kAddressNumberBits;
+[[nodiscard]] constexpr uint32_t dest_id_of(Address address) {
+  return address >> kContextBits;
 }
-[[nodiscard]] constexpr uint32_t number_of(uint32_t address) {
-  return address & ((1u << kAddressNumberBits) - 1);
+[[nodiscard]] constexpr uint32_t context_of(Address address) {
+  return address & ((1u << kContextBits) - 1);
 }
 
 }  // namespace rio::msg

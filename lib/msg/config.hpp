@@ -7,7 +7,7 @@
 
 namespace rio::msg {
 
-/// Which threads may use a port and its contexts.
+/// The threads that may use a port and its contexts.
 enum class Threads : uint8_t {
   kOne,         ///< one thread; no locking
   kPerContext,  ///< several threads, each with contexts of its own; every call needs a Guard

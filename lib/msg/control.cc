@@ -11,103 +11,92 @@ namespace {
 
 constexpr uint32_t kPage = 4096;
 
-/// Copy the bytes into a body, if their number is right.
-template <typename Body>
-bool copy(std::span<const uint8_t> bytes, Body* out) {
-  if (bytes.size() != sizeof(Body)) {
-    return false;
-  }
-  std::memcpy(out, bytes.data(), sizeof(Body));
-  return true;
+[[nodiscard]] bool all_zero(std::span<const uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
 }
 
-/// Set the output once everything was checked.
-template <typename Body>
-int give(bool ok, const Body& body, Body* out) {
-  if (!ok) {
+[[nodiscard]] bool is_mailbox(uint8_t mailbox) {
+  return mailbox >= 1 && mailbox <= 3;
+}
+
+/// Read a body. @param is_valid checks each field. @return 0, -EPROTO.
+template <class Body, class Check>
+[[nodiscard]] int read_if(std::span<const uint8_t> bytes, Body* out, Check&& is_valid) {
+  Body body;
+  if (bytes.size() != sizeof(body)) {
+    return -EPROTO;
+  }
+  std::memcpy(&body, bytes.data(), sizeof(body));
+  if (!is_valid(body)) {
     return -EPROTO;
   }
   *out = body;
   return 0;
 }
 
-bool all_zero(std::span<const uint8_t> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+[[nodiscard]] int read_total(std::span<const uint8_t> bytes, bool done, TotalBody* out) {
+  return read_if(bytes, out, [=](const TotalBody& body) {
+    return body.transfer != 0 && body.attempt < kAttemptsMax && all_zero(body.zero) &&
+           (body.total == 0) == done;
+  });
 }
 
-bool check_total(const TotalBody& body) {
-  return body.transfer != 0 && body.attempt < kAttemptsMax && all_zero(body.zero);
-}
-
-bool check_stop(const StopBody& body) {
-  return body.transfer != 0 && body.attempt < kAttemptsMax && body.zero == 0 && body.again <= 1 &&
-         (body.again == 1) == (body.reason == 0);
+[[nodiscard]] int read_stop(std::span<const uint8_t> bytes, uint32_t arrived_max, StopBody* out) {
+  return read_if(bytes, out, [=](const StopBody& body) {
+    return body.transfer != 0 && body.attempt < kAttemptsMax && body.zero == 0 && body.again <= 1 &&
+           (body.again == 1) == (body.reason == 0) && body.arrived <= arrived_max;
+  });
 }
 
 }  // namespace
 
 int read(std::span<const uint8_t> bytes, RequestBody* out) {
-  RequestBody body;
-  if (!copy(bytes, &body)) {
-    return -EPROTO;
-  }
-  const bool small = (body.flags & RequestBody::kSmall) != 0;
-  const bool immediate = (body.flags & RequestBody::kImmediate) != 0;
-  const bool ok = body.transfer != 0 && body.len_bytes <= kTransferMax &&
-                  (body.len_bytes != 0 || small) && body.page_offset < kPage &&
-                  (body.flags & ~(RequestBody::kSmall | RequestBody::kImmediate)) == 0 &&
-                  !(small && body.offer != 0) && (immediate || body.immediate == 0) &&
-                  body.edge_bytes <= kEdgeMax && body.edge_bytes <= body.len_bytes &&
-                  all_zero(std::span<const uint8_t>(body.edge).subspan(
-                      std::min<size_t>(body.edge_bytes, sizeof(body.edge))));
-  return give(ok, body, out);
+  return read_if(bytes, out, [](const RequestBody& body) {
+    const bool small = (body.flags & RequestBody::kSmall) != 0;
+    const bool immediate = (body.flags & RequestBody::kImmediate) != 0;
+    return body.transfer != 0 && body.len_bytes <= kTransferMax && (body.len_bytes != 0 || small) &&
+           body.page_offset < kPage &&
+           (body.flags & ~(RequestBody::kSmall | RequestBody::kImmediate)) == 0 &&
+           !(small && body.offer != 0) && (immediate || body.immediate == 0) &&
+           body.edge_bytes <= kEdgeMax && body.edge_bytes <= body.len_bytes &&
+           all_zero(std::span(body.edge).subspan(body.edge_bytes));
+  });
 }
 
 int read(std::span<const uint8_t> bytes, GrantBody* out) {
-  GrantBody body;
-  const bool ok = copy(bytes, &body) && body.transfer != 0 && body.attempt < kAttemptsMax &&
-                  body.mailbox >= 1 && body.mailbox <= 3 && body.zero == 0 && body.total != 0;
-  return give(ok, body, out);
+  return read_if(bytes, out, [](const GrantBody& body) {
+    return body.transfer != 0 && body.attempt < kAttemptsMax && is_mailbox(body.mailbox) &&
+           body.zero == 0 && body.total != 0;
+  });
 }
 
 int read(std::span<const uint8_t> bytes, OfferBody* out) {
-  OfferBody body;
-  const bool ok = copy(bytes, &body) && body.offer != 0 && body.len_max != 0 &&
-                  body.len_max <= kTransferMax && body.head_bytes < kPage && body.unit_bytes >= 8 &&
-                  body.unit_bytes <= pmd::mem::kLandingBytes &&
-                  std::has_single_bit(body.unit_bytes) && body.window != 0 && body.mailbox >= 1 &&
-                  body.mailbox <= 3 && body.zero == 0;
-  return give(ok, body, out);
+  return read_if(bytes, out, [](const OfferBody& body) {
+    return body.offer != 0 && body.len_max != 0 && body.len_max <= kTransferMax &&
+           body.head_bytes < kPage && body.unit_bytes >= 8 &&
+           body.unit_bytes <= pmd::mem::kLandingBytes && std::has_single_bit(body.unit_bytes) &&
+           body.window != 0 && is_mailbox(body.mailbox) && body.zero == 0;
+  });
 }
 
 int read(std::span<const uint8_t> bytes, RevokeBody* out) {
-  RevokeBody body;
-  const bool ok = copy(bytes, &body) && body.offer != 0;
-  return give(ok, body, out);
+  return read_if(bytes, out, [](const RevokeBody& body) { return body.offer != 0; });
 }
 
 int read_extend(std::span<const uint8_t> bytes, TotalBody* out) {
-  TotalBody body;
-  const bool ok = copy(bytes, &body) && check_total(body) && body.total != 0;
-  return give(ok, body, out);
+  return read_total(bytes, false, out);
 }
 
 int read_done(std::span<const uint8_t> bytes, TotalBody* out) {
-  TotalBody body;
-  const bool ok = copy(bytes, &body) && check_total(body) && body.total == 0;
-  return give(ok, body, out);
+  return read_total(bytes, true, out);
 }
 
 int read_abort(std::span<const uint8_t> bytes, StopBody* out) {
-  StopBody body;
-  const bool ok = copy(bytes, &body) && check_stop(body) && body.arrived == 0;
-  return give(ok, body, out);
+  return read_stop(bytes, 0, out);
 }
 
 int read_closed(std::span<const uint8_t> bytes, StopBody* out) {
-  StopBody body;
-  const bool ok = copy(bytes, &body) && check_stop(body);
-  return give(ok, body, out);
+  return read_stop(bytes, UINT32_MAX, out);
 }
 
 int offered_cut(const OfferBody& offer, uint64_t len_bytes, pmd::mem::Cut* out) {

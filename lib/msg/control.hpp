@@ -28,7 +28,7 @@ inline constexpr uint32_t kEdgeMax = 7;
 /// Number of a sender's first bytes that go inside REQUEST, so that the rest starts at a multiple
 /// of 8 bytes, as cards require. Both sides plan (pmd/mem) with the range behind the edge.
 [[nodiscard]] constexpr uint32_t edge_bytes(uint64_t address, uint64_t len_bytes) {
-  const uint64_t edge = (8 - address % 8) % 8;
+  const uint64_t edge = (0 - address) & kEdgeMax;
   return static_cast<uint32_t>(edge < len_bytes ? edge : len_bytes);
 }
 

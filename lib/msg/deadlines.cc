@@ -18,13 +18,13 @@ namespace {
 }  // namespace
 
 void Deadlines::look() {
-  std::vector<uint32_t>& watched = peers_.watched();
+  std::vector<uint32_t>& watched = on_.peers.watched();
   if (watched.empty()) {
     return;
   }
   const uint64_t now = now_ns();
   for (size_t i = 0; i < watched.size();) {
-    Link& link = peers_.at(watched[i]);
+    Link& link = on_.peers.at(watched[i]);
     if (!waits(link)) {
       link.clock.watched = false;
       watched[i] = watched.back();
@@ -39,7 +39,7 @@ void Deadlines::look() {
 void Deadlines::check_link(Link& link, uint64_t now) {
   LinkClock& clock = link.clock;
   if (clock.deadline_ns != 0 && now > clock.deadline_ns) {
-    sessions_.end(link, -EHOSTUNREACH);
+    on_.sessions.end(link, -EHOSTUNREACH);
     return;
   }
   if (now <= clock.again_ns || end_if_hole(link, now)) {
@@ -49,15 +49,15 @@ void Deadlines::check_link(Link& link, uint64_t now) {
     // Ask for a sign. A restarted process would never send the awaited credit, because it does not
     // know the session, but it answers with a reset.
     clock.stuck = false;
-    speaker_.ask_for_sign(link, now);
+    on_.speaker.ask_for_sign(link, now);
     return;
   }
   // This process cannot reach the peer: waiting for an answer is useless.
-  if (const int rc = endpoint_.why_unreachable(link.dest_id()); rc != 0) {
-    sessions_.end(link, rc);
+  if (const int rc = on_.endpoint.why_unreachable(link.dest_id()); rc != 0) {
+    on_.sessions.end(link, rc);
     return;
   }
-  speaker_.ask_again(link, now);
+  on_.speaker.ask_again(link, now);
 }
 
 /// End the session if a message is missing for too long. A message that its sender believes
@@ -82,13 +82,13 @@ bool Deadlines::end_if_hole(Link& link, uint64_t now) {
       "a message of destID %u was lost on the way, and its session is over; if this happens again, "
       "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
       link.dest_id());
-  sessions_.reset(link, -EIO);
+  on_.sessions.reset(link, -EIO);
   return true;
 }
 
 uint64_t Deadlines::next_ns(uint64_t bound_ns) const {
-  for (const uint32_t index : peers_.watched()) {
-    const LinkClock& clock = peers_.at(index).clock;
+  for (const uint32_t index : on_.peers.watched()) {
+    const LinkClock& clock = on_.peers.at(index).clock;
     const uint64_t next =
         clock.deadline_ns != 0 ? std::min(clock.deadline_ns, clock.again_ns) : clock.again_ns;
     bound_ns = std::min(bound_ns, next);

@@ -15,13 +15,8 @@ namespace rio::msg {
 class Deadlines {
  public:
   /// @param deliver_ms as PortConfig's.
-  Deadlines(Endpoint& endpoint, Peers& peers, Speaker& speaker, Sessions& sessions,
-            uint32_t deliver_ms)
-      : endpoint_(endpoint),
-        peers_(peers),
-        speaker_(speaker),
-        sessions_(sessions),
-        deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
+  Deadlines(const PortObjects& objects, uint32_t deliver_ms)
+      : on_(objects), deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
 
   /// Check all links that Peers::watch() was called for. Called every now and then.
   void look();
@@ -32,10 +27,7 @@ class Deadlines {
   void check_link(Link& link, uint64_t now);
   [[nodiscard]] bool end_if_hole(Link& link, uint64_t now);
 
-  Endpoint& endpoint_;
-  Peers& peers_;
-  Speaker& speaker_;
-  Sessions& sessions_;
+  PortObjects on_;
   uint64_t deliver_ns_;
 };
 

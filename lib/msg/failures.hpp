@@ -17,20 +17,9 @@ namespace rio::msg {
 /// One per port; used only on the port's thread. A failed message is resent, or its session ends.
 class Failures final : public Outbox::Events {
  public:
-  /// The objects it works with. Each outlives the outbox's last message.
-  struct Works {
-    Peers& peers;
-    Outbox& outbox;
-    Retries& retries;
-    Speaker& speaker;
-    Sessions& sessions;
-    Silence& silence;
-    Large& large;
-  };
-
   /// @param deliver_ms as PortConfig::deliver_ms.
-  Failures(const Works& works, uint32_t deliver_ms)
-      : works_(works), deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
+  Failures(const PortObjects& objects, uint32_t deliver_ms)
+      : works_(objects), deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
 
   void on_failed(const pmd::TxDone& done) override;
   void on_large_done(const pmd::TxDone& done) override { works_.large.sender().on_sent(done); }
@@ -40,7 +29,7 @@ class Failures final : public Outbox::Events {
   void on_message_failed(Link& link, uint32_t entry, pmd::Status status, uint64_t first_ns);
   void on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status);
 
-  Works works_;
+  PortObjects works_;
   uint64_t deliver_ns_;
 };
 

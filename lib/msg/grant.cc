@@ -76,49 +76,22 @@ int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
     }
     return 0;
   }
-  switch (state_) {
-    case State::kRequested:
-      cause_ = cause;
-      state_ = State::kEnded;
-      owes_closed_ = true;
-      return 0;
-    case State::kSending:
-      stop(cause);
-      return 0;
-    case State::kDraining:
-      if (!cause.again) {
-        cause_ = cause;
-      }
-      return 0;
-    case State::kDone:
-      owes_closed_ = true;
-      return 0;
-    case State::kEnded:
-      return 0;  // CLOSED was sent already
-  }
+  owes_closed_ = owes_closed_ || state_ == State::kDone;  // in kEnded, CLOSED was sent already
+  stop(cause);
   return 0;
 }
 
 void SendGrant::stop(StopCause cause) {
-  switch (state_) {
-    case State::kRequested:
-      cause_ = cause;
-      state_ = State::kEnded;
-      owes_closed_ = true;
-      return;
-    case State::kSending:
-      cause_ = cause;
-      cause_.again = cause.again && may_ask_again();
-      state_ = State::kDraining;
-      return;
-    case State::kDraining:
-      if (!cause.again) {
-        cause_ = cause;
-      }
-      return;
-    case State::kDone:
-    case State::kEnded:
-      return;
+  if (state_ == State::kRequested) {
+    cause_ = cause;
+    state_ = State::kEnded;
+    owes_closed_ = true;
+  } else if (state_ == State::kSending) {
+    cause_ = cause;
+    cause_.again = cause.again && may_ask_again();
+    state_ = State::kDraining;
+  } else if (state_ == State::kDraining && !cause.again) {
+    cause_ = cause;
   }
 }
 

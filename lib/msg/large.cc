@@ -103,7 +103,7 @@ bool Large::on_request(Link& link, const Header& header, std::span<const uint8_t
     requests.refuse(request, false);
     return true;
   }
-  ContextSlot& context = *contexts_[header.to];  // not null, since its flow is open
+  ContextSlot& context = *works_.contexts[header.to];  // not null, since its flow is open
   if (!context.accepts_large) {
     requests.refuse(request);
     return true;

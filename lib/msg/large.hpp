@@ -19,14 +19,10 @@ namespace rio::msg {
 class Large {
  public:
   /// @param buffers receive buffers of the port.
-  Large(Endpoint& endpoint, Outbox& outbox, Peers& peers, Inflows& inflows,
-        const ContextSlots& contexts, const CardHealth& health, PortStats& stats,
-        uint32_t response_timeout_us, uint32_t buffers)
-      : control_(outbox),
-        memory_(endpoint),
-        works_{endpoint,           outbox, peers, inflows, control_, memory_, health, stats,
-               response_timeout_us},
-        contexts_(contexts),
+  Large(const PortObjects& objects, uint32_t response_timeout_us, uint32_t buffers)
+      : control_(objects.outbox),
+        memory_(objects.endpoint),
+        works_{objects, control_, memory_, response_timeout_us},
         buffers_(buffers) {}
 
   /// Create the sender and the receiver if they do not exist. @return 0, -ENOMEM.
@@ -79,7 +75,6 @@ class Large {
   LargeControl control_;
   Registrations memory_;
   LargeWorks works_;
-  const ContextSlots& contexts_;
   uint32_t buffers_;
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;

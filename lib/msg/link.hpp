@@ -9,13 +9,23 @@
 #include <vector>
 
 #include "base/fifo.hpp"
-#include "lib/msg/again.hpp"
 #include "lib/msg/credit.hpp"
 #include "lib/msg/dma.hpp"
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
 
 namespace rio::msg {
+
+/// A message to resend. It keeps its number.
+struct Again {
+  uint32_t link;      ///< index
+  uint32_t session;   ///< of the link; not resent in any other session
+  uint64_t since_ns;  ///< first failure, by now_ns(); deliver_ms counts from here
+  std::vector<uint8_t> bytes;
+  bool never_left = false;  ///< the card has sent no segment of it
+
+  [[nodiscard]] HeaderWords header() const { return load_header(bytes.data()); }
+};
 
 /// Our credits to send to one context of the peer.
 using Outflow = SendAccount;

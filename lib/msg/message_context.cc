@@ -116,15 +116,6 @@ Request* MessageContext::take_request() {
                                     offsetof(Request, body));
 }
 
-void MessageContext::receive_large(Request* request, void* buffer, uint64_t capacity,
-                                   RecvTransfer& transfer) {
-  port_.large_.receiver().receive(slot_, request, buffer, capacity, transfer);
-}
-
-void MessageContext::keep_large(Request* request) {
-  port_.large_.receiver().requests().keep(*request);
-}
-
 int MessageContext::offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
                                 void* buffer, uint64_t capacity) {
   return !port_.large_.started() ? -EAGAIN
@@ -132,48 +123,10 @@ int MessageContext::offer_large(const Route& route, uint64_t match_bits, uint64_
                                        *route.link, id_, match_bits, ignore_bits, buffer, capacity);
 }
 
-void MessageContext::revoke_offer(const Route& route) {
-  if (port_.large_.started()) {
-    port_.large_.receiver().offers().revoke(*route.link, id_);
-  }
-}
-
-bool MessageContext::lend_requests(const Origin& origin) {
-  return origin.session != origin.link->session || port_.inflows_.lend_records(*origin.link, id_);
-}
-
 bool MessageContext::requests_left(const Origin& origin) const {
   const Link& link = *origin.link;
   return origin.session != link.session || !link.in[id_].open ||
          !link.large.records_in[id_].exhausted();
-}
-
-void MessageContext::refuse_large(Request* request) {
-  port_.large_.receiver().requests().refuse(request);
-}
-
-void MessageContext::cancel(SendTransfer& transfer) {
-  port_.large_.sender().cancel(transfer);
-}
-
-void MessageContext::cancel(RecvTransfer& transfer) {
-  port_.large_.receiver().cancel(transfer);
-}
-
-SendTransfer* MessageContext::next_sent() {
-  SendTransfer* const transfer = slot_.sent.first();
-  if (transfer != nullptr) {
-    slot_.sent.remove(*transfer);
-  }
-  return transfer;
-}
-
-RecvTransfer* MessageContext::next_received() {
-  RecvTransfer* const transfer = slot_.received.first();
-  if (transfer != nullptr) {
-    slot_.received.remove(*transfer);
-  }
-  return transfer;
 }
 
 }  // namespace rio::msg

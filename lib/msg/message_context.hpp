@@ -85,10 +85,12 @@ class MessageContext {
   [[nodiscard]] Request* take_request();
   /// Receive the data of a request; this frees the request. Bytes beyond `capacity` are never sent.
   /// @param buffer belongs to the transfer until it is done. @param transfer new, or done.
-  void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer);
+  void receive_large(Request* request, void* buffer, uint64_t capacity, RecvTransfer& transfer) {
+    port_.large_.receiver().receive(slot_, request, buffer, capacity, transfer);
+  }
   /// Postpone the answer to a request. Call this before the next progress() if the request is not
   /// answered at once, because it may hold a dedicated queue that was offered.
-  void keep_large(Request* request);
+  void keep_large(Request* request) { port_.large_.receiver().requests().keep(*request); }
   /// Offer a dedicated queue for the peer's next message, which then needs no grant if it is large
   /// and matches. Its request arrives as usual; if it is not received at once into this buffer, the
   /// ordinary grant follows. @param ignore_bits bits of match_bits to ignore. @param buffer nothing
@@ -97,22 +99,28 @@ class MessageContext {
   [[nodiscard]] int offer_large(const Route& route, uint64_t match_bits, uint64_t ignore_bits,
                                 void* buffer, uint64_t capacity);
   /// Revoke the open offer to a peer, if any. The peer may have accepted it already.
-  void revoke_offer(const Route& route);
+  void revoke_offer(const Route& route) {
+    if (port_.large_.started()) {
+      port_.large_.receiver().offers().revoke(*route.link, id_);
+    }
+  }
   /// Whether the peer may send another request here before an earlier one is answered.
   [[nodiscard]] bool requests_left(const Origin& origin) const;
   /// Let the peer send some requests beyond its window. @return false: the port has too many
   /// unanswered requests.
-  [[nodiscard]] bool lend_requests(const Origin& origin);
+  [[nodiscard]] bool lend_requests(const Origin& origin) {
+    return origin.session != origin.link->session || port_.inflows_.lend_records(*origin.link, id_);
+  }
   /// Refuse a request; this frees it. The sender gets -ECONNREFUSED.
-  void refuse_large(Request* request);
+  void refuse_large(Request* request) { port_.large_.receiver().requests().refuse(request); }
   /// Cancel a transfer. It is done, with -ECANCELED or an earlier result, once nothing accesses its
   /// memory any more.
-  void cancel(SendTransfer& transfer);
-  void cancel(RecvTransfer& transfer);
+  void cancel(SendTransfer& transfer) { port_.large_.sender().cancel(transfer); }
+  void cancel(RecvTransfer& transfer) { port_.large_.receiver().cancel(transfer); }
   /// Transfers that became done in MessagePort::progress(), each returned once. Free a transfer
   /// only after it was returned here. @return null: no more.
-  [[nodiscard]] SendTransfer* next_sent();
-  [[nodiscard]] RecvTransfer* next_received();
+  [[nodiscard]] SendTransfer* next_sent() { return slot_.sent.pop(); }
+  [[nodiscard]] RecvTransfer* next_received() { return slot_.received.pop(); }
 
   [[nodiscard]] MessagePort& port() { return port_; }
   [[nodiscard]] uint16_t id() const { return id_; }

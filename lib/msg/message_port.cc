@@ -118,28 +118,25 @@ MessagePort::MessagePort(const PortConfig& config, const Profile& profile,
       intake_(endpoint_->shared(), buffers_, peers_, sorter_, large_, contexts_, stats_),
       buffers_(*endpoint_),
       peers_(seed, config.first_number),
-      large_(*endpoint_, outbox_, peers_, inflows_, contexts_, health_, stats_,
-             config.response_timeout_us, config.buffers),
+      large_(objects(), config.response_timeout_us, config.buffers),
       inflows_(config.buffers, config.share, peers_, contexts_),
       retries_(outbox_, peers_, stats_),
       health_(*endpoint_),
       speaker_(outbox_, peers_, health_, instance, config.connect_ms),
-      sessions_({peers_, outbox_, retries_, speaker_, buffers_, inflows_, large_, dma_.get(),
-                 health_, contexts_, stats_},
-                endpoint_->dest_id()),
-      silence_(
-          {*endpoint_, dma_.get(), peers_, outbox_, retries_, sessions_, large_, health_, stats_},
-          config.response_timeout_us, config.deliver_ms),
-      departures_(endpoint_->events(), peers_, sessions_, silence_),
-      failures_({peers_, outbox_, retries_, speaker_, sessions_, silence_, large_},
-                config.deliver_ms),
-      deadlines_(*endpoint_, peers_, speaker_, sessions_, config.deliver_ms),
-      sorter_({buffers_, peers_, inflows_, speaker_, sessions_, departures_, large_, contexts_,
-               stats_}),
+      sessions_(objects(), endpoint_->dest_id()),
+      silence_(objects(), config.response_timeout_us, config.deliver_ms),
+      failures_(objects(), config.deliver_ms),
+      deadlines_(objects(), config.deliver_ms),
+      sorter_(objects()),
       config_(config),
       profile_(profile),
       dest_id_(endpoint_->dest_id()),
       instance_(instance) {}
+
+PortObjects MessagePort::objects() {
+  return {*endpoint_, dma_.get(), outbox_, buffers_, peers_,    large_,   contexts_,
+          inflows_,   retries_,   health_, speaker_, sessions_, silence_, stats_};
+}
 
 MessagePort::~MessagePort() {
   static_cast<void>(endpoint_->close());

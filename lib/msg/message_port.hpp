@@ -18,7 +18,6 @@
 #include "lib/msg/context_slot.hpp"
 #include "lib/msg/copy.hpp"
 #include "lib/msg/deadlines.hpp"
-#include "lib/msg/departures.hpp"
 #include "lib/msg/dma.hpp"
 #include "lib/msg/failures.hpp"
 #include "lib/msg/inflows.hpp"
@@ -26,7 +25,7 @@
 #include "lib/msg/large.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/port_stats.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/profile.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
@@ -150,7 +149,7 @@ class MessagePort {
   }
   /// Process the card's events, which report peers that have gone.
   void look_for_gone() {
-    departures_.look([this] { intake_.take_all(); });
+    silence_.look_for_gone([this] { intake_.take_all(); });
   }
   /// The caller knows that the process at this destID is `instance`: end a session with any other
   /// instance.
@@ -223,6 +222,7 @@ class MessagePort {
 
   MessagePort(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
               uint64_t seed, uint32_t instance);
+  [[nodiscard]] PortObjects objects();
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void check_periodically();
   void check_timers();
@@ -247,7 +247,6 @@ class MessagePort {
   Speaker speaker_;
   Sessions sessions_;
   Silence silence_;
-  Departures departures_;
   Failures failures_;
   Deadlines deadlines_;
   Sorter sorter_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/msg/bounce.hpp"
-#include "lib/msg/large_works.hpp"
+#include "lib/msg/large_control.hpp"
 #include "lib/msg/queue_assigner.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/api/riopmd.hpp"

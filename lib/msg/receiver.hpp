@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/msg/context_slot.hpp"
-#include "lib/msg/large_works.hpp"
+#include "lib/msg/large_control.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/made_offers.hpp"
 #include "lib/msg/receive_queues.hpp"

@@ -129,4 +129,67 @@ void Retries::release_held() {
   });
 }
 
+uint64_t Retries::find_lost(Link& link, uint32_t key, const uint32_t* not_taken) const {
+  const pmd::TxQueue& ring = outbox_.ring();
+  uint64_t lost = 0;
+  std::vector<Again> unsent;
+  const auto sort_out = [&](const Again& message, bool not_taken_yet) {
+    const HeaderWords header = message.header();
+    if (header.key() != key || !header.takes_credit()) {
+      return;
+    }
+    const bool whole = header.kind() == Kind::kData || header.kind() == Kind::kDataImmediate;
+    if (not_taken_yet && whole) {
+      unsent.push_back(message);
+    } else {
+      lost |= 1ull << header.from();
+    }
+  };
+  // Each slot keeps its last message; older ones have arrived. Large data ends with the session.
+  const uint32_t oldest = ring.oldest_index();
+  for (uint32_t back = 1u << Outbox::kRingLog2; back != 0; --back) {
+    const uint32_t entry = ring.next_index() - back;
+    const uint8_t* const slot = ring.slot_va(entry);
+    const bool is_out = static_cast<int32_t>(entry - oldest) >= 0 && ring.is_out(entry);
+    const bool is_late =
+        not_taken != nullptr && static_cast<int32_t>(load_header(slot).number() - *not_taken) >= 0;
+    if (ring.slot_dest_id(entry) != link.dest_id() || !ring.is_slot(entry) ||
+        (!is_out && !is_late)) {
+      continue;
+    }
+    sort_out({link.index(), link.session, 0, {slot, slot + ring.slot_bytes(entry)}},
+             !is_out && !is_resent(entry));
+  }
+  const auto sort_out_kept = [&](const Again& again) {
+    if (again.link == link.index() && again.session == link.session) {
+      sort_out(again, again.never_left);
+    }
+  };
+  std::for_each(again_.begin(), again_.end(), sort_out_kept);
+  std::for_each(parked_.begin(), parked_.end(), sort_out_kept);
+  for (const Flushed& flushed : flushed_) {
+    sort_out_kept(flushed.message);
+  }
+  std::erase_if(unsent,
+                [&](const Again& message) { return (lost >> message.header().from() & 1) != 0; });
+  std::sort(unsent.begin(), unsent.end(), [](const Again& one, const Again& other) {
+    return static_cast<int32_t>(one.header().number() - other.header().number()) < 0;
+  });
+  link.unsent = std::move(unsent);
+  return lost;
+}
+
+void Retries::find_lost_late(Link& link, uint32_t not_taken) const {
+  const std::vector<Again> before = std::move(link.unsent);
+  uint64_t lost = find_lost(link, link.keys.former, &not_taken);
+  if (link.state == LinkState::kUp || !before.empty()) {
+    for (const Again& message : link.unsent) {  // messages of the new session may have overtaken it
+      lost |= 1ull << message.header().from();
+    }
+    link.unsent = before;
+  }
+  link.keys.former = 0;
+  link.lost |= lost;
+}
+
 }  // namespace rio::msg

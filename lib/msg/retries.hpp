@@ -1,12 +1,12 @@
 /// @file
-/// Resends messages, with their old numbers.
+/// Resends messages, with their old numbers, and finds those that an ended session has not
+/// delivered.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "lib/msg/again.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_stats.hpp"
@@ -30,6 +30,7 @@ class Retries {
   /// The message in a ring entry is completed. @return when it first failed, by now_ns(); 0: it was
   /// not resent.
   [[nodiscard]] uint64_t take_since(uint32_t entry);
+
   /// Whether the message last posted in this entry is a resent one.
   [[nodiscard]] bool is_resent(uint32_t entry) const;
 
@@ -60,26 +61,30 @@ class Retries {
       release_held();
     }
   }
-  /// Visit all messages kept for a link in a session. @param visit(const Again&).
-  template <class Visit>
-  void for_each(const Link& link, Visit&& visit) const {
-    const auto one = [&](const Again& message) {
-      if (message.link == link.index() && message.session == link.session) {
-        visit(message);
-      }
-    };
-    for (const Again& message : again_) {
-      one(message);
-    }
-    for (const Again& message : parked_) {
-      one(message);
-    }
-    for (const Flushed& message : flushed_) {
-      one(message.message);
-    }
-  }
+
+  /// Another process has the peer's destID: search the ring and the messages to resend; sets
+  /// Link::unsent. @param key the peer's key of the session. @param not_taken null, or number of
+  /// the first message that the new process did not receive. @return contexts that may have lost a
+  /// message, for Link::lost.
+  [[nodiscard]] uint64_t find_lost(Link& link, uint32_t key, const uint32_t* not_taken) const;
+  /// Search again, when the new process reports which messages it did not receive only after the
+  /// session has ended. Sets Link::lost and Link::unsent.
+  void find_lost_late(Link& link, uint32_t not_taken) const;
 
  private:
+  /// A message that the card returned unsent because its ring was stopped.
+  struct Flushed {
+    Again message;
+    bool resent;  // it had already been resent before
+  };
+  /// A resent message that is in the ring.
+  struct Resent {
+    uint32_t link;      // index
+    uint32_t session;   // of the link
+    uint32_t entry;     // ring index, free-running
+    uint64_t since_ns;  // as Again::since_ns
+  };
+
   // Messages of one link that may be resent at a time: as many as the card has letters for each
   // peer and mailbox, so that they do not block other peers.
   static constexpr uint32_t kAgainMax = 4;

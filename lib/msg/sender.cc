@@ -55,7 +55,7 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
                   const uint64_t* immediate) {
   Link& link = *route.link;
   auto* const va = static_cast<uint8_t*>(const_cast<void*>(data));  // only read
-  const uint64_t edge = std::min(len_bytes, (0 - reinterpret_cast<uintptr_t>(va)) & kEdgeMax);
+  const uint64_t edge = edge_bytes(reinterpret_cast<uintptr_t>(va), len_bytes);
   void* const user = transfer.user;
   transfer = SendTransfer{};
   transfer.user = user;

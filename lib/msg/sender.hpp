@@ -10,7 +10,7 @@
 
 #include "lib/msg/bounce.hpp"
 #include "lib/msg/context_slot.hpp"
-#include "lib/msg/large_works.hpp"
+#include "lib/msg/large_control.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/taken_offers.hpp"
 #include "lib/msg/transfer.hpp"

@@ -5,7 +5,6 @@
 
 #include "base/log.hpp"
 #include "lib/msg/clock.hpp"
-#include "lib/msg/unsent.hpp"
 
 namespace rio::msg {
 namespace {
@@ -30,7 +29,7 @@ bool Sessions::on_message(uint32_t source, Kind kind, const SessionBody& body) {
   if (kind == Kind::kReset && link->keys.remote == body.session && link->state == LinkState::kUp) {
     forget_peer(*link, &body.first);
   } else if (kind == Kind::kReset && link->keys.former == body.session) {
-    find_lost_late(*link, body.first, on_.outbox, on_.retries);
+    on_.retries.find_lost_late(*link, body.first);
     ++ended_;
   } else if (is_answer && body.peer == link->keys.local && is_asked(*link)) {
     if (meet(*link, body)) {
@@ -90,7 +89,7 @@ void Sessions::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
     on_.outbox.reap();  // queues failed messages for resending, or ends the session
     if (link.state == LinkState::kUp) {
-      end(link, -ECONNRESET, find_lost(link, link.keys.remote, not_taken, on_.outbox, on_.retries));
+      end(link, -ECONNRESET, on_.retries.find_lost(link, link.keys.remote, not_taken));
     }
     return;
   }
@@ -219,9 +218,7 @@ void Sessions::close_context(uint16_t id) {
     link.routes.waiting &= ~bit;
     link.routes.untold &= ~bit;
     link.lost &= ~bit;
-    std::erase_if(link.unsent, [&](const Again& message) {
-      return load_header(message.bytes.data()).from() == id;
-    });
+    std::erase_if(link.unsent, [&](const Again& message) { return message.header().from() == id; });
     link.say.credit &= ~bit;
     link.say.records &= ~bit;
     on_.large.close_context(link, id);

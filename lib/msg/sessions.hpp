@@ -6,13 +6,12 @@
 
 #include "lib/msg/buffers.hpp"
 #include "lib/msg/card_health.hpp"
-#include "lib/msg/context_slot.hpp"
 #include "lib/msg/dma.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/port_stats.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/speaker.hpp"
 
@@ -22,23 +21,8 @@ namespace rio::msg {
 /// Speaker, so nothing here ever waits.
 class Sessions {
  public:
-  /// The objects that hold state of sessions; each outlives this.
-  struct Holders {
-    Peers& peers;
-    Outbox& outbox;
-    Retries& retries;
-    Speaker& speaker;
-    Buffers& buffers;
-    Inflows& inflows;
-    Large& large;
-    Dma* dma;  ///< null: the card has no DMA queue
-    CardHealth& health;
-    const ContextSlots& contexts;
-    PortStats& stats;
-  };
-
   /// @param dest_id the card's.
-  Sessions(const Holders& holders, uint32_t dest_id) : on_(holders), dest_id_(dest_id) {}
+  Sessions(const PortObjects& objects, uint32_t dest_id) : on_(objects), dest_id_(dest_id) {}
 
   /// A hello, welcome or reset arrived. @return false: it is invalid.
   [[nodiscard]] bool on_message(uint32_t source, Kind kind, const SessionBody& body);
@@ -75,7 +59,7 @@ class Sessions {
   void tell_contexts(const Link& link) const;
   static void clear(Link& link);
 
-  Holders on_;
+  PortObjects on_;
   uint32_t dest_id_;
   uint64_t ended_ = 0;
 };

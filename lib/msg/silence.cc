@@ -199,4 +199,27 @@ void Silence::end_rest(Link& link) {
   works_.peers.want(link);
 }
 
+/// Record an event. @return the link whose peer has gone; null: no known peer has gone.
+Link* Silence::note_event(const pmd::CardEvent& event) {
+  if (event.type == regs::EventType::kOverflow) {
+    gone_.clear();  // some peers may have come back
+  }
+  if (event.type != regs::EventType::kPartner) {
+    return nullptr;
+  }
+  if (event.info != 0) {
+    gone_.erase(event.source);
+    return nullptr;
+  }
+  gone_.insert(event.source);
+  return works_.peers.find(event.source);
+}
+
+void Silence::end_gone(Link& link) {
+  works_.sessions.peer_gone(link);
+  if (link.rest.on) {
+    end_rest(link);
+  }
+}
+
 }  // namespace rio::msg

@@ -1,10 +1,12 @@
 /// @file
-/// Handles peers that do not answer. Ring entries are reused in order, so an unanswered one blocks
-/// all later ones. The ring is then stopped and restarted, and the silent peer rests until it
-/// answers a small read. See docs/decisions/0019-a-peer-that-does-not-answer.md.
+/// Handles peers that have gone, and peers that do not answer. The card's events report that a peer
+/// has died or left the fabric. Ring entries are reused in order, so an unanswered one blocks all
+/// later ones: the ring is stopped and restarted, and the silent peer rests until it answers a
+/// small read. See docs/decisions/0019-a-peer-that-does-not-answer.md.
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/msg/card_health.hpp"
@@ -12,7 +14,7 @@
 #include "lib/msg/large.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/port_stats.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
 
@@ -21,22 +23,9 @@ namespace rio::msg {
 /// One per port; used only on the port's thread. No call waits.
 class Silence {
  public:
-  /// The objects it works with; each outlives this.
-  struct Works {
-    Endpoint& endpoint;
-    Dma* dma;  ///< null: the card has no DMA queue
-    Peers& peers;
-    Outbox& outbox;
-    Retries& retries;
-    Sessions& sessions;
-    Large& large;
-    CardHealth& health;
-    PortStats& stats;
-  };
-
   /// @param response_timeout_us, deliver_ms as in PortConfig.
-  Silence(const Works& works, uint32_t response_timeout_us, uint32_t deliver_ms)
-      : works_(works),
+  Silence(const PortObjects& objects, uint32_t response_timeout_us, uint32_t deliver_ms)
+      : works_(objects),
         response_timeout_ns_(uint64_t{response_timeout_us} * 1000),
         deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
 
@@ -55,7 +44,30 @@ class Silence {
   void check_rests();
   [[nodiscard]] bool any_rests() const { return !resting_.empty(); }
 
+  /// Read the card's events, and end the sessions of peers that have gone.
+  /// @param take_all takes all arrivals; called before a session ends, so that the peer's last
+  /// messages, which arrived before the event, are not lost.
+  template <class TakeAll>
+  void look_for_gone(TakeAll&& take_all) {
+    pmd::CardEvent events[kBurst];
+    for (uint32_t n = kBurst; n == kBurst;) {
+      n = works_.endpoint.events().burst(events, kBurst);
+      for (uint32_t i = 0; i < n; ++i) {
+        if (Link* const link = note_event(events[i]); link != nullptr) {
+          take_all();
+          end_gone(*link);
+        }
+      }
+    }
+  }
+  /// Whether the process at this destID has gone and no other has taken the destID since.
+  [[nodiscard]] bool has_gone(uint32_t dest_id) const { return gone_.count(dest_id) != 0; }
+
  private:
+  static constexpr uint32_t kBurst = 32;
+
+  [[nodiscard]] Link* note_event(const pmd::CardEvent& event);
+  void end_gone(Link& link);
   void begin_restart();
   void poll_stop();
   void finish_restart();
@@ -66,13 +78,22 @@ class Silence {
   [[nodiscard]] bool have_answer_memory();
   [[nodiscard]] pmd::TxQueue& ring() const { return works_.outbox.ring(); }
 
-  Works works_;
+  /// Tracks how long the ring's oldest entry has gone unanswered.
+  struct Stuck {
+    uint32_t oldest;    // index of that entry, free-running
+    uint32_t end;       // end of the entries already posted when tracking began
+    uint32_t looks;     // checks of the ring since, each a chance for the peer to answer
+    uint64_t since_ns;  // when tracking began, by now_ns(); 0: not tracking
+  };
+
+  PortObjects works_;
   uint64_t response_timeout_ns_;
   uint64_t deliver_ns_;
   Stuck stuck_{};
   uint64_t stop_ns_ = 0;
-  std::vector<uint32_t> resting_;  // indices of links
-  pmd::IovaRun answer_{};          // memory for the answer of a peer, which nothing reads
+  std::vector<uint32_t> resting_;      // indices of links
+  std::unordered_set<uint32_t> gone_;  // destIDs
+  pmd::IovaRun answer_{};              // memory for the answer of a peer, which nothing reads
 };
 
 }  // namespace rio::msg

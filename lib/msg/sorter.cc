@@ -57,9 +57,9 @@ void Sorter::on_session(const Arrival& arrival, Kind kind) {
   // The card reports the end of a process before it takes messages from its successor at the same
   // destID. Process such events first, or they would end the successor's session. All messages of
   // the old process have been taken before this one.
-  works_.departures.look([] {});
+  works_.silence.look_for_gone([] {});
   // If the sender has died since, there is no process to have a session with.
-  if (works_.departures.has_gone(arrival.source) ||
+  if (works_.silence.has_gone(arrival.source) ||
       !works_.sessions.on_message(arrival.source, kind, body)) {
     ++works_.stats.bad;
   }

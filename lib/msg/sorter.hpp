@@ -6,14 +6,13 @@
 #include <cstdint>
 
 #include "lib/msg/buffers.hpp"
-#include "lib/msg/context_slot.hpp"
-#include "lib/msg/departures.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/port_stats.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/sessions.hpp"
+#include "lib/msg/silence.hpp"
 #include "lib/msg/speaker.hpp"
 
 namespace rio::msg {
@@ -29,20 +28,7 @@ struct Arrival {
 /// checked.
 class Sorter {
  public:
-  /// The objects it works with; each outlives this.
-  struct Works {
-    Buffers& buffers;
-    Peers& peers;
-    Inflows& inflows;
-    Speaker& speaker;
-    Sessions& sessions;
-    Departures& departures;
-    Large& large;
-    const ContextSlots& contexts;
-    PortStats& stats;
-  };
-
-  explicit Sorter(const Works& works) : works_(works) {}
+  explicit Sorter(const PortObjects& objects) : works_(objects) {}
 
   /// Process one arrival, and put its buffer into an inbox or return it. Numbered messages are
   /// processed in order of their numbers.
@@ -63,7 +49,7 @@ class Sorter {
     }
   }
 
-  Works works_;
+  PortObjects works_;
 };
 
 }  // namespace rio::msg

@@ -6,12 +6,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/msg/again.hpp"
 #include "lib/msg/card_health.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 
 namespace rio::msg {
+
+/// A kReset to send, because a message arrived that belongs to no session.
+struct Reset {
+  uint32_t dest_id;
+  uint32_t key;
+  uint32_t number;  ///< number of the first message not received
+  uint32_t tries;
+};
 
 /// One per port; used only on the port's thread. News for a peer is noted in its link (ToSay);
 /// Peers lists the links with news.
@@ -40,7 +47,7 @@ class Speaker {
 
   /// Whether peers may not have received yet that the last context of this id has closed.
   [[nodiscard]] bool news_may_be_out(uint32_t context) const;
-  /// That news has arrived.
+  /// Forget news that the peer has received.
   void forget_news(uint32_t context) { told_at_[context] = 0; }
 
  private:

@@ -7,7 +7,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "lib/msg/large_works.hpp"
+#include "lib/msg/large_control.hpp"
 #include "lib/msg/offer.hpp"
 
 namespace rio::msg {

@@ -5,31 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/msg/waiting.hpp"
-#include "lib/ofi/resolve.hpp"
 #include "lib/ofi/service.hpp"
 
 namespace rio::ofi {
 namespace {
 
-int insert_names(fid_av* av, const void* names, size_t count, fi_addr_t* out, uint64_t flags,
-                 void* context) {
-  return no_throw([&] {
-    AddressVector& self = of<AddressVector>(av);
-    const bool tells = (flags & FI_SYNC_ERR) != 0;
-    if ((flags & ~(FI_SYNC_ERR | FI_MORE)) != 0 || (tells && self.has_events())) {
-      return -FI_EBADFLAGS;
-    }
-    if ((names == nullptr && count != 0) || (tells && context == nullptr)) {
-      return -FI_EINVAL;
-    }
-    const msg::Guard guard(self.domain().port());
-    if (self.has_events()) {
-      return self.insert_with_events(names, count, out, context);
-    }
-    return self.insert(names, count, out, tells ? static_cast<int*>(context) : nullptr);
-  });
-}
 int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* out,
                    uint64_t flags, void* context) {
   Name name{};
@@ -42,24 +22,7 @@ int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t*
                                   : resolve(place, domain.fabric(), true, &name);
   });
   const void* const bytes = domain.has_sockets() ? static_cast<const void*>(&socket) : &name;
-  return rc == 0 ? insert_names(av, bytes, 1, out, flags & ~FI_NUMERICHOST, context) : rc;
-}
-int no_insert_symmetric(fid_av*, const char*, size_t, const char*, size_t, fi_addr_t*, uint64_t,
-                        void*) {
-  return -FI_ENOSYS;
-}
-int remove_names(fid_av* av, fi_addr_t* addresses, size_t count, uint64_t) {
-  if (addresses == nullptr && count != 0) {
-    return -FI_EINVAL;
-  }
-  AddressVector& self = of<AddressVector>(av);
-  const msg::Guard guard(self.domain().port());
-  return self.remove(addresses, count);
-}
-int look_up(fid_av* av, fi_addr_t address, void* out, size_t* bytes) {
-  AddressVector& self = of<AddressVector>(av);
-  const msg::Guard guard(self.domain().port());
-  return self.look_up(address, out, bytes);
+  return rc == 0 ? fi_av_insert(av, bytes, 1, out, flags & ~FI_NUMERICHOST, context) : rc;
 }
 const char* to_text(fid_av* av, const void* bytes, char* out, size_t* count) {
   if (of<AddressVector>(av).domain().has_sockets()) {
@@ -80,23 +43,18 @@ const char* to_text(fid_av* av, const void* bytes, char* out, size_t* count) {
   *count = static_cast<size_t>(length) + 1;
   return out;
 }
-int bind(struct fid* fid, struct fid* what, uint64_t flags) {
-  AddressVector& self = of<AddressVector>(fid);
-  const msg::Guard guard(self.domain().port());
-  return self.bind(*what, flags);
-}
 
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<AddressVector>, bind, no_control, no_ops_open, nullptr, nullptr};
+using Self = AddressVector;
+fi_ops object_ops = object_calls(close_object<Self>, kGuarded<Self, &Self::bind>);
 // Other releases of libfabric have more calls, or fewer.
 fi_ops_av vector_ops = [] {
   fi_ops_av ops{};
   ops.size = sizeof(ops);
-  ops.insert = insert_names;
+  ops.insert = kNoThrow<Self, &Self::insert>;
   ops.insertsvc = insert_service;
-  ops.insertsym = no_insert_symmetric;
-  ops.remove = remove_names;
-  ops.lookup = look_up;
+  ops.insertsym = kNoCall;
+  ops.remove = kGuarded<Self, &Self::remove>;
+  ops.lookup = kGuarded<Self, &Self::look_up>;
   ops.straddr = to_text;
   return ops;
 }();
@@ -116,11 +74,11 @@ AddressVector::~AddressVector() {
   domain_.remove(*this);
 }
 
-int AddressVector::bind(struct fid& what, uint64_t flags) {
-  if (what.fclass != FI_CLASS_EQ || flags != 0) {
-    return what.fclass != FI_CLASS_EQ ? -FI_EINVAL : -FI_EBADFLAGS;
+int AddressVector::bind(struct fid* what, uint64_t flags) {
+  if (what->fclass != FI_CLASS_EQ || flags != 0) {
+    return what->fclass != FI_CLASS_EQ ? -FI_EINVAL : -FI_EBADFLAGS;
   }
-  events_ = &of<EventQueue>(&what);
+  events_ = &of<EventQueue>(what);
   events_use_ = Use(*events_);
   return 0;
 }
@@ -135,50 +93,46 @@ void AddressVector::hear() {
   domain_.work();
 }
 
-void AddressVector::add_row() {
-  peers_.push_back(kNoPeer);
-  names_.emplace_back();
-  gone_.push_back(kNoPeer);
-  if (domain_.has_sockets()) {
-    places_.emplace_back();
-  }
+bool AddressVector::is_gone(fi_addr_t address) const {
+  return address < rows_.size() && rows_[address].gone != kNoPeer;
 }
 
-void AddressVector::drop_row() {
-  peers_.pop_back();
-  names_.pop_back();
-  gone_.pop_back();
-  if (domain_.has_sockets()) {
-    places_.pop_back();
-  }
-}
-
-bool AddressVector::is_place(size_t row) const {
-  return row < places_.size() && places_[row].address.sin_family != 0;
+bool AddressVector::is_place(fi_addr_t address) const {
+  return address < rows_.size() && rows_[address].port != 0;
 }
 
 bool AddressVector::has_row(fi_addr_t address) const {
-  return find(address) != kNoPeer || (address < gone_.size() && gone_[address] != kNoPeer) ||
-         is_place(address);
+  return find(address) != kNoPeer || is_gone(address) || is_place(address);
 }
 
 size_t AddressVector::address_bytes() const {
   return domain_.has_sockets() ? sizeof(sockaddr_in) : sizeof(Name);
 }
 
-int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* errors) {
+int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, uint64_t flags,
+                          void* context) {
+  const bool tells = (flags & FI_SYNC_ERR) != 0;
+  if ((flags & ~(FI_SYNC_ERR | FI_MORE)) != 0 || (tells && has_events_)) {
+    return -FI_EBADFLAGS;
+  }
+  if ((names == nullptr && count != 0) || (tells && context == nullptr)) {
+    return -FI_EINVAL;
+  }
+  return has_events_ ? insert_with_events(names, count, out, context)
+                     : insert_rows(names, count, out, tells ? static_cast<int*>(context) : nullptr);
+}
+
+int AddressVector::insert_rows(const void* names, size_t count, fi_addr_t* out, int* errors) {
   int inserted = 0;
   int first_error = 0;
   hear();
-  const size_t rows = peers_.size() + count;
-  peers_.reserve(rows);
-  names_.reserve(rows);
-  gone_.reserve(rows);
-  places_.reserve(domain_.has_sockets() ? rows : 0);
+  peers_.reserve(peers_.size() + count);
+  rows_.reserve(peers_.size() + count);
   strangers_.clear();
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* const at = static_cast<const uint8_t*>(names) + i * address_bytes();
-    add_row();
+    peers_.push_back(kNoPeer);
+    rows_.emplace_back();
     const int rc = domain_.has_sockets() ? insert_place(at) : insert_name(at);
     first_error = first_error == 0 ? rc : first_error;
     inserted += rc == 0 ? 1 : 0;
@@ -190,7 +144,8 @@ int AddressVector::insert(const void* names, size_t count, fi_addr_t* out, int* 
     }
     // A caller that gets no row numbers counts rows itself: for it a refused address keeps its row.
     if (rc != 0 && out != nullptr) {
-      drop_row();
+      peers_.pop_back();
+      rows_.pop_back();
     }
   }
   // Programs that ask for this format expect the number, as other providers return it.
@@ -207,7 +162,7 @@ int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t
   fi_eq_entry done{};
   done.fid = &fid;
   done.context = context;
-  done.data = static_cast<uint64_t>(insert(names, count, out, errors.data()));
+  done.data = static_cast<uint64_t>(insert_rows(names, count, out, errors.data()));
   for (size_t i = 0; i < count; ++i) {
     if (errors[i] != 0) {
       fi_eq_err_entry error{};
@@ -215,7 +170,7 @@ int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t
       error.context = context;
       error.data = i;
       error.err = errors[i];
-      events_->write_error(error);
+      events_->write(0, &error, sizeof(error), true);
     }
   }
   events_->write(FI_AV_COMPLETE, &done, sizeof(done));
@@ -226,7 +181,18 @@ int AddressVector::insert_with_events(const void* names, size_t count, fi_addr_t
 int AddressVector::insert_name(const void* bytes) {
   Name name{};
   tag::Address address = kNoPeer;
-  int rc = read(bytes, &name);
+  int rc = read_address(bytes, domain_.fabric(), &name);
+  if (rc == 0 && is_service(name)) {
+    const uint16_t number = service_of(name);
+    rc = number == 0 ? -EINVAL : find_service(domain_.fabric(), number, &name);
+    rc = rc == 0 ? read_name(&name, domain_.fabric(), &name) : rc;
+    if (rc != 0) {
+      base::log_error(
+          "rio: no endpoint of this user serves %u on this fabric and machine; start "
+          "the server first, and with the same FI_RIO_FABRIC or FI_RIO_CARD",
+          unsigned{number});
+    }
+  }
   if (rc == -EHOSTUNREACH) {
     base::log_error(
         "rio: a peer is on another fabric; start all with the same FI_RIO_FABRIC or "
@@ -251,16 +217,17 @@ int AddressVector::insert_place(const void* bytes) {
         "machine and a port above 0");
     return -EINVAL;
   }
-  places_.back().address = address;
+  rows_.back().ip = address.sin_addr;
+  rows_.back().port = ntohs(address.sin_port);
   return 0;
 }
 
 /// Set a row's peer. @return 0, -ECONNRESET: the peer is gone.
 int AddressVector::fill_row(size_t row, const Name& name, tag::Address address) {
-  names_[row] = name;
-  gone_[row] = kNoPeer;
+  rows_[row].name = name;
+  rows_[row].gone = kNoPeer;
   if (!domain_.take_place(name.owner, tag::dest_id_of(address))) {
-    gone_[row] = address;
+    rows_[row].gone = address;
     return -ECONNRESET;
   }
   peers_[row] = address;
@@ -271,21 +238,20 @@ int AddressVector::fill_row(size_t row, const Name& name, tag::Address address) 
 
 /// Find the endpoint that serves a place now.
 int AddressVector::find_server(size_t row, Name* name, tag::Address* out) {
-  const sockaddr_in& address = places_[row].address;
-  if (!is_own(address.sin_addr)) {
+  if (!is_own(rows_[row].ip)) {
     return -EHOSTUNREACH;
   }
-  int rc = find_service(domain_.fabric(), ntohs(address.sin_port), name);
+  int rc = find_service(domain_.fabric(), rows_[row].port, name);
   rc = rc == 0 ? read_name(name, domain_.fabric(), name) : rc;
   return rc == 0 ? find_out(*name, out) : rc;
 }
 
-void AddressVector::tell_unreached(Place& place, int rc) {
+void AddressVector::tell_unreached(Row& place, int rc) {
   if (std::exchange(place.is_told, true)) {
     return;
   }
   char text[64];
-  print_socket(place.address, text, sizeof(text));
+  print_socket(make_socket(place.ip, place.port), text, sizeof(text));
   if (rc == -EHOSTUNREACH) {
     base::log_error(
         "rio: %s is on another machine; FI_SOCKADDR_IN ends at the machine: leave addr_format "
@@ -303,7 +269,7 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
   return no_throw([&] {
     if (!is_place(address)) {
       *out = kNoPeer;
-      return address < gone_.size() && gone_[address] != kNoPeer ? -FI_ECONNRESET : -FI_EINVAL;
+      return is_gone(address) ? -FI_ECONNRESET : -FI_EINVAL;
     }
     hear();
     Name name{};
@@ -311,10 +277,10 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
     int rc = find_server(address, &name, &found);
     rc = rc == 0 ? fill_row(address, name, found) : rc;
     if (rc != 0) {
-      tell_unreached(places_[address], rc);
+      tell_unreached(rows_[address], rc);
       return rc;
     }
-    places_[address].is_told = false;
+    rows_[address].is_told = false;
     *out = found;
     return 0;
   });
@@ -332,7 +298,7 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
     if (known != strangers_.end() && known->second == instance) {
       return 0;
     }
-    for (size_t row = 0; row < places_.size(); ++row) {
+    for (size_t row = 0; row < rows_.size(); ++row) {
       Name name{};
       tag::Address found = kNoPeer;
       if (peers_[row] == kNoPeer && is_place(row) && find_server(row, &name, &found) == 0 &&
@@ -351,34 +317,16 @@ int AddressVector::find_slow(fi_addr_t address, tag::Address* out) {
 }
 
 void AddressVector::check_again(tag::Address peer) {
-  for (size_t row = 0; row < places_.size(); ++row) {
+  for (size_t row = 0; domain_.has_sockets() && row < rows_.size(); ++row) {
     Name now{};
     if (peers_[row] == kNoPeer || peers_[row] != peer ||
-        (find_service(domain_.fabric(), ntohs(places_[row].address.sin_port), &now) == 0 &&
-         std::memcmp(&now, &names_[row], sizeof(now)) == 0)) {
+        (find_service(domain_.fabric(), rows_[row].port, &now) == 0 &&
+         std::memcmp(&now, &rows_[row].name, sizeof(now)) == 0)) {
       continue;
     }
     peers_[row] = kNoPeer;
     numbers_.erase(peer);
   }
-}
-
-int AddressVector::read(const void* bytes, Name* out) {
-  Name name{};
-  int rc = read_address(bytes, domain_.fabric(), &name);
-  if (rc == 0 && is_service(name)) {
-    const uint16_t number = service_of(name);
-    rc = number == 0 ? -EINVAL : find_service(domain_.fabric(), number, &name);
-    rc = rc == 0 ? read_name(&name, domain_.fabric(), &name) : rc;
-    if (rc != 0) {
-      base::log_error(
-          "rio: no endpoint of this user serves %u on this fabric and machine; start "
-          "the server first, and with the same FI_RIO_FABRIC or FI_RIO_CARD",
-          unsigned{number});
-    }
-  }
-  *out = name;
-  return rc;
 }
 
 /// Forget that a peer's endpoint refused messages. If it does not exist, the next message shows it.
@@ -422,34 +370,30 @@ int AddressVector::find_out(const Name& name, tag::Address* out) {
 }
 
 bool AddressVector::has_gone(uint32_t owner, uint32_t dest_id) const {
-  for (size_t row = 0; row < names_.size(); ++row) {
-    if (gone_[row] != kNoPeer && tag::dest_id_of(gone_[row]) == dest_id &&
-        names_[row].owner == owner) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+    return row.gone != kNoPeer && tag::dest_id_of(row.gone) == dest_id && row.name.owner == owner;
+  });
 }
 
 void AddressVector::lose(uint32_t dest_id) {
   for (size_t row = 0; row < peers_.size(); ++row) {
     if (peers_[row] != kNoPeer && tag::dest_id_of(peers_[row]) == dest_id) {
-      gone_[row] = std::exchange(peers_[row], kNoPeer);
-      numbers_.erase(gone_[row]);
+      rows_[row].gone = std::exchange(peers_[row], kNoPeer);
+      numbers_.erase(rows_[row].gone);
     }
   }
 }
 
-int AddressVector::remove(const fi_addr_t* addresses, size_t count) {
+int AddressVector::remove(fi_addr_t* addresses, size_t count, uint64_t) {
+  if (addresses == nullptr && count != 0) {
+    return -FI_EINVAL;
+  }
   for (size_t i = 0; i < count; ++i) {
     const tag::Address gone = find(addresses[i]);
     if (!has_row(addresses[i])) {
       return -FI_EINVAL;
     }
-    if (is_place(addresses[i])) {
-      places_[addresses[i]] = {};
-    }
-    gone_[addresses[i]] = kNoPeer;
+    rows_[addresses[i]] = {};
     if (gone == kNoPeer) {
       continue;
     }
@@ -466,8 +410,9 @@ int AddressVector::look_up(fi_addr_t address, void* out, size_t* bytes) const {
   if (!has_row(address)) {
     return -FI_EINVAL;
   }
-  const void* const from =
-      is_place(address) ? static_cast<const void*>(&places_[address].address) : &names_[address];
+  const Row& row = rows_[address];
+  const sockaddr_in socket = make_socket(row.ip, row.port);
+  const void* const from = is_place(address) ? static_cast<const void*>(&socket) : &row.name;
   std::memcpy(out, from, std::min(*bytes, address_bytes()));
   *bytes = address_bytes();
   return 0;

@@ -10,7 +10,7 @@
 #include "lib/ofi/event_queue.hpp"
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
-#include "lib/ofi/socket_address.hpp"
+#include "lib/ofi/resolve.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -24,17 +24,14 @@ class AddressVector : public fid_av, public Used {
   ~AddressVector();
 
   /// Like fi_av_bind(). Under a Guard.
-  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
-  [[nodiscard]] bool has_events() const { return has_events_; }
+  [[nodiscard]] int bind(struct fid* what, uint64_t flags);
   /// Under a Guard. As fi_av_insert(). @param names `count` of them in the domain's format: each a
-  /// Name or a name of a service, or a sockaddr_in. @param errors null, or one for each. @return
-  /// how many were accepted; in our own format without `errors`, if none was, the error of the
-  /// first.
-  int insert(const void* names, size_t count, fi_addr_t* out, int* errors);
-  /// Under a Guard. insert() of a vector with FI_EVENT. @return 0; -FI_ENOEQ.
-  int insert_with_events(const void* names, size_t count, fi_addr_t* out, void* context);
-  /// Under a Guard. @return 0, -FI_EINVAL.
-  int remove(const fi_addr_t* addresses, size_t count);
+  /// Name or a name of a service, or a sockaddr_in. @param context with FI_SYNC_ERR an error for
+  /// each. @return how many were accepted; in our own format without FI_SYNC_ERR, if none was, the
+  /// error of the first; with FI_EVENT 0 or -FI_ENOEQ; -FI_EBADFLAGS, -FI_EINVAL.
+  int insert(const void* names, size_t count, fi_addr_t* out, uint64_t flags, void* context);
+  /// Under a Guard. As fi_av_remove(). @return 0, -FI_EINVAL.
+  int remove(fi_addr_t* addresses, size_t count, uint64_t flags);
   /// Under a Guard, in a user's call. If find() has no peer: look up the endpoint that serves a
   /// row's service. @return 0; -FI_ECONNREFUSED: none does; -FI_EHOSTUNREACH: another machine's
   /// row; -FI_ECONNRESET: a process named later has its destID; -FI_EINVAL: no such row.
@@ -43,7 +40,7 @@ class AddressVector : public fid_av, public Used {
   /// service now, or none does, the next use looks it up again. @param peer context of tagged
   /// messages.
   void check_again(tag::Address peer);
-  /// Like fi_av_lookup().
+  /// Under a Guard. Like fi_av_lookup().
   int look_up(fi_addr_t address, void* out, size_t* bytes) const;
 
   /// Hot. Context of tagged messages; kNoPeer: none. @param address any.
@@ -55,7 +52,7 @@ class AddressVector : public fid_av, public Used {
   [[nodiscard]] fi_addr_t number_of(tag::Address source) {
     const auto found = numbers_.find(source);
     if (found == numbers_.end()) {
-      return places_.empty() ? FI_ADDR_NOTAVAIL : number_of_slow(source);
+      return domain_.has_sockets() ? number_of_slow(source) : FI_ADDR_NOTAVAIL;
     }
     return found->second;
   }
@@ -75,33 +72,33 @@ class AddressVector : public fid_av, public Used {
  private:
   Domain& domain_;
   Use use_{domain_};
-  /// A row that was inserted as FI_SOCKADDR_IN.
-  struct Place {
-    sockaddr_in address{};  // family 0: an empty row
-    bool is_told = false;   // the log has reported why it is not reached
+  struct Row {
+    Name name{};                  // as inserted, or the name of a service's endpoint
+    tag::Address gone = kNoPeer;  // former address of a peer that is gone: another process was
+                                  // inserted with its destID
+    in_addr ip{};                 // with FI_SOCKADDR_IN, as inserted
+    uint16_t port = 0;            // 0: not inserted as FI_SOCKADDR_IN
+    bool is_told = false;         // the log has reported why this port is not reached
   };
 
   void hear();
-  void add_row();
-  void drop_row();
   [[nodiscard]] bool has_row(fi_addr_t address) const;
-  [[nodiscard]] bool is_place(size_t row) const;
+  [[nodiscard]] bool is_gone(fi_addr_t address) const;
+  [[nodiscard]] bool is_place(fi_addr_t address) const;
   [[nodiscard]] size_t address_bytes() const;
-  [[nodiscard]] int read(const void* bytes, Name* out);
+  int insert_rows(const void* names, size_t count, fi_addr_t* out, int* errors);
+  int insert_with_events(const void* names, size_t count, fi_addr_t* out, void* context);
   [[nodiscard]] int insert_name(const void* bytes);
   [[nodiscard]] int insert_place(const void* bytes);
   [[nodiscard]] int fill_row(size_t row, const Name& name, tag::Address address);
   [[nodiscard]] int find_server(size_t row, Name* name, tag::Address* out);
-  void tell_unreached(Place& place, int rc);
+  static void tell_unreached(Row& place, int rc);
   [[nodiscard]] fi_addr_t number_of_slow(tag::Address source);
   [[nodiscard]] int find_out(const Name& name, tag::Address* out);
   void forget_refusals(tag::Address first);
 
-  // Columns of one table. A peer is gone once another process was inserted with its destID.
-  std::vector<tag::Address> peers_;  // kNoPeer: removed, gone, or a place not used yet
-  std::vector<Name> names_;          // as inserted, or the name of a service's endpoint
-  std::vector<tag::Address> gone_;   // former address of a peer that is gone; else kNoPeer
-  std::vector<Place> places_;        // only of domains with FI_SOCKADDR_IN; else empty
+  std::vector<tag::Address> peers_;  // of each row; kNoPeer: removed, gone, or a port not used yet
+  std::vector<Row> rows_;
   std::unordered_map<tag::Address, fi_addr_t> numbers_;
   // Senders in no row, with the process (Link::instance) for which that was found.
   std::unordered_map<tag::Address, uint32_t> strangers_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 namespace rio::ofi {
@@ -14,34 +15,7 @@ template <class Number>
   return value;
 }
 
-/// Integer addition and multiplication that wrap around.
-template <class Number>
-[[nodiscard]] Number arithmetic(fi_op op, Number old, Number operand) {
-  if constexpr (std::is_integral_v<Number>) {
-    using Unsigned = std::make_unsigned_t<Number>;
-    const uint64_t a = static_cast<Unsigned>(old);
-    const uint64_t b = static_cast<Unsigned>(operand);
-    return static_cast<Number>(op == FI_SUM ? a + b : a * b);
-  } else {
-    return op == FI_SUM ? old + operand : old * operand;
-  }
-}
-
-template <class Number>
-[[nodiscard]] Number bits(fi_op op, Number old, Number operand) {
-  if constexpr (std::is_integral_v<Number>) {
-    switch (op) {
-      case FI_BOR:
-        return static_cast<Number>(old | operand);
-      case FI_BAND:
-        return static_cast<Number>(old & operand);
-      default:
-        return static_cast<Number>(old ^ operand);
-    }
-  }
-  return old;
-}
-
+/// Integers wrap around.
 template <class Number>
 [[nodiscard]] Number updated(fi_op op, Number old, Number operand) {
   switch (op) {
@@ -49,9 +23,6 @@ template <class Number>
       return std::min(old, operand);
     case FI_MAX:
       return std::max(old, operand);
-    case FI_SUM:
-    case FI_PROD:
-      return arithmetic(op, old, operand);
     case FI_LOR:
       return static_cast<Number>(old != 0 || operand != 0);
     case FI_LAND:
@@ -63,37 +34,37 @@ template <class Number>
     case FI_ATOMIC_WRITE:
       return operand;
     default:
-      return bits(op, old, operand);
+      break;
+  }
+  if constexpr (std::is_integral_v<Number>) {
+    using Unsigned = std::make_unsigned_t<Number>;
+    const uint64_t a = static_cast<Unsigned>(old);
+    const uint64_t b = static_cast<Unsigned>(operand);
+    return static_cast<Number>(op == FI_SUM    ? a + b
+                               : op == FI_PROD ? a * b
+                               : op == FI_BOR  ? a | b
+                               : op == FI_BAND ? a & b
+                                               : a ^ b);
+  } else {
+    return op == FI_SUM ? old + operand : old * operand;
   }
 }
 
 /// Compares the user's operand with the target, in that order: "swap if compare LE target".
 template <class Number>
-[[nodiscard]] bool swaps(fi_op op, Number compare, Number old) {
-  switch (op) {
-    case FI_CSWAP:
-      return compare == old;
-    case FI_CSWAP_NE:
-      return compare != old;
-    case FI_CSWAP_LE:
-      return compare <= old;
-    case FI_CSWAP_LT:
-      return compare < old;
-    case FI_CSWAP_GE:
-      return compare >= old;
-    default:
-      return compare > old;
-  }
-}
-
-template <class Number>
 [[nodiscard]] Number compared(fi_op op, Number old, Number operand, Number compare) {
-  if (op == FI_MSWAP) {
-    if constexpr (std::is_integral_v<Number>) {
+  if constexpr (std::is_integral_v<Number>) {
+    if (op == FI_MSWAP) {
       return static_cast<Number>((operand & compare) | (old & ~compare));
     }
   }
-  return swaps(op, compare, old) ? operand : old;
+  const bool swaps = op == FI_CSWAP      ? compare == old
+                     : op == FI_CSWAP_NE ? compare != old
+                     : op == FI_CSWAP_LE ? compare <= old
+                     : op == FI_CSWAP_LT ? compare < old
+                     : op == FI_CSWAP_GE ? compare >= old
+                                         : compare > old;
+  return swaps ? operand : old;
 }
 
 template <class Number>
@@ -116,40 +87,14 @@ void apply_each(fi_op op, uint8_t* at, const uint8_t* operands, const uint8_t* c
 /// Calls `visit` with a number of the given type. @return false: the type is not supported.
 template <class Visit>
 bool with(fi_datatype type, Visit&& visit) {
-  switch (type) {
-    case FI_INT8:
-      visit(int8_t{});
-      return true;
-    case FI_UINT8:
-      visit(uint8_t{});
-      return true;
-    case FI_INT16:
-      visit(int16_t{});
-      return true;
-    case FI_UINT16:
-      visit(uint16_t{});
-      return true;
-    case FI_INT32:
-      visit(int32_t{});
-      return true;
-    case FI_UINT32:
-      visit(uint32_t{});
-      return true;
-    case FI_INT64:
-      visit(int64_t{});
-      return true;
-    case FI_UINT64:
-      visit(uint64_t{});
-      return true;
-    case FI_FLOAT:
-      visit(float{});
-      return true;
-    case FI_DOUBLE:
-      visit(double{});
-      return true;
-    default:
-      return false;
-  }
+  const auto with_each = [&]<class... Number>(std::tuple<Number...>) {
+    uint32_t each = FI_INT8;
+    return ((each++ == type && (visit(Number{}), true)) || ...);
+  };
+  // In the order of fi_datatype.
+  static_assert(FI_INT8 == 0 && FI_UINT64 == 7 && FI_FLOAT == 8 && FI_DOUBLE == 9);
+  return with_each(std::tuple<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t,
+                              uint64_t, float, double>());
 }
 
 }  // namespace
@@ -160,16 +105,16 @@ size_t size_of(fi_datatype type) {
   return bytes;
 }
 
-bool is_atomic(Atomic kind, fi_datatype type, fi_op op) {
+bool is_atomic(Verb verb, fi_datatype type, fi_op op) {
   const bool whole = type != FI_FLOAT && type != FI_DOUBLE;
   const bool wants_whole = (op >= FI_BOR && op <= FI_BXOR && op != FI_LXOR) || op == FI_MSWAP;
-  if (size_of(type) == 0 || (wants_whole && !whole)) {
+  if (!is_atomic(verb) || size_of(type) == 0 || (wants_whole && !whole)) {
     return false;
   }
-  if (kind == Atomic::kCompare) {
+  if (verb == Verb::kCompare) {
     return op >= FI_CSWAP && op <= FI_MSWAP;
   }
-  return op >= FI_MIN && op <= FI_ATOMIC_WRITE && (op != FI_ATOMIC_READ || kind == Atomic::kFetch);
+  return op >= FI_MIN && op <= FI_ATOMIC_WRITE && (op != FI_ATOMIC_READ || verb == Verb::kFetch);
 }
 
 void apply(fi_datatype type, fi_op op, uint8_t* at, const uint8_t* operands, const uint8_t* compare,

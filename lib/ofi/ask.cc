@@ -26,8 +26,8 @@ namespace {
   }
   const auto type = static_cast<fi_datatype>(ask.type);
   const auto op = static_cast<fi_op>(ask.op);
-  if (!is_atomic(ask.verb) || follows || !is_atomic(atomic_of(ask.verb), type, op) ||
-      ask.bytes > kAtomicBytesMax || ask.bytes % size_of(type) != 0) {
+  if (follows || !is_atomic(ask.verb, type, op) || ask.bytes > kAtomicBytesMax ||
+      ask.bytes % size_of(type) != 0) {
     return false;
   }
   const uint64_t values = (has_operands(op) ? 1u : 0u) + (ask.verb == Verb::kCompare ? 1u : 0u);

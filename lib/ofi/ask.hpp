@@ -14,22 +14,6 @@
 
 namespace rio::ofi {
 
-enum class Verb : uint8_t {
-  kWrite = 1,
-  kRead = 2,
-  kUpdate = 3,   ///< Atomic::kUpdate
-  kFetch = 4,    ///< Atomic::kFetch
-  kCompare = 5,  ///< Atomic::kCompare
-  kWindow = 6,   ///< where the card's window onto the region is; answered by a WindowReply
-};
-[[nodiscard]] constexpr bool is_atomic(Verb verb) {
-  return verb >= Verb::kUpdate && verb <= Verb::kCompare;
-}
-/// @pre is_atomic(verb)
-[[nodiscard]] constexpr Atomic atomic_of(Verb verb) {
-  return static_cast<Atomic>(static_cast<uint8_t>(verb) - static_cast<uint8_t>(Verb::kUpdate));
-}
-
 struct AskHeader {
   static constexpr uint8_t kFollows = 1;    ///< the bytes are a message of their own
   static constexpr uint8_t kImmediate = 2;  ///< `immediate` is for the owner of the memory

@@ -4,8 +4,12 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
 
 namespace rio::ofi {
 
@@ -32,6 +36,11 @@ struct Bindings {
   bool directed = false;  ///< a receive names its source
 };
 
+/// @return room for at least one byte; null: no memory.
+[[nodiscard]] inline std::unique_ptr<uint8_t[]> make_bytes(uint64_t bytes) {
+  return std::unique_ptr<uint8_t[]>(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
+}
+
 /// The buffers of a call: of a send its data, of a receive its space.
 struct Buffers {
   const iovec* pieces;
@@ -45,10 +54,22 @@ struct Buffers {
     return sum;
   }
   /// Copies the buffers into one piece. @param to room for bytes(). @return the end of the copy.
-  uint8_t* gather(uint8_t* to) const;
+  uint8_t* gather(uint8_t* to) const {
+    for (size_t i = 0; i < count; ++i) {
+      to = std::copy_n(static_cast<const uint8_t*>(pieces[i].iov_base), pieces[i].iov_len, to);
+    }
+    return to;
+  }
   /// Copies from one piece into the buffers. @param bytes at `from`; those beyond the buffers' room
   /// are dropped.
-  void scatter(const uint8_t* from, size_t bytes) const;
+  void scatter(const uint8_t* from, size_t bytes) const {
+    for (size_t i = 0; i < count && bytes != 0; ++i) {
+      const size_t part = std::min(pieces[i].iov_len, bytes);
+      std::memcpy(pieces[i].iov_base, from, part);
+      from += part;
+      bytes -= part;
+    }
+  }
 };
 
 }  // namespace rio::ofi

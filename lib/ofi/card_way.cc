@@ -13,11 +13,6 @@ constexpr uint32_t kAskAgain =
 
 }  // namespace
 
-void CardWay::start(msg::MessagePort& port, uint64_t border) {
-  port_ = port.dma() != nullptr ? &port : nullptr;
-  border_ = border;
-}
-
 CardWay::Known& CardWay::known(tag::Address to, uint64_t key) {
   const Place place = {to, key};
   if (last_ != nullptr && place == last_place_) {
@@ -64,10 +59,6 @@ void CardWay::on_reply(tag::Address to, uint64_t key, const WindowReply* reply) 
   it.state = reply == nullptr ? State::kUnknown : is_window(*reply) ? State::kOpen : State::kNone;
   it.uses = 0;
   it.window = reply != nullptr ? *reply : WindowReply{};
-}
-
-void CardWay::forget(tag::Address to, uint64_t key) {
-  known(to, key).state = State::kUnknown;
 }
 
 bool CardWay::make_slots() {

@@ -27,7 +27,10 @@ struct LocalBytes {
 class CardWay {
  public:
   /// Call first. @param border reads and writes of more bytes do not go by the card.
-  void start(msg::MessagePort& port, uint64_t border);
+  void start(msg::MessagePort& port, uint64_t border) {
+    port_ = port.dma() != nullptr ? &port : nullptr;
+    border_ = border;
+  }
 
   /// Whether the card may do the transfer at all. @param to the peer's context for memory.
   [[nodiscard]] bool may(tag::Address to, uint64_t bytes) const {
@@ -42,7 +45,7 @@ class CardWay {
   /// Record the owner's answer. @param reply null: there is no window.
   void on_reply(tag::Address to, uint64_t key, const WindowReply* reply);
   /// Forget a window that no longer exists.
-  void forget(tag::Address to, uint64_t key);
+  void forget(tag::Address to, uint64_t key) { known(to, key).state = State::kUnknown; }
 
   /// Make a buffer reachable. @param must_copy the user's memory may change before the card reads
   /// it: the bytes go to a slot. @return false: the card cannot reach them.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/msg/waiting.hpp"
 #include "lib/ofi/address_vector.hpp"
 
 namespace rio::ofi {
@@ -32,39 +31,20 @@ static_assert(offsetof(fi_cq_tagged_entry, tag) == sizeof(fi_cq_data_entry) &&
 ssize_t read(fid_cq* cq, void* out, size_t count) {
   return of<CompletionQueue>(cq).read(out, count, nullptr);
 }
-ssize_t read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources) {
-  return of<CompletionQueue>(cq).read(out, count, sources);
-}
-ssize_t read_error(fid_cq* cq, fi_cq_err_entry* out, uint64_t) {
-  return of<CompletionQueue>(cq).read_error(out, 0);
-}
 ssize_t wait_and_read(fid_cq* cq, void* out, size_t count, const void* condition, int timeout_ms) {
   return of<CompletionQueue>(cq).wait_and_read(out, count, nullptr, condition, timeout_ms);
 }
-ssize_t wait_and_read_from(fid_cq* cq, void* out, size_t count, fi_addr_t* sources,
-                           const void* condition, int timeout_ms) {
-  return of<CompletionQueue>(cq).wait_and_read(out, count, sources, condition, timeout_ms);
-}
-int signal(fid_cq* cq) {
-  of<CompletionQueue>(cq).signal();
-  return 0;
-}
-int control(fid* fid, int command, void* out) {
-  return of<CompletionQueue>(fid).waiter().control(command, out);
-}
-const char* error_text(fid_cq*, int error, const void*, char* out, size_t count) {
-  const char* const text = fi_strerror(error);
-  if (out != nullptr && count != 0) {
-    out[0] = '\0';
-    std::strncat(out, text, count - 1);
-  }
-  return text;
-}
 
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<CompletionQueue>, no_bind, control, no_ops_open, nullptr, nullptr};
-fi_ops_cq queue_ops = {sizeof(fi_ops_cq),  read,   read_from, read_error, wait_and_read,
-                       wait_and_read_from, signal, error_text};
+using Self = CompletionQueue;
+fi_ops object_ops = object_calls(close_object<Self>, kNoCall, kPlain<Self, &Self::control>);
+fi_ops_cq queue_ops = {sizeof(fi_ops_cq),
+                       read,
+                       kPlain<Self, &Self::read>,
+                       kPlain<Self, &Self::read_error>,
+                       wait_and_read,
+                       kPlain<Self, &Self::wait_and_read>,
+                       kPlain<Self, &Self::signal>,
+                       error_text};
 
 }  // namespace
 
@@ -172,7 +152,7 @@ int CompletionQueue::arm() {
   return wait_.arm([this] { return !is_empty(); });
 }
 
-ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint32_t) {
+ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint64_t) {
   const msg::Guard guard(domain_.port());
   if (is_empty() || ring_[head_ & mask_].error == 0) {
     return -FI_EAGAIN;

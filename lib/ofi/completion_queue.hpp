@@ -55,7 +55,7 @@ class CompletionQueue : public fid_cq, public Used {
   [[nodiscard]] ssize_t wait_and_read(void* out, size_t count, fi_addr_t* sources,
                                       const void* condition, int timeout_ms);
   /// As fi_cq_readerr().
-  [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint32_t version);
+  [[nodiscard]] ssize_t read_error(fi_cq_err_entry* out, uint64_t flags);
   /// As fi_cq_signal().
   void signal();
   /// Under a Guard. Whether there is neither a completion nor an error to read.
@@ -68,6 +68,8 @@ class CompletionQueue : public fid_cq, public Used {
   /// FI_ADDR_NOTAVAIL.
   void forget(const AddressVector& av);
   [[nodiscard]] Wait& waiter() { return wait_; }
+  /// As Wait::control().
+  [[nodiscard]] int control(int command, void* out) { return wait_.control(command, out); }
   /// As fi_trywait().
   [[nodiscard]] int arm();
 

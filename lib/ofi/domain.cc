@@ -10,8 +10,7 @@
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
 #include "lib/ofi/provider.hpp"
-#include "lib/ofi/releases.hpp"
-#include "lib/ofi/socket_address.hpp"
+#include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -123,10 +122,6 @@ int Domain::add(FiEndpoint& endpoint, int wanted) {
   return static_cast<int>(number);
 }
 
-void Domain::remove(uint32_t number) {
-  endpoints_[number] = nullptr;
-}
-
 void Domain::remove(const AddressVector& av) {
   std::erase(vectors_, &av);
   for (CompletionQueue* const queue : queues_) {
@@ -153,19 +148,14 @@ bool Domain::take_place(uint32_t owner, uint32_t dest_id) {
   for (AddressVector* const av : vectors_) {
     av->lose(dest_id);
   }
-  meet_instance(dest_id, owner);
-  return true;
-}
-
-/// A name shows that the peer with this destID is now `instance`, and not the process that had the
-/// destID before.
-void Domain::meet_instance(uint32_t dest_id, uint32_t instance) {
-  port_->meet_instance(dest_id, instance);
+  // The name shows that the peer with this destID is not the process that had it before.
+  port_->meet_instance(dest_id, owner);
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
       endpoints_[i]->forget_former(dest_id);
     }
   }
+  return true;
 }
 
 }  // namespace rio::ofi

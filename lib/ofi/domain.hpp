@@ -35,7 +35,6 @@ class Domain : public fid_domain, public Used {
   ~Domain();
 
   [[nodiscard]] msg::MessagePort& port() { return *port_; }
-  [[nodiscard]] const msg::MessagePort& port() const { return *port_; }
   /// Messages of up to this many bytes are copied; 0: the port's profile decides.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
@@ -66,7 +65,7 @@ class Domain : public fid_domain, public Used {
   /// since peers may still have its name. @param wanted its number; negative: any. @return its
   /// number; -EADDRINUSE: taken; -ENOSPC: all are in use; logged.
   [[nodiscard]] int add(FiEndpoint& endpoint, int wanted);
-  void remove(uint32_t number);
+  void remove(uint32_t number) { endpoints_[number] = nullptr; }
 
   /// Under a Guard. Register or remove a completion queue, which the domain tells of vectors that
   /// close.
@@ -83,7 +82,6 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
  private:
-  void meet_instance(uint32_t dest_id, uint32_t instance);
   Domain(Used& fabric, void* user_context);
 
   Use use_;  // of the fabric

@@ -3,20 +3,11 @@
 #include <chrono>
 #include <cstring>
 
-#include "lib/ofi/fi_fabric.hpp"
-
 namespace rio::ofi {
 namespace {
 
 ssize_t read_now(fid_eq* eq, uint32_t* event, void* out, size_t count, uint64_t flags) {
-  return of<EventQueue>(eq).read(event, out, count, flags, 0);
-}
-ssize_t read_later(fid_eq* eq, uint32_t* event, void* out, size_t count, int timeout_ms,
-                   uint64_t flags) {
-  return of<EventQueue>(eq).read(event, out, count, flags, timeout_ms);
-}
-ssize_t read_error(fid_eq* eq, fi_eq_err_entry* out, uint64_t) {
-  return of<EventQueue>(eq).read_error(out);
+  return of<EventQueue>(eq).read(event, out, count, 0, flags);
 }
 ssize_t write_event(fid_eq* eq, uint32_t event, const void* bytes, size_t count, uint64_t) {
   const int rc = no_throw([&] {
@@ -25,40 +16,27 @@ ssize_t write_event(fid_eq* eq, uint32_t event, const void* bytes, size_t count,
   });
   return rc != 0 ? rc : static_cast<ssize_t>(count);
 }
-const char* error_text(fid_eq*, int error, const void*, char* out, size_t count) {
-  const char* const text = fi_strerror(error);
-  if (out != nullptr && count != 0) {
-    out[0] = '\0';
-    std::strncat(out, text, count - 1);
-  }
-  return text;
-}
 
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<EventQueue>, no_bind, no_control, no_ops_open, nullptr, nullptr};
-fi_ops_eq queue_ops = {sizeof(fi_ops_eq), read_now,   read_error,
-                       write_event,       read_later, error_text};
+fi_ops_eq queue_ops = {sizeof(fi_ops_eq),
+                       read_now,
+                       kPlain<EventQueue, &EventQueue::read_error>,
+                       write_event,
+                       kPlain<EventQueue, &EventQueue::read>,
+                       error_text};
 
 }  // namespace
 
 EventQueue::EventQueue(Used& fabric, void* user_context)
-    : fid_eq{{FI_CLASS_EQ, user_context, &object_ops}, &queue_ops}, fabric_(fabric) {}
+    : fid_eq{{FI_CLASS_EQ, user_context, &closing_ops<EventQueue>}, &queue_ops}, fabric_(fabric) {}
 
-void EventQueue::write(uint32_t event, const void* bytes, size_t count) {
+void EventQueue::write(uint32_t event, const void* bytes, size_t count, bool is_error) {
   const auto* const at = static_cast<const uint8_t*>(bytes);
   const std::lock_guard lock(mutex_);
-  events_.push_back({event, std::vector<uint8_t>(at, at + count), false});
+  events_.push_back({event, std::vector<uint8_t>(at, at + count), is_error});
   news_.notify_one();
 }
 
-void EventQueue::write_error(const fi_eq_err_entry& error) {
-  const auto* const at = reinterpret_cast<const uint8_t*>(&error);
-  const std::lock_guard lock(mutex_);
-  events_.push_back({0, std::vector<uint8_t>(at, at + sizeof(error)), true});
-  news_.notify_one();
-}
-
-ssize_t EventQueue::read_error(fi_eq_err_entry* out) {
+ssize_t EventQueue::read_error(fi_eq_err_entry* out, uint64_t) {
   const std::lock_guard lock(mutex_);
   if (events_.empty() || !events_.front().is_error) {
     return -FI_EAGAIN;
@@ -71,7 +49,7 @@ ssize_t EventQueue::read_error(fi_eq_err_entry* out) {
   return sizeof(error);
 }
 
-ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, uint64_t flags, int timeout_ms) {
+ssize_t EventQueue::read(uint32_t* event, void* out, size_t count, int timeout_ms, uint64_t flags) {
   std::unique_lock lock(mutex_);
   const auto there = [this] { return !events_.empty(); };
   if (timeout_ms < 0) {

@@ -20,15 +20,14 @@ class EventQueue : public fid_eq, public Used {
 
   EventQueue(Used& fabric, void* user_context);
 
-  /// As fi_eq_write().
-  void write(uint32_t event, const void* bytes, size_t count);
-  /// Add an error, which fi_eq_readerr() returns after the events before it.
-  void write_error(const fi_eq_err_entry& error);
+  /// As fi_eq_write(). @param is_error the bytes are a fi_eq_err_entry, which fi_eq_readerr()
+  /// returns after the events before it.
+  void write(uint32_t event, const void* bytes, size_t count, bool is_error = false);
   /// As fi_eq_readerr().
-  [[nodiscard]] ssize_t read_error(fi_eq_err_entry* out);
+  [[nodiscard]] ssize_t read_error(fi_eq_err_entry* out, uint64_t flags);
   /// As fi_eq_read() and fi_eq_sread(). @param timeout_ms negative: for ever.
-  [[nodiscard]] ssize_t read(uint32_t* event, void* out, size_t count, uint64_t flags,
-                             int timeout_ms);
+  [[nodiscard]] ssize_t read(uint32_t* event, void* out, size_t count, int timeout_ms,
+                             uint64_t flags);
 
  private:
   struct Event {

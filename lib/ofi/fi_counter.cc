@@ -1,51 +1,18 @@
 #include "lib/ofi/fi_counter.hpp"
 
-#include "lib/msg/waiting.hpp"
-
 namespace rio::ofi {
 namespace {
 
-uint64_t read(fid_cntr* cntr) {
-  return of<FiCounter>(cntr).read();
-}
-uint64_t read_error(fid_cntr* cntr) {
-  return of<FiCounter>(cntr).read_error();
-}
-int add(fid_cntr* cntr, uint64_t count) {
-  FiCounter& self = of<FiCounter>(cntr);
-  const msg::Guard guard(self.domain().port());
-  self.add(count);
-  return 0;
-}
-int add_error(fid_cntr* cntr, uint64_t count) {
-  FiCounter& self = of<FiCounter>(cntr);
-  const msg::Guard guard(self.domain().port());
-  self.set_error(self.errors() + count);
-  return 0;
-}
-int set(fid_cntr* cntr, uint64_t value) {
-  FiCounter& self = of<FiCounter>(cntr);
-  const msg::Guard guard(self.domain().port());
-  self.set(value);
-  return 0;
-}
-int set_error(fid_cntr* cntr, uint64_t value) {
-  FiCounter& self = of<FiCounter>(cntr);
-  const msg::Guard guard(self.domain().port());
-  self.set_error(value);
-  return 0;
-}
-int control(fid* fid, int command, void* out) {
-  return of<FiCounter>(fid).waiter().control(command, out);
-}
-int wait(fid_cntr* cntr, uint64_t threshold, int timeout_ms) {
-  return of<FiCounter>(cntr).wait(threshold, timeout_ms);
-}
-
-fi_ops object_ops = {
-    sizeof(fi_ops), close_object<FiCounter>, no_bind, control, no_ops_open, nullptr, nullptr};
-fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr), read,     read_error, add, set, wait,
-                           add_error,           set_error};
+using Self = FiCounter;
+fi_ops object_ops = object_calls(close_object<Self>, kNoCall, kPlain<Self, &Self::control>);
+fi_ops_cntr counter_ops = {sizeof(fi_ops_cntr),
+                           kPlain<Self, &Self::read>,
+                           kPlain<Self, &Self::read_error>,
+                           kGuarded<Self, &Self::add>,
+                           kGuarded<Self, &Self::set>,
+                           kPlain<Self, &Self::wait>,
+                           kGuarded<Self, &Self::add_told_error>,
+                           kGuarded<Self, &Self::set_error>};
 
 }  // namespace
 

@@ -31,7 +31,7 @@ class FiCounter : public fid_cntr, public Used {
     errors_ = told_errors_ = value;
     wait_.news();
   }
-  [[nodiscard]] uint64_t errors() const { return errors_; }
+  void add_told_error(uint64_t count) { set_error(errors_ + count); }
 
   /// Make progress, then read. Like fi_cntr_read() and fi_cntr_readerr().
   [[nodiscard]] uint64_t read();
@@ -51,6 +51,8 @@ class FiCounter : public fid_cntr, public Used {
   [[nodiscard]] Values values() const { return {value_, errors_}; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] Wait& waiter() { return wait_; }
+  /// As Wait::control().
+  [[nodiscard]] int control(int command, void* out) { return wait_.control(command, out); }
   /// Like fi_trywait(): whether the values are still those read last.
   [[nodiscard]] int arm();
 
@@ -64,6 +66,14 @@ class FiCounter : public fid_cntr, public Used {
   uint64_t read_errors_ = 0;
   Wait wait_{domain_};
 };
+
+/// Hot. Under a Guard. Count an operation that is done. @param counter null: it is not counted.
+/// @param error 0: it has succeeded.
+inline void count(FiCounter* counter, int error) {
+  if (counter != nullptr) {
+    error == 0 ? counter->add(1) : counter->add_error(1);
+  }
+}
 
 /// fi_cntr_open().
 int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** out, void* user_context);

@@ -7,7 +7,6 @@
 #include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/name.hpp"
 #include "lib/ofi/resolve.hpp"
-#include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -26,99 +25,50 @@ int close_endpoint(fid* fid) {
   delete endpoint;
   return 0;
 }
-int bind(struct fid* fid, struct fid* what, uint64_t flags) {
-  FiEndpoint& self = of<FiEndpoint>(fid);
-  const msg::Guard guard(self.domain().port());
-  return self.bind(*what, flags);
-}
-int control(fid* fid, int command, void*) {
-  if (command != FI_ENABLE) {
-    return -FI_ENOSYS;
-  }
-  return no_throw([&] {
-    FiEndpoint& self = of<FiEndpoint>(fid);
-    const msg::Guard guard(self.domain().port());
-    return self.enable();
-  });
-}
 
-ssize_t cancel(fid* fid, void* context) {
-  FiEndpoint& self = of<FiEndpoint>(fid);
-  const msg::Guard guard(self.domain().port());
-  const ssize_t rc = self.tagged().cancel(context);
-  return rc == -FI_ENOENT ? self.plain().cancel(context) : rc;
-}
-/// Finds an option. @return null: no such option.
-size_t* option(fid* fid, int level, int name) {
-  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV
-             ? &of<FiEndpoint>(fid).min_multi()
-             : nullptr;
-}
-int get_option(fid* fid, int level, int name, void* out, size_t* bytes) {
-  const size_t* const value = option(fid, level, name);
-  if (value == nullptr) {
-    return -FI_ENOPROTOOPT;
-  }
-  const bool fits = *bytes >= sizeof(*value);
-  *bytes = sizeof(*value);
-  if (!fits) {
-    return -FI_ETOOSMALL;
-  }
-  std::memcpy(out, value, sizeof(*value));
-  return 0;
-}
-int set_option(fid* fid, int level, int name, const void* in, size_t bytes) {
-  size_t* const value = option(fid, level, name);
-  if (value == nullptr || bytes != sizeof(*value)) {
-    return value == nullptr ? -FI_ENOPROTOOPT : -FI_EINVAL;
-  }
-  const msg::Guard guard(of<FiEndpoint>(fid).domain().port());
-  std::memcpy(value, in, sizeof(*value));
-  return 0;
-}
-int no_tx_context(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) {
-  return -FI_ENOSYS;
-}
-int no_rx_context(fid_ep*, int, fi_rx_attr*, fid_ep**, void*) {
-  return -FI_ENOSYS;
-}
-ssize_t size_left(fid_ep*) {
-  return kContextSize;
-}
+using Self = FiEndpoint;
+fi_ops object_ops =
+    object_calls(close_endpoint, kGuarded<Self, &Self::bind>, kNoThrow<Self, &Self::control>);
+constexpr Returns<static_cast<int>(kContextSize)> kSizeLeft;
+fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep),
+                          kGuarded<Self, &Self::cancel>,
+                          kGuarded<Self, &Self::get_option>,
+                          kGuarded<Self, &Self::set_option>,
+                          kNoCall,
+                          kNoCall,
+                          kSizeLeft,
+                          kSizeLeft};
+constexpr auto kGetName = kPlain<Self, &Self::name>;
+fi_ops_cm cm_ops = {sizeof(fi_ops_cm), kNoCall, kGetName, kNoCall, kNoCall,
+                    kNoCall,           kNoCall, kNoCall,  kNoCall, kNoCall};
 
-int get_name(fid* fid, void* out, size_t* bytes) {
-  return of<FiEndpoint>(fid).name(out, bytes);
-}
-int no_set_name(struct fid*, void*, size_t) {
-  return -FI_ENOSYS;
-}
-int no_peer(fid_ep*, void*, size_t*) {
-  return -FI_ENOSYS;
-}
-int no_connect(fid_ep*, const void*, const void*, size_t) {
-  return -FI_ENOSYS;
-}
-int no_listen(fid_pep*) {
-  return -FI_ENOSYS;
-}
-int no_accept(fid_ep*, const void*, size_t) {
-  return -FI_ENOSYS;
-}
-int no_reject(fid_pep*, fid*, const void*, size_t) {
-  return -FI_ENOSYS;
-}
-int no_shutdown(fid_ep*, uint64_t) {
-  return -FI_ENOSYS;
-}
-int no_join(fid_ep*, const void*, uint64_t, fid_mc**, void*) {
-  return -FI_ENOSYS;
-}
+/// Tables of calls, one for each interface of libfabric.
+struct Calls {
+  fi_ops_msg* msg;
+  fi_ops_tagged* tagged;
+  fi_ops_rma* rma;
+  fi_ops_atomic* atomic;
+};
 
-fi_ops object_ops = {sizeof(fi_ops), close_endpoint, bind, control, no_ops_open, nullptr, nullptr};
-fi_ops_ep endpoint_ops = {sizeof(fi_ops_ep), cancel,        get_option, set_option,
-                          no_tx_context,     no_rx_context, size_left,  size_left};
-fi_ops_cm cm_ops = {sizeof(fi_ops_cm), no_set_name, get_name,  no_peer,     no_connect,
-                    no_listen,         no_accept,   no_reject, no_shutdown, no_join};
+/// Calls that an endpoint refuses with kRc. The queries for valid atomic operations work on every
+/// endpoint.
+template <int kRc>
+[[nodiscard]] Calls refused_calls() {
+  static constexpr Returns<kRc> kNo;
+  static fi_ops_msg msg = {sizeof(msg), kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo};
+  static fi_ops_tagged tagged = {sizeof(tagged), kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo};
+  static fi_ops_rma rma = {sizeof(rma), kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo};
+  static fi_ops_atomic atomic = [] {
+    const fi_ops_atomic& real = *atomic_ops();
+    fi_ops_atomic made = {sizeof(made), kNo, kNo, kNo, kNo, kNo, kNo,
+                          kNo,          kNo, kNo, kNo, kNo, kNo, kNo};
+    made.writevalid = real.writevalid;
+    made.readwritevalid = real.readwritevalid;
+    made.compwritevalid = real.compwritevalid;
+    return made;
+  }();
+  return {&msg, &tagged, &rma, &atomic};
+}
 
 }  // namespace
 
@@ -126,10 +76,10 @@ FiEndpoint::FiEndpoint(Domain& domain, const fi_info& info, void* user_context)
     : fid_ep{{FI_CLASS_EP, user_context, &object_ops},
              &endpoint_ops,
              &cm_ops,
-             calls_before_enable().msg,
-             calls_before_enable().rma,
-             calls_before_enable().tagged,
-             calls_before_enable().atomic,
+             refused_calls<-FI_EOPBADSTATE>().msg,
+             refused_calls<-FI_EOPBADSTATE>().rma,
+             refused_calls<-FI_EOPBADSTATE>().tagged,
+             refused_calls<-FI_EOPBADSTATE>().atomic,
              nullptr},
       domain_(domain),
       caps_(info.caps),
@@ -230,14 +180,16 @@ FiEndpoint::~FiEndpoint() {
   }
 }
 
-int FiEndpoint::bind(struct fid& what, uint64_t flags) {
-  switch (what.fclass) {
+int FiEndpoint::bind(struct fid* what, uint64_t flags) {
+  switch (what->fclass) {
     case FI_CLASS_AV:
-      return bind_vector(of<AddressVector>(&what));
+      bound_.av = &of<AddressVector>(what);
+      uses_.emplace_back(*bound_.av);
+      return 0;
     case FI_CLASS_CQ:
-      return bind_queue(of<CompletionQueue>(&what), flags);
+      return bind_queue(of<CompletionQueue>(what), flags);
     case FI_CLASS_CNTR:
-      return bind_counter(of<FiCounter>(&what), flags);
+      return bind_counter(of<FiCounter>(what), flags);
     case FI_CLASS_EQ:
       return 0;  // nothing is reported there
     default:
@@ -245,32 +197,18 @@ int FiEndpoint::bind(struct fid& what, uint64_t flags) {
   }
 }
 
-int FiEndpoint::bind_vector(AddressVector& av) {
-  bound_.av = &av;
-  uses_.emplace_back(av);
-  return 0;
-}
-
 int FiEndpoint::bind_counter(FiCounter& counter, uint64_t flags) {
-  struct Place {
-    uint64_t flag;
-    FiCounter** counter;
-  };
-  const Place places[] = {{FI_SEND, &bound_.sends},
-                          {FI_RECV, &bound_.receives},
-                          {FI_READ, &bound_.reads},
-                          {FI_WRITE, &bound_.writes},
-                          {FI_REMOTE_READ, &bound_.remote_reads},
-                          {FI_REMOTE_WRITE, &bound_.remote_writes}};
-  uint64_t left = flags;
-  for (const Place& place : places) {
-    left &= ~place.flag;
-  }
-  if (left != 0 || flags == 0) {
+  if ((flags & ~kAllWays) != 0 || flags == 0) {
     return -FI_EBADFLAGS;
   }
-  for (const Place& place : places) {
-    *place.counter = (flags & place.flag) != 0 ? &counter : *place.counter;
+  const std::pair<uint64_t, FiCounter**> places[] = {{FI_SEND, &bound_.sends},
+                                                     {FI_RECV, &bound_.receives},
+                                                     {FI_READ, &bound_.reads},
+                                                     {FI_WRITE, &bound_.writes},
+                                                     {FI_REMOTE_READ, &bound_.remote_reads},
+                                                     {FI_REMOTE_WRITE, &bound_.remote_writes}};
+  for (const auto& [way, place] : places) {
+    *place = (flags & way) != 0 ? &counter : *place;
   }
   uses_.emplace_back(counter);
   return 0;
@@ -295,7 +233,7 @@ int FiEndpoint::bind_queue(CompletionQueue& queue, uint64_t flags) {
 }
 
 int FiEndpoint::enable() {
-  if (enabled()) {
+  if (enabled_) {
     return -FI_EOPBADSTATE;
   }
   const bool messages = (caps_ & (FI_MSG | FI_TAGGED)) != 0;
@@ -322,7 +260,7 @@ int FiEndpoint::enable() {
     served_.reset();
     return rc;
   }
-  const Calls none = calls_without_capability();
+  const Calls none = refused_calls<-FI_EOPNOTSUPP>();  // without the capability
   fid_ep::msg = (caps_ & FI_MSG) != 0 ? plain_ops() : none.msg;
   fid_ep::tagged = (caps_ & FI_TAGGED) != 0 ? tagged_ops() : none.tagged;
   fid_ep::rma = (caps_ & FI_RMA) != 0 ? rma_ops() : none.rma;
@@ -330,8 +268,39 @@ int FiEndpoint::enable() {
   return 0;
 }
 
+ssize_t FiEndpoint::cancel(void* context) {
+  const ssize_t rc = tagged_.cancel(context);
+  return rc == -FI_ENOENT ? plain_.cancel(context) : rc;
+}
+
+size_t* FiEndpoint::option(int level, int name) {
+  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV ? &bound_.min_multi : nullptr;
+}
+
+int FiEndpoint::get_option(int level, int name, void* out, size_t* bytes) {
+  const size_t* const value = option(level, name);
+  if (value == nullptr) {
+    return -FI_ENOPROTOOPT;
+  }
+  const bool fits = *bytes >= sizeof(*value);
+  *bytes = sizeof(*value);
+  if (fits) {
+    std::memcpy(out, value, sizeof(*value));
+  }
+  return fits ? 0 : -FI_ETOOSMALL;
+}
+
+int FiEndpoint::set_option(int level, int name, const void* in, size_t bytes) {
+  size_t* const value = option(level, name);
+  if (value == nullptr || bytes != sizeof(*value)) {
+    return value == nullptr ? -FI_ENOPROTOOPT : -FI_EINVAL;
+  }
+  std::memcpy(value, in, sizeof(*value));
+  return 0;
+}
+
 int FiEndpoint::name(void* out, size_t* bytes) const {
-  if (!enabled()) {
+  if (!enabled_) {
     return -FI_EOPBADSTATE;
   }
   const size_t room = *bytes;

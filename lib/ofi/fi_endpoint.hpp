@@ -25,18 +25,22 @@ class FiEndpoint : public fid_ep {
                                   std::unique_ptr<FiEndpoint>* out);
   ~FiEndpoint();
 
-  /// As fi_ep_bind() and fi_enable(). Under a Guard.
-  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
-  [[nodiscard]] int enable();
+  /// As fi_ep_bind(), fi_control(), of which it has FI_ENABLE only, and fi_cancel(). Under a Guard.
+  [[nodiscard]] int bind(struct fid* what, uint64_t flags);
+  [[nodiscard]] int control(int command, void*) {
+    return command == FI_ENABLE ? enable() : -FI_ENOSYS;
+  }
+  [[nodiscard]] ssize_t cancel(void* context);
+  /// As fi_getopt() and fi_setopt(). Under a Guard.
+  [[nodiscard]] int get_option(int level, int name, void* out, size_t* bytes);
+  [[nodiscard]] int set_option(int level, int name, const void* in, size_t bytes);
   /// Under a Guard. Whether peers wait for an answer, or an injected message has not been sent.
   [[nodiscard]] bool busy() { return tagged_.busy() || plain_.busy() || remote_.busy(); }
   /// As fi_getname().
   [[nodiscard]] int name(void* out, size_t* bytes) const;
 
-  [[nodiscard]] bool enabled() const { return enabled_; }
   [[nodiscard]] Domain& domain() { return domain_; }
   [[nodiscard]] const Bindings& bound() const { return bound_; }
-  [[nodiscard]] size_t& min_multi() { return bound_.min_multi; }
   /// Messages with a tag, and those without one.
   [[nodiscard]] MessageFlow& tagged() { return tagged_; }
   [[nodiscard]] MessageFlow& plain() { return plain_; }
@@ -61,7 +65,9 @@ class FiEndpoint : public fid_ep {
   [[nodiscard]] int take_source(const fi_info& info, int* number);
   [[nodiscard]] int take_socket(const fi_info& info);
   [[nodiscard]] int serve();
-  [[nodiscard]] int bind_vector(AddressVector& av);
+  [[nodiscard]] int enable();
+  /// @return null: no such option.
+  [[nodiscard]] size_t* option(int level, int name);
   [[nodiscard]] int bind_counter(FiCounter& counter, uint64_t flags);
   [[nodiscard]] int bind_queue(CompletionQueue& queue, uint64_t flags);
 
@@ -84,23 +90,11 @@ class FiEndpoint : public fid_ep {
 /// fi_endpoint().
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
 
-// Implementations of its calls: tagged.cc, plain.cc, rma.cc, atomics.cc.
+// Implementations of its calls: message_calls.cc, remote_calls.cc.
 [[nodiscard]] fi_ops_tagged* tagged_ops();
 [[nodiscard]] fi_ops_msg* plain_ops();
 [[nodiscard]] fi_ops_rma* rma_ops();
 [[nodiscard]] fi_ops_atomic* atomic_ops();
-
-/// Tables of calls, one for each interface of libfabric.
-struct Calls {
-  fi_ops_msg* msg;
-  fi_ops_tagged* tagged;
-  fi_ops_rma* rma;
-  fi_ops_atomic* atomic;
-};
-/// Calls that return -FI_EOPBADSTATE, for an endpoint that is not enabled.
-[[nodiscard]] Calls calls_before_enable();
-/// Calls that return -FI_EOPNOTSUPP, for capabilities that an endpoint was opened without.
-[[nodiscard]] Calls calls_without_capability();
 
 /// fi_query_atomic().
 int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr,

@@ -12,11 +12,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "base/guard.hpp"
 #include "base/no_cancel.hpp"
+#include "lib/msg/waiting.hpp"
 
 namespace rio::ofi {
 
@@ -75,16 +77,66 @@ template <class Function>
   return base::guard(kProvider, function);
 }
 
-// Stand for operations that an object does not support.
-inline int no_bind(fid*, fid*, uint64_t) {
-  return -FI_ENOSYS;
-}
-inline int no_control(fid*, int, void*) {
-  return -FI_ENOSYS;
-}
-inline int no_ops_open(fid*, const char*, uint64_t, void**, void*) {
-  return -FI_ENOSYS;
-}
+// The entries of libfabric's tables of calls are objects that convert to the entry's signature.
+
+template <class Result, class... Arguments>
+using Call = Result (*)(Arguments...);
+
+/// A call that returns kRc.
+template <int kRc>
+struct Returns {
+  template <class Result, class... Arguments>
+  constexpr operator Call<Result, Arguments...>() const {
+    return [](Arguments...) -> Result { return kRc; };
+  }
+};
+/// A call that an object does not support.
+inline constexpr Returns<-FI_ENOSYS> kNoCall;
+
+/// How a call reaches its object: kGuarded under the Guard of the object's domain, kNoThrow also
+/// without an exception that leaves it.
+enum class How : uint8_t { kPlain, kGuarded, kNoThrow };
+
+/// A call of a member function. One that returns nothing succeeds.
+template <class Object, auto kMember, How kHow>
+struct MemberCall {
+  template <class Result, class Handle, class... Arguments>
+  constexpr operator Call<Result, Handle*, Arguments...>() const {
+    return [](Handle* handle, Arguments... arguments) -> Result {
+      Object& object = of<Object>(handle);
+      if constexpr (kHow == How::kPlain) {
+        return call<Result>(object, arguments...);
+      } else {
+        const auto guarded = [&] {
+          const msg::Guard guard(object.domain().port());
+          return call<Result>(object, arguments...);
+        };
+        if constexpr (kHow == How::kGuarded) {
+          return guarded();
+        } else {
+          return no_throw(guarded);
+        }
+      }
+    };
+  }
+
+ private:
+  template <class Result, class... Arguments>
+  static Result call(Object& object, Arguments... arguments) {
+    if constexpr (std::is_void_v<std::invoke_result_t<decltype(kMember), Object&, Arguments...>>) {
+      (object.*kMember)(arguments...);
+      return 0;
+    } else {
+      return (object.*kMember)(arguments...);
+    }
+  }
+};
+template <class Object, auto kMember>
+inline constexpr MemberCall<Object, kMember, How::kPlain> kPlain;
+template <class Object, auto kMember>
+inline constexpr MemberCall<Object, kMember, How::kGuarded> kGuarded;
+template <class Object, auto kMember>
+inline constexpr MemberCall<Object, kMember, How::kNoThrow> kNoThrow;
 
 /// Deletes the object. @return 0, -FI_EBUSY: it is in use.
 template <class Object>
@@ -97,5 +149,31 @@ int close_object(fid* fid) {
   delete &object;
   return 0;
 }
+
+/// The table of calls that every object has.
+template <class Bind = decltype(kNoCall), class Control = decltype(kNoCall)>
+[[nodiscard]] constexpr fi_ops object_calls(int (*close)(fid*), Bind bind = kNoCall,
+                                            Control control = kNoCall) {
+  return {sizeof(fi_ops), close, bind, control, kNoCall, nullptr, nullptr};
+}
+/// The calls on an object that can only be closed.
+template <class Object>
+inline fi_ops closing_ops = object_calls(close_object<Object>);
+
+/// The text of an error of a queue. @param out null, or room for `bytes` of it.
+template <class Queue>
+const char* error_text(Queue*, int error, const void*, char* out, size_t bytes) {
+  const char* const text = fi_strerror(error);
+  if (out != nullptr && bytes != 0) {
+    out[0] = '\0';
+    std::strncat(out, text, bytes - 1);
+  }
+  return text;
+}
+
+/// fi_fabric(): what every object opened from it needs.
+struct FiFabric : fid_fabric, Used {
+  using Fid = fid_fabric;
+};
 
 }  // namespace rio::ofi

@@ -10,9 +10,7 @@
 
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/name.hpp"
-#include "lib/ofi/releases.hpp"
 #include "lib/ofi/resolve.hpp"
-#include "lib/ofi/socket_address.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -24,15 +22,15 @@ constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
   return (wanted & ~offered) == 0;
 }
 
-[[nodiscard]] bool fits(const fi_tx_attr& tx) {
-  return within(tx.caps, kCaps) && within(tx.op_flags, kTxFlags) && within(tx.msg_order, kOrder) &&
-         tx.comp_order == 0 && tx.inject_size <= kInjectBytes && tx.size <= kContextSize &&
-         tx.iov_limit <= kIovMax && tx.rma_iov_limit <= 1;
+/// Whether the attributes of one direction fit. @param flags the operation flags that it has.
+template <class Attr>
+[[nodiscard]] bool fits(const Attr& attr, uint64_t flags) {
+  return within(attr.caps, kCaps) && within(attr.op_flags, flags) &&
+         within(attr.msg_order, kOrder) && attr.comp_order == 0 && attr.size <= kContextSize &&
+         attr.iov_limit <= kIovMax;
 }
-
-[[nodiscard]] bool fits(const fi_rx_attr& rx) {
-  return within(rx.caps, kCaps) && within(rx.op_flags, kRxFlags) && within(rx.msg_order, kOrder) &&
-         rx.comp_order == 0 && rx.size <= kContextSize && rx.iov_limit <= kIovMax;
+[[nodiscard]] bool fits(const fi_tx_attr& tx) {
+  return fits(tx, kTxFlags) && tx.inject_size <= kInjectBytes && tx.rma_iov_limit <= 1;
 }
 
 [[nodiscard]] bool fits(const fi_ep_attr& ep) {
@@ -73,7 +71,7 @@ constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
   return within(hints.caps, kCaps) &&
          (hints.addr_format == FI_FORMAT_UNSPEC || is_socket_format(hints.addr_format)) &&
          (hints.tx_attr == nullptr || fits(*hints.tx_attr)) &&
-         (hints.rx_attr == nullptr || fits(*hints.rx_attr)) &&
+         (hints.rx_attr == nullptr || fits(*hints.rx_attr, kRxFlags)) &&
          (hints.ep_attr == nullptr || fits(*hints.ep_attr)) &&
          (hints.domain_attr == nullptr || fits(*hints.domain_attr, name, version)) &&
          (hints.fabric_attr == nullptr || hints.fabric_attr->name == nullptr ||
@@ -85,24 +83,15 @@ struct Freed {
 };
 using InfoPtr = std::unique_ptr<fi_info, Freed>;
 
-void describe(fi_tx_attr& tx, const fi_info* hints, uint64_t caps) {
-  const fi_tx_attr* const asked = hints == nullptr ? nullptr : hints->tx_attr;
-  tx.caps = asked != nullptr && asked->caps != 0 ? asked->caps : caps & kTxCaps;
-  tx.op_flags = asked != nullptr ? asked->op_flags : 0;
-  tx.msg_order = kOrder;
-  tx.inject_size = kInjectBytes;
-  tx.size = kContextSize;
-  tx.iov_limit = kIovMax;
-  tx.rma_iov_limit = 1;
-}
-
-void describe(fi_rx_attr& rx, const fi_info* hints, uint64_t caps) {
-  const fi_rx_attr* const asked = hints == nullptr ? nullptr : hints->rx_attr;
-  rx.caps = asked != nullptr && asked->caps != 0 ? asked->caps : caps & kRxCaps;
-  rx.op_flags = asked != nullptr ? asked->op_flags : 0;
-  rx.msg_order = kOrder;
-  rx.size = kContextSize;
-  rx.iov_limit = kIovMax;
+/// Describe one direction. @param asked may be null. @param caps its capabilities, if none is asked
+/// for.
+template <class Attr>
+void describe(Attr& attr, const Attr* asked, uint64_t caps) {
+  attr.caps = asked != nullptr && asked->caps != 0 ? asked->caps : caps;
+  attr.op_flags = asked != nullptr ? asked->op_flags : 0;
+  attr.msg_order = kOrder;
+  attr.size = kContextSize;
+  attr.iov_limit = kIovMax;
 }
 
 void describe(fi_ep_attr& ep) {
@@ -118,48 +107,43 @@ void describe(fi_ep_attr& ep) {
 /// Mode bits of the user are cleared, since none is needed here: peers name offsets in a region and
 /// the user's keys, even if the user ignores what is returned. The two old modes stay; FI_MR_BASIC
 /// means the provider's addresses and keys.
-[[nodiscard]] int mr_mode_of(const fi_domain_attr* asked, uint32_t version) {
-  const int mode = asked == nullptr ? 0 : asked->mr_mode;
+[[nodiscard]] int mr_mode_of(int mode, uint32_t version) {
   if (mode == kMrBasic || mode == kMrScalable) {
     return mode;
   }
   return has_mode_bits(version) ? 0 : kMrScalable;  // FI_MR_UNSPEC: the provider chooses
 }
 
-void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& name,
+void describe(fi_domain_attr& domain, const fi_domain_attr& asked, const std::string& name,
               uint32_t version) {
-  const fi_domain_attr* const asked = hints == nullptr ? nullptr : hints->domain_attr;
-  const bool given = asked != nullptr && asked->threading != FI_THREAD_UNSPEC;
   domain.name = strdup(name.c_str());
-  domain.threading = given ? asked->threading : FI_THREAD_SAFE;
-  domain.control_progress = FI_PROGRESS_AUTO;  // no call leaves control work behind
-  if (asked != nullptr && asked->control_progress != FI_PROGRESS_UNSPEC) {
-    domain.control_progress = asked->control_progress;
-  }
-  const bool alone = asked != nullptr && asked->data_progress == FI_PROGRESS_AUTO;
+  domain.threading = asked.threading != FI_THREAD_UNSPEC ? asked.threading : FI_THREAD_SAFE;
+  domain.control_progress = asked.control_progress != FI_PROGRESS_UNSPEC
+                                ? asked.control_progress
+                                : FI_PROGRESS_AUTO;  // no call leaves control work behind
+  const bool alone = asked.data_progress == FI_PROGRESS_AUTO;
   domain.data_progress = alone ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
-  domain.av_type =
-      asked != nullptr ? asked->av_type : FI_AV_UNSPEC;  // both types work equally well
-  domain.mr_mode = mr_mode_of(asked, version);
+  domain.av_type = asked.av_type;  // both types work equally well
+  domain.mr_mode = mr_mode_of(asked.mr_mode, version);
   domain.mr_key_size = sizeof(uint64_t);
   domain.mr_iov_limit = 1;
   // Regions, queues and counters are limited by memory only.
-  domain.mr_cnt = std::max<size_t>(1u << 20, asked == nullptr ? 0 : asked->mr_cnt);
+  domain.mr_cnt = std::max<size_t>(1u << 20, asked.mr_cnt);
   domain.cq_data_size = sizeof(uint64_t);
-  domain.cq_cnt = std::max<size_t>(256, asked == nullptr ? 0 : asked->cq_cnt);
+  domain.cq_cnt = std::max<size_t>(256, asked.cq_cnt);
   domain.ep_cnt = kEndpoints;
   domain.tx_ctx_cnt = kEndpoints;
   domain.rx_ctx_cnt = kEndpoints;
   domain.max_ep_tx_ctx = 1;
   domain.max_ep_rx_ctx = 1;
-  domain.cntr_cnt = std::max<size_t>(256, asked == nullptr ? 0 : asked->cntr_cnt);
+  domain.cntr_cnt = std::max<size_t>(256, asked.cntr_cnt);
   domain.caps = kDomainCaps;
 }
 
-[[nodiscard]] int describe(fi_info& info, const fi_info* hints, const std::string& name,
+[[nodiscard]] int describe(fi_info& info, const fi_info& hints, const std::string& name,
                            uint32_t version) {
-  info.caps = hints != nullptr && hints->caps != 0 ? hints->caps : kCaps;
+  info.caps = hints.caps != 0 ? hints.caps : kCaps;
   // A caller that asks for a capability and for no direction wants all.
   if ((info.caps & (FI_MSG | FI_TAGGED)) != 0 && (info.caps & kMessageWays) == 0) {
     info.caps |= kMessageWays;
@@ -168,12 +152,14 @@ void describe(fi_domain_attr& domain, const fi_info* hints, const std::string& n
     info.caps |= kRemoteWays;
   }
   info.caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
-  const bool has_sockets = hints != nullptr && is_socket_format(hints->addr_format);
-  info.addr_format = has_sockets ? FI_SOCKADDR_IN : FI_FORMAT_UNSPEC;
-  describe(*info.tx_attr, hints, info.caps);
-  describe(*info.rx_attr, hints, info.caps);
+  info.addr_format = is_socket_format(hints.addr_format) ? FI_SOCKADDR_IN : FI_FORMAT_UNSPEC;
+  describe(*info.tx_attr, hints.tx_attr, info.caps & kTxCaps);
+  info.tx_attr->inject_size = kInjectBytes;
+  info.tx_attr->rma_iov_limit = 1;
+  describe(*info.rx_attr, hints.rx_attr, info.caps & kRxCaps);
   describe(*info.ep_attr);
-  describe(*info.domain_attr, hints, name, version);
+  describe(*info.domain_attr, hints.domain_attr != nullptr ? *hints.domain_attr : fi_domain_attr{},
+           name, version);
   info.fabric_attr->name = strdup(name.c_str());
   info.fabric_attr->prov_version = kProviderVersion;
   info.fabric_attr->api_version = version;
@@ -194,20 +180,18 @@ struct Question {
   const char* node;
   const char* service;
   uint64_t flags;
-  const fi_info* hints;  ///< or null
-  uint16_t fabric;       ///< mark of this fabric's name
+  const fi_info& hints;
+  uint16_t fabric;  ///< mark of this fabric's name
 
   [[nodiscard]] bool has_place() const { return node != nullptr || service != nullptr; }
   [[nodiscard]] bool is_source() const { return (flags & FI_SOURCE) != 0; }
   /// Whether the user wants this provider and no other: only then are errors logged.
   [[nodiscard]] bool is_for_us() const {
-    return hints != nullptr && hints->fabric_attr != nullptr &&
-           hints->fabric_attr->prov_name != nullptr &&
-           std::string_view(hints->fabric_attr->prov_name) == provider().name;
+    const fi_fabric_attr* const wanted = hints.fabric_attr;
+    return wanted != nullptr && wanted->prov_name != nullptr &&
+           std::string_view(wanted->prov_name) == provider().name;
   }
-  [[nodiscard]] bool has_sockets() const {
-    return hints != nullptr && is_socket_format(hints->addr_format);
-  }
+  [[nodiscard]] bool has_sockets() const { return is_socket_format(hints.addr_format); }
   [[nodiscard]] int resolve_place(Address* out) const {
     const NodeService place = {node, service, (flags & FI_NUMERICHOST) != 0};
     Name name{};
@@ -235,38 +219,36 @@ struct Question {
   if (asked.is_source()) {
     return asked.resolve_place(out);
   }
-  const fi_info* const hints = asked.hints;
-  if (hints != nullptr && hints->src_addr != nullptr) {
-    return asked.check_address(hints->src_addr, hints->src_addrlen, out);
+  if (asked.hints.src_addr != nullptr) {
+    return asked.check_address(asked.hints.src_addr, asked.hints.src_addrlen, out);
   }
   *out = asked.has_sockets() ? bytes_of(make_socket(own_ipv4(), 0))
                              : bytes_of(name_of_service(asked.fabric, 0, false));
   return 0;
 }
 
-/// Find the address to return. @return 1: there is one; 0: none is asked for; -FI_ENODATA.
+/// Find the address to return. @param out left empty if none is asked for.
 [[nodiscard]] int destination_of(const Question& asked, Address* out) {
   if (asked.has_place() && !asked.is_source()) {
-    const int rc = asked.resolve_place(out);
-    return rc == 0 ? 1 : rc;
+    return asked.resolve_place(out);
   }
-  const fi_info* const hints = asked.hints;
-  if (hints == nullptr || hints->dest_addr == nullptr) {
-    return 0;
-  }
-  const int rc = asked.check_address(hints->dest_addr, hints->dest_addrlen, out);
-  return rc == 0 ? 1 : rc;
+  return asked.hints.dest_addr == nullptr
+             ? 0
+             : asked.check_address(asked.hints.dest_addr, asked.hints.dest_addrlen, out);
 }
 
-/// Copy an address to memory that fi_freeinfo() frees. @return false: no memory.
+/// Copy an address to memory that fi_freeinfo() frees. @param address empty: there is none. @return
+/// false: no memory.
 [[nodiscard]] bool put(const Address& address, void** out, size_t* bytes) {
-  *out = std::malloc(address.size());
-  if (*out == nullptr) {
-    return false;
+  if (address.empty()) {
+    return true;
   }
-  std::memcpy(*out, address.data(), address.size());
-  *bytes = address.size();
-  return true;
+  *out = std::malloc(address.size());
+  if (*out != nullptr) {
+    std::memcpy(*out, address.data(), address.size());
+    *bytes = address.size();
+  }
+  return *out != nullptr;
 }
 
 [[nodiscard]] int fill_addresses(const Question& asked, fi_info& info) {
@@ -277,13 +259,9 @@ struct Question {
   Address destination;
   int rc = source_of(asked, &source);
   rc = rc == 0 ? destination_of(asked, &destination) : rc;
-  if (rc < 0) {
-    return rc;
-  }
-  return put(source, &info.src_addr, &info.src_addrlen) &&
-                 (rc == 0 || put(destination, &info.dest_addr, &info.dest_addrlen))
-             ? 0
-             : -FI_ENOMEM;
+  const bool fits = rc != 0 || (put(source, &info.src_addr, &info.src_addrlen) &&
+                                put(destination, &info.dest_addr, &info.dest_addrlen));
+  return fits ? rc : -FI_ENOMEM;
 }
 
 }  // namespace
@@ -297,18 +275,18 @@ int get_info(uint32_t version, const char* node, const char* service, uint64_t f
     }
     // A caller that lists providers gives no hints to check.
     const bool is_listed = (flags & FI_PROV_ATTR_ONLY) != 0;
-    hints = is_listed ? nullptr : hints;
-    if (hints != nullptr && !fits(*hints, params.card, version)) {
+    const fi_info wanted = hints != nullptr && !is_listed ? *hints : fi_info{};
+    if (!fits(wanted, params.card, version)) {
       return -FI_ENODATA;
     }
     InfoPtr info(fi_dupinfo(nullptr));
     if (info == nullptr) {
       return -FI_ENOMEM;
     }
-    int rc = describe(*info, hints, params.card, version);
+    int rc = describe(*info, wanted, params.card, version);
     if (rc == 0 && !is_listed) {
-      rc =
-          fill_addresses({node, service, flags, hints, fabric_mark(fabric_of(params.card))}, *info);
+      rc = fill_addresses({node, service, flags, wanted, fabric_mark(fabric_of(params.card))},
+                          *info);
     }
     if (rc == 0) {
       *out = info.release();

@@ -19,6 +19,7 @@ inline constexpr uint64_t kRxCaps = kBothCaps | FI_RECV | FI_DIRECTED_RECV | FI_
 /// The bits that name a direction.
 inline constexpr uint64_t kMessageWays = FI_SEND | FI_RECV;
 inline constexpr uint64_t kRemoteWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+inline constexpr uint64_t kAllWays = kMessageWays | kRemoteWays;
 inline constexpr uint64_t kCaps = kTxCaps | kRxCaps | FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                      FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |

@@ -1,14 +1,11 @@
 #include "lib/ofi/memory.hpp"
 
-#include "lib/msg/waiting.hpp"
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fi_counter.hpp"
+#include "lib/ofi/info.hpp"
 
 namespace rio::ofi {
 namespace {
-
-constexpr uint64_t kRights =
-    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 /// Waits for reads of peers that are under way.
 int close_memory(fid* fid) {
@@ -24,22 +21,17 @@ int close_memory(fid* fid) {
   const int rc = domain.windows().close(memory);
   return rc != 0 ? rc : close_object<Memory>(fid);
 }
-int bind(struct fid* fid, struct fid* what, uint64_t flags) {
-  Memory& memory = of<Memory>(fid);
-  const msg::Guard guard(memory.domain().port());
-  return memory.bind(*what, flags);
-}
 /// Regions need neither enabling nor refreshing: both succeed and do nothing.
 int control(fid*, int command, void*) {
   return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
 }
 
-fi_ops object_ops = {sizeof(fi_ops), close_memory, bind, control, no_ops_open, nullptr, nullptr};
+fi_ops object_ops = object_calls(close_memory, kGuarded<Memory, &Memory::bind>, control);
 
 int reg_attr(fid* fid, const fi_mr_attr* attr, uint64_t flags, fid_mr** out) {
   return no_throw([&] {
     if (fid->fclass != FI_CLASS_DOMAIN || attr == nullptr || attr->iov_count != 1 ||
-        attr->mr_iov == nullptr || (attr->access & ~kRights) != 0) {
+        attr->mr_iov == nullptr || (attr->access & ~kAllWays) != 0) {
       return -FI_EINVAL;
     }
     if ((flags & ~FI_RMA_EVENT) != 0 || attr->offset != 0 || attr->auth_key_size != 0) {
@@ -74,18 +66,13 @@ int reg(fid* fid, const void* base, size_t bytes, uint64_t access, uint64_t offs
 
 }  // namespace
 
-void Regions::set_up(bool virtual_addresses, bool own_keys) {
-  virtual_addresses_ = virtual_addresses;
-  own_keys_ = own_keys;
-}
-
 int Regions::add(Memory& memory, uint64_t wanted_key) {
   const uint64_t key = own_keys_ ? next_key_ : wanted_key;
   if (!regions_.emplace(key, &memory).second) {
     return -FI_ENOKEY;
   }
   ++next_key_;
-  memory.set_key(key);
+  memory.key = key;
   return 0;
 }
 
@@ -131,11 +118,11 @@ Memory::~Memory() {
   domain_.regions().remove(*this);
 }
 
-int Memory::bind(struct fid& what, uint64_t flags) {
-  if (what.fclass == FI_CLASS_EP) {
+int Memory::bind(struct fid* what, uint64_t flags) {
+  if (what->fclass == FI_CLASS_EP) {
     return 0;  // every endpoint of the domain reaches the region
   }
-  if (what.fclass != FI_CLASS_CNTR || &of<FiCounter>(&what).domain() != &domain_) {
+  if (what->fclass != FI_CLASS_CNTR || &of<FiCounter>(what).domain() != &domain_) {
     return -FI_EINVAL;
   }
   if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0 || flags == 0) {
@@ -145,7 +132,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
   if (const int rc = domain_.windows().close(*this); rc != 0) {
     return rc;
   }
-  FiCounter& counter = of<FiCounter>(&what);
+  FiCounter& counter = of<FiCounter>(what);
   if ((flags & FI_REMOTE_WRITE) != 0) {
     writes_ = &counter;
     writes_use_ = Use(counter);
@@ -158,10 +145,7 @@ int Memory::bind(struct fid& what, uint64_t flags) {
 }
 
 void Memory::count(bool writes) {
-  FiCounter* const counter = writes ? writes_ : reads_;
-  if (counter != nullptr) {
-    counter->add(1);
-  }
+  ofi::count(writes ? writes_ : reads_, 0);
 }
 
 fi_ops_mr* memory_ops() {

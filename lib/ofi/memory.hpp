@@ -21,7 +21,10 @@ class Regions {
  public:
   /// @param virtual_addresses peers name addresses; otherwise offsets. @param own_keys the provider
   /// chooses keys; otherwise the user does.
-  void set_up(bool virtual_addresses, bool own_keys);
+  void set_up(bool virtual_addresses, bool own_keys) {
+    virtual_addresses_ = virtual_addresses;
+    own_keys_ = own_keys;
+  }
 
   /// @return 0; -FI_ENOKEY: the key is taken.
   [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);
@@ -49,7 +52,7 @@ class Memory : public fid_mr, public Used {
   /// Like fi_mr_bind(). A counter counts writes; with FI_REMOTE_READ reads; with both flags both.
   /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
   /// -FI_ETIMEDOUT: as Windows::close().
-  [[nodiscard]] int bind(struct fid& what, uint64_t flags);
+  [[nodiscard]] int bind(struct fid* what, uint64_t flags);
   /// A peer has written to the region, or read from it.
   void count(bool writes);
 
@@ -57,7 +60,6 @@ class Memory : public fid_mr, public Used {
   [[nodiscard]] uint8_t* base() const { return static_cast<uint8_t*>(bytes_.iov_base); }
   [[nodiscard]] uint64_t size() const { return bytes_.iov_len; }
   [[nodiscard]] uint64_t access() const { return access_; }
-  void set_key(uint64_t value) { key = value; }
   /// Whether a counter counts accesses.
   [[nodiscard]] bool tells() const { return writes_ != nullptr || reads_ != nullptr; }
   [[nodiscard]] MemoryWindow& window() { return window_; }

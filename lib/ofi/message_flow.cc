@@ -16,6 +16,10 @@ namespace {
   return status == -EMSGSIZE ? FI_ETRUNC : -status;
 }
 
+[[nodiscard]] bool is_sync(uint64_t flags) {
+  return (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
+}
+
 }  // namespace
 
 MessageFlow::~MessageFlow() {
@@ -32,7 +36,7 @@ int MessageFlow::enable(Domain& domain, uint32_t first_context) {
     if (operation == nullptr) {
       return nullptr;
     }
-    operation->copy.reset(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
+    operation->copy = make_bytes(bytes);
     if (operation->copy == nullptr) {
       sends_.put(operation);
       return nullptr;
@@ -74,20 +78,12 @@ void MessageFlow::forget_former(uint32_t dest_id) {
 ssize_t MessageFlow::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
                           size_t bytes, void* context, uint64_t flags) {
   const tag::Address address = address_of(to);
-  const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
-  const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
-  if (!sync && tag_->send_tiny(address, tag, immediate, data, bytes)) [[likely]] {
-    tell_sent(context, 0, tells);
+  if (!is_sync(flags) && tag_->send_tiny(address, tag, immediate, data, bytes)) [[likely]] {
+    tell_sent(context, 0, tells_sent(flags));
     return 0;
   }
   const iovec piece = {const_cast<void*>(data), bytes};
   return send(to, tag, immediate, Buffers{&piece, 1}, context, flags);
-}
-
-ssize_t MessageFlow::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const Buffers& from,
-                          void* context, uint64_t flags) {
-  const bool tells = !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
-  return post(to, tag, immediate, from, context, flags, tells);
 }
 
 ssize_t MessageFlow::inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
@@ -117,7 +113,7 @@ ssize_t MessageFlow::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, 
   const uint8_t* data = from.count == 0 ? nullptr : static_cast<uint8_t*>(from.pieces[0].iov_base);
   const size_t bytes = from.bytes();
   if (bytes != 0 && (from.count > 1 || (flags & FI_INJECT) != 0)) {
-    operation->copy.reset(new (std::nothrow) uint8_t[bytes]);
+    operation->copy = make_bytes(bytes);
     if (operation->copy == nullptr) {
       sends_.put(operation);
       return -FI_ENOMEM;
@@ -125,9 +121,8 @@ ssize_t MessageFlow::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, 
     from.gather(operation->copy.get());
     data = operation->copy.get();
   }
-  const bool sync = (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
-  const int rc = sync ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
-                      : tag_->send(peer, tag, data, bytes, *operation, immediate);
+  const int rc = is_sync(flags) ? tag_->send_sync(peer, tag, data, bytes, *operation, immediate)
+                                : tag_->send(peer, tag, data, bytes, *operation, immediate);
   if (rc < 0) {
     sends_.put(operation);
     if (rc == -EAGAIN) {
@@ -145,47 +140,39 @@ ssize_t MessageFlow::post(fi_addr_t to, uint64_t tag, tag::Immediate immediate, 
   return 0;
 }
 
-ssize_t MessageFlow::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
-                             void* context, uint64_t flags) {
+ssize_t MessageFlow::receive(fi_addr_t source, Match match, const Buffers& to, void* context,
+                             uint64_t flags) {
   iovec buffer = {};
-  tag::Address from = nobody();
-  if (!find_source(source, &from)) {
-    if (const int rc = find_slow(source, &from); rc != 0) {
-      return rc;
-    }
+  tag::Pattern pattern = {match.tag, match.ignore, nobody()};
+  if (const int rc = find_source(source, &pattern.source); rc != 0) {
+    return rc;
   }
   if ((flags & FI_MULTI_RECV) != 0 && to.count != 1) {
     return -FI_EINVAL;
   }
   RecvOperation* const operation = begin(context, flags, to, &buffer);
-  if (operation == nullptr) {
-    return -FI_ENOMEM;
-  }
-  return begun(tag_->receive({tag, ignore, from}, buffer.iov_base, buffer.iov_len, *operation),
-               *operation);
+  return operation == nullptr
+             ? -FI_ENOMEM
+             : begun(tag_->receive(pattern, buffer.iov_base, buffer.iov_len, *operation),
+                     *operation);
 }
 
 /// Prepares a receive. @param buffer set to where the message goes. @return null: no memory.
 RecvOperation* MessageFlow::begin(void* context, uint64_t flags, const Buffers& to, iovec* buffer) {
-  RecvOperation* const operation = receives_.get();
-  if (operation == nullptr) {
+  RecvOperation* const operation = begin(context, flags);
+  *buffer = to.count == 0 ? iovec{nullptr, 0} : to.pieces[0];
+  if (operation == nullptr || to.count <= 1) {
+    return operation;
+  }
+  buffer->iov_len = to.bytes();
+  operation->copy = make_bytes(buffer->iov_len);
+  if (operation->copy == nullptr) {
+    receives_.put(operation);
     return nullptr;
   }
-  operation->user = context;
-  operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
-  operation->multi = (flags & FI_MULTI_RECV) != 0;
-  *buffer = to.count == 0 ? iovec{nullptr, 0} : to.pieces[0];
-  if (to.count > 1) {
-    buffer->iov_len = to.bytes();
-    operation->copy.reset(new (std::nothrow) uint8_t[buffer->iov_len]);
-    if (operation->copy == nullptr) {
-      receives_.put(operation);
-      return nullptr;
-    }
-    buffer->iov_base = operation->copy.get();
-    std::copy_n(to.pieces, to.count, operation->pieces.begin());
-    operation->piece_count = to.count;
-  }
+  buffer->iov_base = operation->copy.get();
+  std::copy_n(to.pieces, to.count, operation->pieces.begin());
+  operation->piece_count = to.count;
   return operation;
 }
 
@@ -199,28 +186,25 @@ ssize_t MessageFlow::not_waiting(int rc, RecvOperation& operation) {
   return 0;
 }
 
-ssize_t MessageFlow::peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
-                          uint64_t flags) {
+ssize_t MessageFlow::peek(fi_addr_t source, Match match, void* context, uint64_t flags) {
   tag::MessageInfo info{};
-  tag::Pattern wanted = {tag, ignore, nobody()};
-  if (!find_source(source, &wanted.source)) {
-    if (const int rc = find_slow(source, &wanted.source); rc != 0) {
-      return rc;
-    }
+  tag::Pattern wanted = {match.tag, match.ignore, nobody()};
+  if (const int rc = find_source(source, &wanted.source); rc != 0) {
+    return rc;
   }
   if (bound_.rx == nullptr) {
     return -FI_ENOCQ;
   }
   if ((flags & (FI_CLAIM | FI_DISCARD)) == 0) {
     const bool found = tag_->probe(wanted, &info);
-    tell_found(found ? &info : nullptr, tag, context, flags);
+    tell_found(found ? &info : nullptr, match.tag, context, flags);
     return 0;
   }
   if (claimed_.contains(context)) {
     return -FI_EINVAL;
   }
   tag::Message* const message = tag_->claim(wanted, &info);
-  tell_found(message != nullptr ? &info : nullptr, tag, context, flags);
+  tell_found(message != nullptr ? &info : nullptr, match.tag, context, flags);
   if (message != nullptr) {
     claimed_[context] = message;
     return (flags & FI_DISCARD) != 0 ? take_claimed({nullptr, 0}, context, flags, true) : 0;
@@ -267,31 +251,25 @@ ssize_t MessageFlow::take_claimed(const Buffers& to, void* context, uint64_t fla
 }
 
 ssize_t MessageFlow::cancel(void* context) {
-  tag::Request* wanted = nullptr;
-  receives_.for_each([&](RecvOperation& operation) {
-    if (operation.user == context &&
-        (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
-      wanted = &operation;
-    }
-  });
-  if (wanted != nullptr) {
-    auto& operation = static_cast<RecvOperation&>(*wanted);
-    operation.ends = operation.multi;
-    const int rc = tag_->cancel(operation);
-    tell_done();  // another thread may sleep until then
-    return rc == -EALREADY ? 0 : rc;
-  }
-  sends_.for_each([&](SendOperation& operation) {
-    if (operation.user == context &&
-        (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
-      wanted = &operation;
-    }
-  });
-  if (wanted == nullptr) {
+  const auto find = [context](auto& operations, auto* found) {
+    operations.for_each([&](auto& operation) {
+      if (operation.user == context &&
+          (operation.stage == tag::Stage::kWaiting || operation.stage == tag::Stage::kMoving)) {
+        found = &operation;
+      }
+    });
+    return found;
+  };
+  RecvOperation* const receive = find(receives_, static_cast<RecvOperation*>(nullptr));
+  SendOperation* const send = find(sends_, static_cast<SendOperation*>(nullptr));
+  if (receive == nullptr && send == nullptr) {
     return -FI_ENOENT;
   }
-  const int rc = tag_->cancel(static_cast<SendOperation&>(*wanted));
-  tell_done();
+  if (receive != nullptr) {
+    receive->ends = receive->multi;
+  }
+  const int rc = receive != nullptr ? tag_->cancel(*receive) : tag_->cancel(*send);
+  tell_done();  // another thread may sleep until then
   return rc == -EALREADY ? 0 : rc;
 }
 
@@ -303,9 +281,7 @@ bool MessageFlow::busy() {
 
 /// Reports a send. @param tells whether success is reported, too; errors always are.
 void MessageFlow::tell_sent(void* context, int error, bool tells) {
-  if (bound_.sends != nullptr) {
-    error == 0 ? bound_.sends->add(1) : bound_.sends->add_error(1);
-  }
+  count(bound_.sends, error);
   if ((!tells && error == 0) || bound_.tx == nullptr) {
     return;
   }
@@ -341,9 +317,7 @@ void MessageFlow::finish(SendOperation& operation) {
 
 /// Reports a receive. @param flags in addition to those of every receive.
 inline void MessageFlow::tell_received(const RecvOperation& operation, uint64_t flags) {
-  if (bound_.receives != nullptr) {
-    operation.status == 0 ? bound_.receives->add(1) : bound_.receives->add_error(1);
-  }
+  count(bound_.receives, operation.status);
   if ((!operation.tells && operation.status == 0 && flags == 0) || bound_.rx == nullptr) {
     return;
   }

@@ -50,6 +50,12 @@ struct RecvOperation : tag::RecvRequest {
   }
 };
 
+/// A tag, and which of its bits a receive ignores; both 0 for messages without tags.
+struct Match {
+  uint64_t tag = 0;
+  uint64_t ignore = 0;
+};
+
 /// All functions under a Guard.
 class MessageFlow {
  public:
@@ -67,10 +73,13 @@ class MessageFlow {
                              size_t bytes, void* context, uint64_t flags);
   /// Like send(), gathered from several buffers.
   [[nodiscard]] ssize_t send(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
-                             const Buffers& from, void* context, uint64_t flags);
+                             const Buffers& from, void* context, uint64_t flags) {
+    return post(to, tag, immediate, from, context, flags, tells_sent(flags));
+  }
   /// Hot. Send a copy of the bytes, without a completion. @param bytes up to kInjectBytes.
-  [[nodiscard]] ssize_t inject(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
-                               const void* data, size_t bytes) {
+  [[nodiscard, gnu::always_inline]] ssize_t inject(fi_addr_t to, uint64_t tag,
+                                                   tag::Immediate immediate, const void* data,
+                                                   size_t bytes) {
     if (!tag_->send_tiny(address_of(to), tag, immediate, data, bytes)) [[unlikely]] {
       return inject_queued(to, tag, immediate, data, bytes);
     }
@@ -80,16 +89,26 @@ class MessageFlow {
     return 0;
   }
   /// Hot. Post a receive. @return as send().
-  [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
-                                size_t bytes, void* context, uint64_t flags);
+  [[nodiscard]] ssize_t receive(fi_addr_t source, Match match, void* buffer, size_t bytes,
+                                void* context, uint64_t flags) {
+    tag::Address from = nobody();
+    if (const int rc = find_source(source, &from); rc != 0) [[unlikely]] {
+      return rc;
+    }
+    RecvOperation* const operation = begin(context, flags);
+    if (operation == nullptr) [[unlikely]] {
+      return -FI_ENOMEM;
+    }
+    return begun(tag_->receive({match.tag, match.ignore, from}, buffer, bytes, *operation),
+                 *operation);
+  }
   /// Like receive(), scattered to several buffers.
-  [[nodiscard]] ssize_t receive(fi_addr_t source, uint64_t tag, uint64_t ignore, const Buffers& to,
-                                void* context, uint64_t flags);
+  [[nodiscard]] ssize_t receive(fi_addr_t source, Match match, const Buffers& to, void* context,
+                                uint64_t flags);
   /// FI_PEEK, alone or with FI_CLAIM or FI_DISCARD: report a message that is there as a completion,
   /// also the only one of a message that it discards. @return 0; -FI_EINVAL: an unknown source, or
   /// a context that still has a claimed message; -FI_ENOCQ: no queue to report to.
-  [[nodiscard]] ssize_t peek(fi_addr_t source, uint64_t tag, uint64_t ignore, void* context,
-                             uint64_t flags);
+  [[nodiscard]] ssize_t peek(fi_addr_t source, Match match, void* context, uint64_t flags);
   /// FI_CLAIM without FI_PEEK: receive the message claimed for `context`, or drop it with
   /// FI_DISCARD, with a completion without a length. @return as receive(); -FI_EINVAL: nothing was
   /// claimed for it.
@@ -128,17 +147,30 @@ class MessageFlow {
     const tag::Address first = bound_.av->find(peer);
     return first == AddressVector::kNoPeer ? first : first + offset_;
   }
-  /// The context of a source. @return false: no such peer.
-  [[nodiscard]] bool find_source(fi_addr_t source, tag::Address* out) const {
+  /// The context of a source. @return 0, or as AddressVector::find_slow().
+  [[nodiscard]] int find_source(fi_addr_t source, tag::Address* out) {
     if (!bound_.directed || source == FI_ADDR_UNSPEC) {
       *out = tag::kAnySource;
-      return true;
+      return 0;
     }
     *out = address_of(source);
-    return *out != nobody();
+    return *out != nobody() ? 0 : find_slow(source, out);
+  }
+  [[nodiscard]] bool tells_sent(uint64_t flags) const {
+    return !bound_.tx_selective || (flags & FI_COMPLETION) != 0;
   }
   /// AddressVector::find_slow(), for when address_of() has no peer.
   [[nodiscard]] int find_slow(fi_addr_t peer, tag::Address* out);
+  /// @return null: no memory.
+  [[nodiscard]] RecvOperation* begin(void* context, uint64_t flags) {
+    RecvOperation* const operation = receives_.get();
+    if (operation != nullptr) [[likely]] {
+      operation->user = context;
+      operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
+      operation->multi = (flags & FI_MULTI_RECV) != 0;
+    }
+    return operation;
+  }
   [[nodiscard]] RecvOperation* begin(void* context, uint64_t flags, const Buffers& to,
                                      iovec* buffer);
   [[nodiscard]] ssize_t begun(int rc, RecvOperation& operation) {
@@ -169,23 +201,5 @@ class MessageFlow {
   std::unordered_set<tag::Address> said_gone_;
   std::unique_ptr<tag::TaggedContext> tag_;
 };
-
-inline ssize_t MessageFlow::receive(fi_addr_t source, uint64_t tag, uint64_t ignore, void* buffer,
-                                    size_t bytes, void* context, uint64_t flags) {
-  tag::Address from = nobody();
-  if (!find_source(source, &from)) [[unlikely]] {
-    if (const int rc = find_slow(source, &from); rc != 0) {
-      return rc;
-    }
-  }
-  RecvOperation* const operation = receives_.get();
-  if (operation == nullptr) [[unlikely]] {
-    return -FI_ENOMEM;
-  }
-  operation->user = context;
-  operation->tells = !bound_.rx_selective || (flags & FI_COMPLETION) != 0;
-  operation->multi = (flags & FI_MULTI_RECV) != 0;
-  return begun(tag_->receive({tag, ignore, from}, buffer, bytes, *operation), *operation);
-}
 
 }  // namespace rio::ofi

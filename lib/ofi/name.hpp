@@ -2,10 +2,13 @@
 /// The name of an endpoint, as fi_getname() returns it and fi_av_insert() takes it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
+#include "base/hash.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -43,18 +46,32 @@ static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Na
 inline constexpr uint32_t kNameMagic = 0x666F6905;
 
 /// Hash of a fabric's name. Endpoints on different fabrics cannot reach each other.
-[[nodiscard]] uint16_t fabric_mark(const std::string& fabric);
+[[nodiscard]] inline uint16_t fabric_mark(const std::string& fabric) {
+  const auto mark = base::fnv1a<uint32_t>(fabric);
+  constexpr uint32_t kHalf = 16;
+  return static_cast<uint16_t>(mark ^ mark >> kHalf);
+}
 
 /// Parses foreign bytes. @param fabric mark of ours. @return 0; -EINVAL: not a name; -EHOSTUNREACH:
 /// a name of another fabric.
-[[nodiscard]] int read_name(const void* bytes, uint16_t fabric, Name* out);
+[[nodiscard]] inline int read_name(const void* bytes, uint16_t fabric, Name* out) {
+  Name name;
+  std::memcpy(&name, bytes, sizeof(name));
+  const size_t length = strnlen(name.address, sizeof(name.address));
+  if (name.magic != kNameMagic || name.endpoint >= kEndpoints ||
+      name.dest_id >= 1u << (32 - tag::kContextBits) || length == sizeof(name.address)) {
+    return -EINVAL;
+  }
+  if (name.fabric != fabric) {
+    return -EHOSTUNREACH;
+  }
+  *out = name;
+  return 0;
+}
 
 /// Context of a name's tagged messages. @param dest_id the destID to which they go.
 [[nodiscard]] inline tag::Address context_of(const Name& name, uint32_t dest_id) {
   return tag::address(dest_id, name.endpoint * kContextsOfEndpoint + kTaggedContext);
 }
-
-/// Prints "rio://DESTID/ENDPOINT", or "rio://HOST:PORT/ENDPOINT". @return as snprintf().
-int print_name(const Name& name, char* out, size_t bytes);
 
 }  // namespace rio::ofi

@@ -1,6 +1,87 @@
 #include "lib/ofi/provider.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "base/number.hpp"
+#include "fpga/name/parse.hpp"
+
 namespace rio::ofi {
+namespace {
+
+constexpr uint64_t kDestIdMax = (1 << 24) - 1;
+constexpr uint64_t kQueuePairMax = 63;
+constexpr uint32_t kRelayBoardsMax = 64;
+/// Rule for sizes at which another way of moving bytes begins.
+constexpr base::NumberRule kSize = {.is_bytes = true};
+
+/// Log an error once, since libfabric asks for information several times in one fi_getinfo().
+[[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) {
+  char line[512];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(line, sizeof(line), format, args);
+  va_end(args);
+  static std::mutex mutex;
+  static std::string last;
+  const std::scoped_lock lock(mutex);
+  if (last != line) {
+    last = line;
+    base::log_error("%s", line);
+  }
+}
+
+[[nodiscard]] std::string read_text(const char* name) {
+  char* text = nullptr;
+  return fi_param_get_str(&provider(), name, &text) == 0 && text != nullptr ? text : "";
+}
+
+/// Reads a number strictly: libfabric's fi_param_get_size_t() reads "64K" as 64 and "abc" as 0.
+/// @param shown its name in the log. @return false: not a number that fits the rule; logged.
+[[nodiscard]] bool read_number(const char* shown, const std::string& text,
+                               const base::NumberRule& rule, uint64_t* out) {
+  std::string error;
+  if (base::read_setting(shown, text.c_str(), rule, out, &error) != 0) {
+    complain("%s, or unset it", error.c_str());
+    return false;
+  }
+  return true;
+}
+
+/// The card of a relay with so many boards: ranks take the boards in turn.
+[[nodiscard]] bool card_of_relay(std::string_view relay, std::string* out) {
+  const size_t colon = relay.rfind(':');
+  uint64_t boards = 0;
+  if (colon == std::string_view::npos ||
+      !base::read_number(relay.substr(colon + 1), 1, kRelayBoardsMax, &boards)) {
+    complain("FI_RIO_RELAY is %s; it is NAME:BOARDS, with 1 to %u boards",
+             base::printable(relay).c_str(), kRelayBoardsMax);
+    return false;
+  }
+  const char* const text = std::getenv("PMIX_RANK");
+  uint64_t rank = 0;
+  if (text != nullptr && *text != '\0' &&
+      !read_number("PMIX_RANK", text, {.most = UINT32_MAX}, &rank)) {
+    return false;
+  }
+  if (text == nullptr || *text == '\0') {
+    complain(
+        "FI_RIO_RELAY is set, but PMIX_RANK is not: no launcher says which rank this is; set "
+        "FI_RIO_CARD=relay:NAME,board=B instead");
+    return false;
+  }
+  *out = "relay:" + std::string(relay.substr(0, colon)) + ",board=" + std::to_string(rank % boards);
+  return true;
+}
+
+}  // namespace
 
 fi_provider& provider() {
   static fi_provider self = [] {
@@ -12,6 +93,78 @@ fi_provider& provider() {
     return made;
   }();
   return self;
+}
+
+void define_params() {
+  fi_provider* const self = &provider();
+  fi_param_define(
+      self, "card", FI_PARAM_STRING,
+      "The card: a PCI address, or an emulated one: shm:NAME for processes of this "
+      "machine, udp:NAME for those of several machines; all with the same NAME share a fabric "
+      "(default: shm:FABRIC, with FI_RIO_FABRIC)");
+  fi_param_define(self, "fabric", FI_PARAM_STRING,
+                  "Name of the fabric of emulated cards between the processes of this machine "
+                  "(default: ofi-UID, with the number of the user)");
+  fi_param_define(self, "relay", FI_PARAM_STRING,
+                  "NAME:BOARDS: the card is relay:NAME, on the board whose number is the rank's "
+                  "(PMIX_RANK) modulo BOARDS");
+  fi_param_define(self, "destid", FI_PARAM_STRING,
+                  "destID of the card (default: 0, the one that it has or is given)");
+  fi_param_define(self, "queue_pair", FI_PARAM_STRING,
+                  "Queue pair of the card, for processes that share one (default: 0)");
+  fi_param_define(self, "border", FI_PARAM_STRING,
+                  "Bytes, such as 65536 or 64K: messages up to this size are copied, longer ones "
+                  "go directly between the users' buffers (default: as rio-tune measured)");
+  fi_param_define(self, "rma_border", FI_PARAM_STRING,
+                  "Bytes, such as 65536 or 64K: reads and writes of peers' memory up to this size "
+                  "go by the card's DMA queue and windows, longer ones by messages; 0: all by "
+                  "messages (default: %lu)",
+                  kRmaBorder);
+}
+
+int read_params(Params* out) {
+  Params params;
+  params.card = read_text("card");
+  const std::string fabric = read_text("fabric");
+  if (const std::string relay = read_text("relay"); !relay.empty()) {
+    if (!params.card.empty() || !fabric.empty()) {
+      complain("FI_RIO_RELAY is set, and FI_RIO_CARD or FI_RIO_FABRIC; set one of them");
+      return -EINVAL;
+    }
+    if (!card_of_relay(relay, &params.card)) {
+      return -EINVAL;
+    }
+  }
+  if (params.card.empty()) {
+    params.card = "shm:" + (fabric.empty() ? "ofi-" + std::to_string(getuid()) : fabric);
+  } else if (!fabric.empty()) {
+    complain("FI_RIO_CARD is %s and FI_RIO_FABRIC %s; set one of them", params.card.c_str(),
+             fabric.c_str());
+    return -EINVAL;
+  }
+  uint64_t dest_id = params.dest_id;
+  uint64_t queue_pair = params.queue_pair;
+  if (!read_number("FI_RIO_DESTID", read_text("destid"), {.most = kDestIdMax}, &dest_id) ||
+      !read_number("FI_RIO_QUEUE_PAIR", read_text("queue_pair"), {.most = kQueuePairMax},
+                   &queue_pair) ||
+      !read_number("FI_RIO_BORDER", read_text("border"), kSize, &params.border) ||
+      !read_number("FI_RIO_RMA_BORDER", read_text("rma_border"), kSize, &params.rma_border)) {
+    return -EINVAL;
+  }
+  params.dest_id = static_cast<uint32_t>(dest_id);
+  params.queue_pair = static_cast<uint32_t>(queue_pair);
+  *out = params;
+  return 0;
+}
+
+std::string fabric_of(const std::string& card) {
+  name::CardName parsed;
+  std::string ignored;  // opening the card tells it
+  if (name::parse(name::Place::kProgram, card, {}, &parsed, &ignored) != 0 ||
+      std::holds_alternative<name::Pci>(parsed.kind)) {
+    return "rapidio";
+  }
+  return std::holds_alternative<name::Sim>(parsed.kind) ? "sim" : card.substr(0, card.find(','));
 }
 
 }  // namespace rio::ofi

@@ -11,6 +11,12 @@ namespace rio::ofi {
 
 inline constexpr uint32_t kProviderVersion = FI_VERSION(0, 1);
 
+// Constants that libfabric 1 has, and that libfabric 2 deprecates or no longer has; both accept
+// their values.
+inline constexpr int kMrBasic = 1 << 0;                    ///< FI_MR_BASIC
+inline constexpr int kMrScalable = 1 << 1;                 ///< FI_MR_SCALABLE
+inline constexpr uint32_t kProtocolOfProvider = 1u << 31;  ///< FI_PROV_SPECIFIC
+
 /// The provider of this library, without its two calls, which the library's entry adds.
 [[nodiscard]] fi_provider& provider();
 

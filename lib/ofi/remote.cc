@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstring>
-#include <new>
 
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/domain.hpp"
@@ -15,10 +14,6 @@
 
 namespace rio::ofi {
 namespace {
-
-[[nodiscard]] std::unique_ptr<uint8_t[]> make(uint64_t bytes) {
-  return std::unique_ptr<uint8_t[]>(new (std::nothrow) uint8_t[std::max<uint64_t>(bytes, 1)]);
-}
 
 /// Number of bytes of the peer's memory that the call accesses.
 [[nodiscard]] uint64_t extent(const RemoteCall& call) {
@@ -36,7 +31,7 @@ namespace {
   if (!is_atomic(call.verb)) {
     return bytes > tag::kLengthMax ? -FI_EMSGSIZE : 0;
   }
-  if (!is_atomic(atomic_of(call.verb), call.type, call.op)) {
+  if (!is_atomic(call.verb, call.type, call.op)) {
     return -FI_EOPNOTSUPP;
   }
   const bool whole = (!has_operands(call.op) || call.operands.bytes() == bytes) &&
@@ -112,15 +107,15 @@ ssize_t Remote::start(const RemoteCall& call) {
   if (fenced_.empty() && start_by_card(call, *operation)) {
     return 0;
   }
-  return start_by_message(call, *operation);
+  return start_by_message(*operation);
 }
 
-ssize_t Remote::start_by_message(const RemoteCall& call, Operation& operation) {
-  if (const ssize_t rc = prepare(call, operation); rc != 0) {
+ssize_t Remote::start_by_message(Operation& operation) {
+  if (const ssize_t rc = prepare(operation); rc != 0) {
     operations_.put(&operation);
     return rc;
   }
-  if (!fenced_.empty() || (operation.fences && under_way_ != 0)) {
+  if (!fenced_.empty() || (operation.fences() && under_way_ != 0)) {
     fenced_.push_back(&operation);
     return 0;
   }
@@ -131,27 +126,19 @@ ssize_t Remote::start_by_message(const RemoteCall& call, Operation& operation) {
 void Remote::adopt(const RemoteCall& call, Operation& operation) {
   operation.remote = this;
   operation.id = domain_.next_question();
-  operation.context = call.context;
-  operation.silent = call.silent;
-  operation.verb = call.verb;
-  operation.fences = (call.flags & FI_FENCE) != 0;
-  operation.tells = !call.silent && (!bound_.tx_selective || (call.flags & FI_COMPLETION) != 0);
+  operation.call = call;
   Party* const party = &operation;
   operation.ask.user = operation.data.user = operation.reply.user = party;
 }
 
-ssize_t Remote::prepare(const RemoteCall& call, Operation& operation) {
-  const ssize_t rc = prepare_message(call, operation);
-  return rc != 0 ? rc : prepare_result(call, operation);
-}
-
 /// Puts the data into the message if it fits; otherwise it stays where it is.
-ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
+ssize_t Remote::prepare_message(Operation& operation) {
+  const RemoteCall& call = operation.call;
   const uint64_t operands = has_operands(call.op) ? call.operands.bytes() : 0;
   const bool follows = call.verb == Verb::kWrite && operands > kInlineMax;
   const uint64_t inside = follows ? 0 : operands + call.compare.bytes();
   operation.message_bytes = sizeof(AskHeader) + inside;
-  operation.message = make(operation.message_bytes);
+  operation.message = make_bytes(operation.message_bytes);
   if (operation.message == nullptr) {
     return -FI_ENOMEM;
   }
@@ -178,7 +165,7 @@ ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   operation.data_bytes = operands;
   operation.data_at = static_cast<const uint8_t*>(call.operands.pieces[0].iov_base);
   if (call.operands.count > 1 || (call.flags & FI_INJECT) != 0) {
-    operation.copy = make(operands);
+    operation.copy = make_bytes(operands);
     if (operation.copy == nullptr) {
       return -FI_ENOMEM;
     }
@@ -188,15 +175,19 @@ ssize_t Remote::prepare_message(const RemoteCall& call, Operation& operation) {
   return 0;
 }
 
-ssize_t Remote::prepare_result(const RemoteCall& call, Operation& operation) {
-  operation.result_bytes = call.result.bytes();
-  if (call.result.count == 1) {
-    operation.result = static_cast<uint8_t*>(call.result.pieces[0].iov_base);
-  } else if (call.result.count > 1) {
-    operation.gathered = make(operation.result_bytes);
+ssize_t Remote::prepare(Operation& operation) {
+  if (const ssize_t rc = prepare_message(operation); rc != 0) {
+    return rc;
+  }
+  Buffers& result = operation.call.result;
+  operation.result_bytes = result.bytes();
+  if (result.count == 1) {
+    operation.result = static_cast<uint8_t*>(result.pieces[0].iov_base);
+  } else if (result.count > 1) {
+    operation.gathered = make_bytes(operation.result_bytes);
     operation.result = operation.gathered.get();
-    std::copy_n(call.result.pieces, call.result.count, operation.pieces.begin());
-    operation.piece_count = call.result.count;
+    std::copy_n(result.pieces, result.count, operation.own_pieces.begin());
+    result.pieces = operation.own_pieces.data();
   }
   return operation.result_bytes != 0 && operation.result == nullptr ? -FI_ENOMEM : 0;
 }
@@ -276,7 +267,7 @@ bool Remote::busy() {
   bool busy = server_.busy() || by_card_ != 0;
   operations_.for_each([&](const Operation& operation) {
     const tag::Stage data = operation.data.stage;
-    busy |= operation.silent || data == tag::Stage::kWaiting || data == tag::Stage::kMoving;
+    busy |= operation.call.silent || data == tag::Stage::kWaiting || data == tag::Stage::kMoving;
   });
   return busy;
 }
@@ -299,11 +290,10 @@ void Remote::end(Operation& operation) {
   if (operation.status != 0) [[unlikely]] {
     bound_.av->check_again(operation.to - kRemoteContext);
   }
-  if (operation.piece_count != 0 && operation.status == 0) {
-    const Buffers pieces = {operation.pieces.data(), operation.piece_count};
-    pieces.scatter(operation.result, operation.result_bytes);
+  if (operation.gathered != nullptr && operation.status == 0) {
+    operation.call.result.scatter(operation.result, operation.result_bytes);
   }
-  if (operation.verb == Verb::kWindow) {
+  if (operation.call.verb == Verb::kWindow) {
     card_.on_reply(operation.to, operation.call.key,
                    operation.status == 0 ? &operation.window : nullptr);
   } else {
@@ -312,7 +302,7 @@ void Remote::end(Operation& operation) {
   card_.put(operation.local);
   operations_.put(&operation);
   --under_way_;
-  while (!fenced_.empty() && (!fenced_.front()->fences || under_way_ == 0)) {
+  while (!fenced_.empty() && (!fenced_.front()->fences() || under_way_ == 0)) {
     Operation* const next = fenced_.front();
     fenced_.pop_front();
     begin(*next);
@@ -320,20 +310,17 @@ void Remote::end(Operation& operation) {
 }
 
 void Remote::tell(const Operation& operation) {
-  const bool writes = operation.verb == Verb::kWrite || operation.verb == Verb::kUpdate;
-  FiCounter* const counter = writes ? bound_.writes : bound_.reads;
-  if (counter != nullptr && operation.status == 0) {
-    counter->add(1);
-  } else if (counter != nullptr) {
-    counter->add_error(1);
-  }
-  if ((!operation.tells && operation.status == 0) || bound_.tx == nullptr) {
+  const RemoteCall& call = operation.call;
+  const bool writes = call.verb == Verb::kWrite || call.verb == Verb::kUpdate;
+  const bool tells = !call.silent && (!bound_.tx_selective || (call.flags & FI_COMPLETION) != 0);
+  count(writes ? bound_.writes : bound_.reads, operation.status);
+  if ((!tells && operation.status == 0) || bound_.tx == nullptr) {
     return;
   }
   Completion& completion = bound_.tx->add();
-  completion.entry.op_context = operation.context;
+  completion.entry.op_context = call.context;
   completion.entry.flags =
-      (is_atomic(operation.verb) ? FI_ATOMIC : FI_RMA) | (writes ? FI_WRITE : FI_READ);
+      (is_atomic(call.verb) ? FI_ATOMIC : FI_RMA) | (writes ? FI_WRITE : FI_READ);
   completion.error = operation.status;
 }
 

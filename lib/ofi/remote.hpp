@@ -79,13 +79,8 @@ class Remote {
     tag::Address to = 0;
     uint32_t id = 0;
     uint8_t refusals = 0;  // refusals by the peer's context when the operation began
-    bool silent = false;   // injected: no completion
     uint32_t parts = 0;    // requests under way
     int status = 0;        // 0, or the first error: FI_E…
-    void* context = nullptr;
-    Verb verb = Verb::kWrite;
-    bool tells = false;
-    bool fences = false;
     tag::SendRequest ask;
     tag::SendRequest data;
     tag::RecvRequest reply;
@@ -97,14 +92,18 @@ class Remote {
     uint8_t* result = nullptr;
     uint64_t result_bytes = 0;
     std::unique_ptr<uint8_t[]> gathered;  // a result, before it is scattered to several pieces
-    std::array<iovec, kIovMax> pieces = {};
-    size_t piece_count = 0;
-    WindowReply window = {};  // of Verb::kWindow
+    WindowReply window = {};              // of Verb::kWindow
     // Used by a transfer of the card.
     msg::DmaTransfer transfer;
     LocalBytes local;
-    std::array<iovec, kIovMax> own_pieces;  // the pieces that `call` points to
-    RemoteCall call = {};                   // repeated by messages, if the window does not exist
+    RemoteCall call = {};                   // as the user made it
+    std::array<iovec, kIovMax> own_pieces;  // pieces of `call` that outlive the user's call
+
+    [[nodiscard]] bool fences() const { return (call.flags & FI_FENCE) != 0; }
+    /// The local buffers of a read or write: those written from, or read into.
+    [[nodiscard]] Buffers& buffers() {
+      return call.verb == Verb::kWrite ? call.operands : call.result;
+    }
   };
 
   static void attend(tag::TaggedContext& tag) {
@@ -115,13 +114,12 @@ class Remote {
   }
   void adopt(const RemoteCall& call, Operation& operation);
   [[nodiscard]] bool start_by_card(const RemoteCall& call, Operation& operation);
-  void set_aside(const RemoteCall& call, Operation& operation);
+  static void set_aside(Operation& operation);
   void card_is_done(Operation& operation);
   void ask_window(tag::Address to, uint64_t key);
-  [[nodiscard]] ssize_t start_by_message(const RemoteCall& call, Operation& operation);
-  [[nodiscard]] ssize_t prepare(const RemoteCall& call, Operation& operation);
-  [[nodiscard]] ssize_t prepare_message(const RemoteCall& call, Operation& operation);
-  [[nodiscard]] ssize_t prepare_result(const RemoteCall& call, Operation& operation);
+  [[nodiscard]] ssize_t start_by_message(Operation& operation);
+  [[nodiscard]] static ssize_t prepare(Operation& operation);
+  [[nodiscard]] static ssize_t prepare_message(Operation& operation);
   void begin(Operation& operation);
   void send(Operation& operation, uint64_t bits, const uint8_t* bytes, uint64_t count,
             tag::SendRequest& request);

@@ -22,11 +22,6 @@ namespace {
   }
 }
 
-/// The local buffers of a call: those written from, or read into.
-[[nodiscard]] Buffers& local_of(RemoteCall& call) {
-  return call.verb == Verb::kWrite ? call.operands : call.result;
-}
-
 }  // namespace
 
 /// Every write asks for an answer: without one, the caller would not learn that it was refused.
@@ -34,7 +29,7 @@ namespace {
 bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
   const bool plain = (call.verb == Verb::kWrite || call.verb == Verb::kRead) &&
                      (call.flags & (FI_FENCE | FI_REMOTE_CQ_DATA)) == 0;
-  const Buffers& local = call.verb == Verb::kWrite ? call.operands : call.result;
+  const Buffers local = operation.buffers();
   const uint64_t bytes = local.bytes();
   if (!plain || !card_.may(operation.to, bytes)) {
     return false;
@@ -61,9 +56,10 @@ bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
     auto& its = *static_cast<Operation*>(done.user);
     its.remote->card_is_done(its);
   };
-  set_aside(call, operation);
+  set_aside(operation);
   if (!card_.port().dma()->takes(at, transfer.va) || !card_.start(transfer)) {
     card_.put(operation.local);
+    operation.call = call;
     return false;
   }
   ++by_card_;
@@ -72,11 +68,9 @@ bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
 }
 
 /// Copy the arguments that the operation needs after the call has returned.
-void Remote::set_aside(const RemoteCall& call, Operation& operation) {
-  operation.call = call;
-  Buffers& local = local_of(operation.call);
-  const uint8_t* const slot = operation.local.slot;
-  if (call.verb == Verb::kWrite && slot != nullptr) {
+void Remote::set_aside(Operation& operation) {
+  Buffers& local = operation.buffers();
+  if (operation.call.verb == Verb::kWrite && operation.local.slot != nullptr) {
     local.gather(operation.local.slot);
     operation.own_pieces[0] = {operation.local.slot, local.bytes()};
     local.count = 1;
@@ -96,7 +90,7 @@ void Remote::card_is_done(Operation& operation) {
   if (status == pmd::Status::kErrorResponse || status == pmd::Status::kFlushed) {
     // The window has gone, or another one is there now: ask the owner again.
     card_.forget(operation.to, operation.call.key);
-    operation.status = static_cast<int>(-prepare(operation.call, operation));
+    operation.status = static_cast<int>(-prepare(operation));
     --under_way_;
     if (operation.status == 0) {
       begin(operation);
@@ -106,7 +100,8 @@ void Remote::card_is_done(Operation& operation) {
   } else {
     operation.status = error_of(status);
   }
-  if (operation.status == 0 && operation.verb == Verb::kRead && operation.local.slot != nullptr) {
+  if (operation.status == 0 && operation.call.verb == Verb::kRead &&
+      operation.local.slot != nullptr) {
     const Buffers& result = operation.call.result;
     result.scatter(operation.local.slot, result.bytes());
   }
@@ -124,8 +119,7 @@ void Remote::ask_window(tag::Address to, uint64_t key) {
   RemoteCall call = {Verb::kWindow, 0, 0, key, 0, nullptr};
   call.result = {&reply, 1};
   adopt(call, *operation);
-  operation->call = call;
-  operation->status = static_cast<int>(-prepare(call, *operation));
+  operation->status = static_cast<int>(-prepare(*operation));
   if (operation->status != 0) {
     operations_.put(operation);
     card_.on_reply(to, key, nullptr);

@@ -1,11 +1,14 @@
 #include "lib/ofi/resolve.hpp"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
-#include <netinet/in.h>
+#include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstddef>
@@ -27,7 +30,9 @@ constexpr uint32_t kServiceMagic = 0x736F6901;
 
 struct Freed {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
+  void operator()(ifaddrs* list) const { freeifaddrs(list); }
 };
+using Addresses = std::unique_ptr<addrinfo, Freed>;
 
 /// Parse "DESTID/ENDPOINT" or "HOST:PORT/ENDPOINT".
 [[nodiscard]] bool parse_name(std::string_view text, uint16_t fabric, Name* out) {
@@ -59,9 +64,10 @@ struct Freed {
 }
 
 /// Look up a host, or the port of a service named in /etc/services.
-[[nodiscard]] int look_up(const char* node, const char* service, bool numeric,
-                          std::unique_ptr<addrinfo, Freed>* out) {
+[[nodiscard]] int look_up(const char* node, const char* service, bool numeric, Addresses* out,
+                          int family = AF_UNSPEC) {
   addrinfo hints = {};
+  hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = numeric ? AI_NUMERICHOST : 0;
   addrinfo* list = nullptr;
@@ -72,14 +78,34 @@ struct Freed {
   return rc;
 }
 
+/// Whether an IP address is one of this machine. @param address with port 0.
+[[nodiscard]] bool can_bind(const sockaddr* address, socklen_t bytes) {
+  const base::Fd fd(socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return fd.valid() && bind(fd.get(), address, bytes) == 0;
+}
+
+/// Get the first of a node's IPv4 addresses that this machine has. @return false: there is none.
+[[nodiscard]] bool own_address_of(const char* node, in_addr* out) {
+  Addresses list;
+  static_cast<void>(look_up(node, nullptr, false, &list, AF_INET));
+  for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
+    sockaddr_in address{};
+    if (read_socket(each->ai_addr, &address) == 0 && is_own(address.sin_addr)) {
+      *out = address.sin_addr;
+      return true;
+    }
+  }
+  return false;
+}
+
 /// @return empty: a name of this machine; else the cause.
 [[nodiscard]] std::string wrong_node(const char* node, bool numeric) {
-  std::unique_ptr<addrinfo, Freed> list;
+  Addresses list;
   if (const int rc = look_up(node, nullptr, numeric, &list); rc != 0) {
     return gai_strerror(rc);
   }
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
-    if (is_own(each->ai_addr, each->ai_addrlen)) {
+    if (can_bind(each->ai_addr, each->ai_addrlen)) {
       return "";
     }
   }
@@ -93,7 +119,7 @@ struct Freed {
     *out = static_cast<uint16_t>(number);
     return true;
   }
-  std::unique_ptr<addrinfo, Freed> list;
+  Addresses list;
   // Numbers are not looked up, because getaddrinfo() reads "70000" as 4464.
   if (std::isalpha(static_cast<unsigned char>(*service)) == 0 ||
       look_up(nullptr, service, false, &list) != 0) {
@@ -149,11 +175,6 @@ int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out) {
   return -FI_ENODATA;
 }
 
-bool is_own(const sockaddr* address, socklen_t bytes) {
-  const base::Fd fd(socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return fd.valid() && bind(fd.get(), address, bytes) == 0;
-}
-
 Name name_of_service(uint16_t fabric, uint16_t number, bool is_needed) {
   Name name = {};
   name.magic = kServiceMagic;
@@ -184,8 +205,86 @@ int read_address(const void* bytes, uint16_t fabric, Name* out) {
 }
 
 int print_address(const Name& name, char* out, size_t bytes) {
-  return is_service(name) ? std::snprintf(out, bytes, "rio://:%u", unsigned{service_of(name)})
-                          : print_name(name, out, bytes);
+  if (is_service(name)) {
+    return std::snprintf(out, bytes, "rio://:%u", unsigned{service_of(name)});
+  }
+  const auto length = static_cast<int>(strnlen(name.address, sizeof(name.address)));
+  return length > 0
+             ? std::snprintf(out, bytes, "rio://%.*s/%u", length, name.address, name.endpoint)
+             : std::snprintf(out, bytes, "rio://%u/%u", name.dest_id, name.endpoint);
+}
+
+bool is_socket_format(uint32_t addr_format) {
+  return addr_format == FI_SOCKADDR || addr_format == FI_SOCKADDR_IN;
+}
+
+in_addr own_ipv4() {
+  in_addr found{htonl(INADDR_LOOPBACK)};
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    return found;
+  }
+  const std::unique_ptr<ifaddrs, Freed> held(list);
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    const bool is_up = (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_LOOPBACK) == 0;
+    if (is_up && each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET) {
+      sockaddr_in address{};
+      std::memcpy(&address, each->ifa_addr, sizeof(address));
+      return address.sin_addr;
+    }
+  }
+  return found;
+}
+
+sockaddr_in make_socket(in_addr address, uint16_t port) {
+  sockaddr_in made{};
+  made.sin_family = AF_INET;
+  made.sin_addr = address;
+  made.sin_port = htons(port);
+  return made;
+}
+
+bool is_own(in_addr address) {
+  const sockaddr_in tried = make_socket(address, 0);
+  return can_bind(reinterpret_cast<const sockaddr*>(&tried), sizeof(tried));
+}
+
+int resolve_socket(const NodeService& place, uint16_t fabric, bool loud, sockaddr_in* out) {
+  Name name{};
+  if (const int rc = resolve(place, fabric, loud, &name); rc != 0) {
+    return rc;
+  }
+  in_addr address{};
+  if (place.node == nullptr) {
+    address = own_ipv4();
+  } else if (!is_service(name) || !own_address_of(place.node, &address)) {
+    if (loud) {
+      base::log_error(
+          "rio: node %s has no IPv4 address of this machine, as FI_SOCKADDR_IN wants it",
+          base::printable(place.node).c_str());
+    }
+    return -FI_ENODATA;
+  }
+  *out = make_socket(address, service_of(name));
+  return 0;
+}
+
+int read_socket(const void* bytes, sockaddr_in* out) {
+  sockaddr_in read{};
+  std::memcpy(&read, bytes, sizeof(read));
+  constexpr uint32_t kFirstNotUnicast = 0xE0000000;  // multicast, reserved, broadcast
+  if (read.sin_family != AF_INET || ntohl(read.sin_addr.s_addr) >= kFirstNotUnicast) {
+    return -EINVAL;
+  }
+  *out = make_socket(read.sin_addr, ntohs(read.sin_port));  // without the foreign padding
+  return 0;
+}
+
+int print_socket(const sockaddr_in& address, char* out, size_t bytes) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  return std::snprintf(out, bytes, "fi_sockaddr_in://%s:%u", text.data(),
+                       unsigned{ntohs(address.sin_port)});
 }
 
 }  // namespace rio::ofi

@@ -1,12 +1,15 @@
 /// @file
-/// Node and service, as fi_getinfo() and fi_av_insertsvc() take them.
+/// Addresses of endpoints, in our own format or in libfabric's FI_SOCKADDR_IN for programs written
+/// for IP, and the node and service by which fi_getinfo() and fi_av_insertsvc() name them.
 ///
 /// A service is a number that an endpoint serves on this machine (service.hpp), so a node is this
 /// machine: its name, or one of its addresses. Or the node is a name as fi_av_straddr() prints it,
 /// rio://DESTID/ENDPOINT or rio://HOST:PORT/ENDPOINT, of an endpoint anywhere, without a service.
+/// An address in FI_SOCKADDR_IN is an IPv4 address of this machine, and a service in place of a
+/// port.
 #pragma once
 
-#include <sys/socket.h>
+#include <netinet/in.h>
 
 #include <cstdint>
 
@@ -24,9 +27,6 @@ struct NodeService {
 /// endpoint that serves it when the address is used. Any thread, control path only. @param fabric
 /// mark of its name. @param loud log errors. @return 0, -FI_ENODATA.
 [[nodiscard]] int resolve(const NodeService& place, uint16_t fabric, bool loud, Name* out);
-
-/// Whether an IP address is one of this machine. @param address with port 0.
-[[nodiscard]] bool is_own(const sockaddr* address, socklen_t bytes);
 
 /// A name for a service of this machine, valid on this machine. @param number 0: no service; as a
 /// source address it leaves the choice to the endpoint. @param is_needed as a source address:
@@ -47,8 +47,31 @@ struct NodeService {
   return name.endpoint != 0;
 }
 
-/// Print an address: a Name as print_name() does, a service as "rio://:NUMBER". @return as
-/// snprintf().
+/// Print an address: "rio://DESTID/ENDPOINT", "rio://HOST:PORT/ENDPOINT", or "rio://:NUMBER" of a
+/// service. @return as snprintf().
 int print_address(const Name& name, char* out, size_t bytes);
+
+/// Whether a format means FI_SOCKADDR_IN: FI_SOCKADDR leaves the family to the provider.
+[[nodiscard]] bool is_socket_format(uint32_t addr_format);
+
+/// The first IPv4 address of this machine that is not a loopback address; without one 127.0.0.1.
+[[nodiscard]] in_addr own_ipv4();
+
+/// @param port 0: none yet.
+[[nodiscard]] sockaddr_in make_socket(in_addr address, uint16_t port);
+
+/// Whether an IPv4 address is one of this machine; 0.0.0.0 is.
+[[nodiscard]] bool is_own(in_addr address);
+
+/// resolve() to FI_SOCKADDR_IN. Any thread, control path only. @return 0, -FI_ENODATA.
+[[nodiscard]] int resolve_socket(const NodeService& place, uint16_t fabric, bool loud,
+                                 sockaddr_in* out);
+
+/// Check foreign bytes. @param bytes sizeof(sockaddr_in) of them. @return 0; -EINVAL: another
+/// family, or an address that no single machine has.
+[[nodiscard]] int read_socket(const void* bytes, sockaddr_in* out);
+
+/// Print it in libfabric's notation, "fi_sockaddr_in://127.0.0.1:9228". @return as snprintf().
+int print_socket(const sockaddr_in& address, char* out, size_t bytes);
 
 }  // namespace rio::ofi

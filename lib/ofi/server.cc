@@ -130,7 +130,6 @@ void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
 
 /// Tells a peer that knows the key where the card has the region, unless accesses have to be
 /// counted.
-/// counted.
 void Server::show_window(Answer& answer) {
   Memory* const memory = regions_.find(answer.ask.key);
   const bool tells = bound_.remote_reads != nullptr || bound_.remote_writes != nullptr;
@@ -147,7 +146,7 @@ int Server::compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest) 
   const AskHeader& ask = answer.ask;
   const auto type = static_cast<fi_datatype>(ask.type);
   if (ask.verb != Verb::kUpdate && ask.bytes != 0) {
-    answer.old.reset(new (std::nothrow) uint8_t[ask.bytes]);
+    answer.old = make_bytes(ask.bytes);
     if (answer.old == nullptr) {
       return FI_ENOMEM;
     }
@@ -235,10 +234,7 @@ void Server::tell(const Answer& answer) {
     return;
   }
   const bool writes = answer.ask.verb != Verb::kRead;
-  FiCounter* const counter = writes ? bound_.remote_writes : bound_.remote_reads;
-  if (counter != nullptr) {
-    counter->add(1);
-  }
+  count(writes ? bound_.remote_writes : bound_.remote_reads, 0);
   answer.memory->count(writes);
   if ((answer.ask.flags & AskHeader::kImmediate) != 0 && bound_.rx != nullptr) {
     Completion& completion = bound_.rx->add();

@@ -11,10 +11,19 @@
 #include "lib/ofi/ask.hpp"
 #include "lib/ofi/bindings.hpp"
 #include "lib/ofi/memory.hpp"
-#include "lib/ofi/party.hpp"
 #include "lib/tag/tagged_context.hpp"
 
 namespace rio::ofi {
+
+/// The `user` of a request on the endpoint's context for memory. Under a Guard.
+class Party {
+ public:
+  /// Called when the request is done; it may be reused.
+  virtual void done(tag::Request& request) = 0;
+
+ protected:
+  ~Party() = default;
+};
 
 /// The server of an endpoint. All functions under a Guard.
 class Server {

@@ -1,6 +1,5 @@
 #include "lib/ofi/service.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +8,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "base/log.hpp"
@@ -54,15 +55,8 @@ struct Own {
 /// The folder also holds folders of fabrics; their code ignores names that begin with a dot.
 [[nodiscard]] std::string path_of(const std::string& folder, uint16_t fabric, uint16_t number) {
   char name[40];
-  std::snprintf(name, sizeof(name), "%08x-%u", fabric, unsigned{number});
-  return folder + "/" + std::string(kPrefix) + name;
-}
-
-[[nodiscard]] struct flock whole_file(short type) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  return lock;
+  std::snprintf(name, sizeof(name), "/.ofi-%08x-%u", fabric, unsigned{number});
+  return folder + name;
 }
 
 /// Opens a file and locks it. @param out the locked file. @return 0; -EADDRINUSE; -errno.
@@ -72,8 +66,7 @@ struct Own {
     if (!fd.valid()) {
       return -errno;
     }
-    struct flock lock = whole_file(F_WRLCK);
-    if (fcntl(fd.get(), F_SETLK, &lock) != 0) {
+    if (lockf(fd.get(), F_TLOCK, 0) != 0) {
       const int rc = errno == EAGAIN || errno == EACCES ? -EADDRINUSE : -errno;
       fd.reset();
       if (rc != -EADDRINUSE) {
@@ -95,28 +88,23 @@ struct Own {
 /// Remove a file whose owner was killed. Not for files of this process.
 void remove_if_unserved(const std::string& path) {
   const base::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  struct flock lock = whole_file(F_WRLCK);
-  if (fd.valid() && fcntl(fd.get(), F_SETLK, &lock) == 0) {
+  if (fd.valid() && lockf(fd.get(), F_TLOCK, 0) == 0) {
     unlink(path.c_str());
   }
 }
 
 /// Check some of the other services in the folder, under Own's mutex.
 void sweep(const std::string& folder) {
-  DIR* const dir = opendir(folder.c_str());
-  if (dir == nullptr) {
-    return;
-  }
+  std::error_code failed;
   uint32_t looks = 0;
-  for (const dirent* entry = readdir(dir); entry != nullptr && looks < kSweepMax;
-       entry = readdir(dir)) {
-    const std::string path = folder + "/" + entry->d_name;
-    if (std::string_view(entry->d_name).starts_with(kPrefix) && own().find(path) == nullptr) {
+  for (std::filesystem::directory_iterator entry(folder, failed), end;
+       !failed && entry != end && looks < kSweepMax; entry.increment(failed)) {
+    const std::filesystem::path& path = entry->path();
+    if (path.filename().string().starts_with(kPrefix) && own().find(path) == nullptr) {
       ++looks;
       remove_if_unserved(path);
     }
   }
-  closedir(dir);
 }
 
 /// Creates the folder. @param number the service to offer, for the log.
@@ -230,8 +218,7 @@ int find_service(uint16_t fabric, uint16_t number, Name* out) {
   if (!fd.valid()) {
     return errno == ENOENT || errno == ENOTDIR ? -ECONNREFUSED : -EIO;
   }
-  struct flock found = whole_file(F_WRLCK);
-  const bool served = fcntl(fd.get(), F_GETLK, &found) == 0 && found.l_type != F_UNLCK;
+  const bool served = lockf(fd.get(), F_TEST, 0) != 0 && errno == EACCES;
   Name name;
   const bool whole = pread(fd.get(), &name, sizeof(name), 0) == sizeof(name);
   if (!served || !whole) {  // not served, or not written completely yet

@@ -37,11 +37,6 @@ constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace
 
-void Windows::set_up(msg::MessagePort& port, bool virtual_addresses) {
-  port_ = &port;
-  virtual_addresses_ = virtual_addresses;
-}
-
 /// Chooses a RapidIO address that no earlier window had, so that addresses which peers still
 /// remember lead nowhere.
 bool Windows::place(Memory& memory) {

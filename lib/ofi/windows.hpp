@@ -28,7 +28,10 @@ struct MemoryWindow {
 class Windows {
  public:
   /// @param port outlives it. @param virtual_addresses as Regions::set_up().
-  void set_up(msg::MessagePort& port, bool virtual_addresses);
+  void set_up(msg::MessagePort& port, bool virtual_addresses) {
+    port_ = &port;
+    virtual_addresses_ = virtual_addresses;
+  }
 
   /// Open a window for a peer that asks and has the region's key. The window lets in the peers that
   /// have asked, and as few others as a mask of destIDs can. @return false: use messages. The card

@@ -18,20 +18,20 @@
 #include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 
+using rio::msg::context_of;
 using rio::msg::dest_id_of;
 using rio::msg::Guard;
 using rio::msg::Inbox;
 using rio::msg::Kind;
 using rio::msg::MessageContext;
 using rio::msg::MessagePort;
-using rio::msg::number_of;
 using rio::msg::Route;
 using rio::msg::Threads;
 
 static_assert(SKIFCH_MESSAGE_MAX == rio::msg::kPartBytesMax);
 static_assert(SKIFCH_CHANNELS == rio::msg::kContexts);
 
-/// Nothing can be sent there.
+/// An account without credit, so that a send to it takes the slow path.
 static rio::msg::Outflow full;
 
 struct SkifCh {
@@ -186,11 +186,11 @@ const Inbox* always_empty() {
 
 /// @return 0, -EINVAL, -ENOMEM.
 [[gnu::noinline]] int find_route(SkifCh& channel, netaddr_t dst) {
-  if (number_of(dst) >= SKIFCH_CHANNELS) {
+  if (context_of(dst) >= SKIFCH_CHANNELS) {
     return -EINVAL;
   }
   Route route;
-  const int rc = channel.port->route(dest_id_of(dst), number_of(dst), channel.context->id(),
+  const int rc = channel.port->route(dest_id_of(dst), context_of(dst), channel.context->id(),
                                      Kind::kData, &route);
   if (rc == 0) {
     channel.last.keep(dst, route);
@@ -265,7 +265,7 @@ const iovec* next_message(SkifCh& channel) {
   return inbox.tail_number() != channel.give ? &inbox.numbered(channel.give++) : nullptr;
 }
 
-/// Nothing has come yet, or the port has a lock.
+/// Slow path of a receive: the inbox is empty, or the port has a lock.
 [[gnu::noinline]] ssize_t recv_later(SkifCh& channel, iovec* cont, int* cont_count) {
   const Guard guard(*channel.port_now);
   const iovec* next = channel.threads ? next_locked(channel) : nullptr;
@@ -280,7 +280,7 @@ const iovec* next_message(SkifCh& channel) {
   return show(*next, cont, cont_count);
 }
 
-/// Nothing was given, or the port has a lock.
+/// Slow path of a completion: no message was given to the caller, or the port has a lock.
 [[gnu::noinline]] int complete_later(SkifCh& channel) {
   const Guard guard(*channel.port_now);
   if (channel.given_locked == 0) {

@@ -125,15 +125,11 @@ void Intake::arrive(const iovec& bytes, const msg::Origin& origin) {
     drop_arrived();  // cut off before it came to this
     return;
   }
-  Peer* const peer = peers_.get(address(origin.link->dest_id(), origin.from));
-  if (peer == nullptr) {
-    cut_off(origin, "no memory for a peer");
-    return;
-  }
+  Peer& peer = peers_.of(origin);
   switch (const Kind kind = msg::kind_of(bytes); kind) {
     case Kind::kData:
     case Kind::kDataImmediate: {
-      const char* const wrong = peer->incoming.active()
+      const char* const wrong = peer.incoming.active()
                                     ? "a message in the middle of another one"
                                     : arrive_data(bytes, origin, head_bytes(has_immediate(kind)));
       if (wrong != nullptr) {
@@ -143,17 +139,17 @@ void Intake::arrive(const iovec& bytes, const msg::Origin& origin) {
     }
     case Kind::kFirst:
     case Kind::kFirstImmediate:
-      if (!arrive_first(*peer, bytes, has_immediate(kind))) {
+      if (!arrive_first(peer, bytes, has_immediate(kind))) {
         cut_off(origin, "a first part that makes no sense, or no memory for it");
       }
       return;
     case Kind::kRequest:
-      if (!large_.arrive(*peer)) {
+      if (!large_.arrive(peer)) {
         cut_off(origin, "a request in the middle of a message, or no memory for it");
       }
       return;
     default:
-      if (!arrive_part(*peer, bytes, kind)) {
+      if (!arrive_part(peer, bytes, kind)) {
         cut_off(origin, "a part that does not fit");
       }
   }
@@ -174,7 +170,9 @@ bool Intake::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) {
   }
   Receive* const receive = matcher_.arrive(peer.address, header.bits);
   incoming.to = static_cast<RecvRequest*>(receive);
-  if (receive == nullptr) {
+  if (!store_.accepts(total)) {
+    context_.drop_oldest();
+  } else if (receive == nullptr) {
     incoming.kept = store_.keep_arrived(peer.address, header, has_immediate, sizeof(header));
     if (incoming.kept == nullptr) {
       return false;
@@ -200,6 +198,8 @@ bool Intake::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
   if (incoming.to != nullptr) {
     place(*incoming.to, at, static_cast<const uint8_t*>(bytes.iov_base), bytes.iov_len);
     context_.drop_oldest();
+  } else if (incoming.kept == nullptr) {
+    context_.drop_oldest();
   } else if (!store_.add_part(*incoming.kept, 0)) {
     return false;
   }
@@ -214,7 +214,7 @@ void Intake::end_incoming(Peer& peer) {
   --incoming_;
   if (incoming.to != nullptr) {
     completions_.finish(*incoming.to, truncation(*incoming.to));
-  } else {
+  } else if (incoming.kept != nullptr) {
     incoming.kept->whole = true;
   }
 }
@@ -228,7 +228,11 @@ void Intake::drop_arrived() {
   }
 }
 
-/// The oldest of the inbox breaks a rule: its sender is cut off.
+bool Intake::has_incoming(const msg::Origin& origin) const {
+  const Peer* const peer = peers_.known(address(origin.link->dest_id(), origin.from));
+  return peer != nullptr && peer->incoming.active();
+}
+
 void Intake::cut_off(const msg::Origin& origin, const char* what) {
   base::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
                     origin.link->dest_id(), origin.from);
@@ -254,6 +258,8 @@ void Intake::fail_incoming(Peer& peer, int error) {
   --incoming_;
   if (incoming.to != nullptr) {
     completions_.finish(*incoming.to, error);
+  } else if (incoming.kept == nullptr) {
+    return;
   } else if (incoming.kept->place == Place::kClaimed) {
     incoming.kept->status = error;  // told to the receive that takes it
   } else {

@@ -1,6 +1,6 @@
 /// @file
-/// What arrives for an endpoint. Every field is the peer's word until it was compared with what the
-/// endpoint knows.
+/// Messages that arrive for a context. Every field is untrusted until it was compared with what the
+/// context knows of the peer.
 #pragma once
 
 #include "lib/tag/large_moves.hpp"
@@ -33,6 +33,13 @@ class Intake {
   void drain();
   /// Take the oldest of the inbox, whatever it is.
   void arrive(const iovec& bytes, const msg::Origin& origin);
+  /// The oldest of the inbox breaks a rule: drop it, and end the session. @param what for the log.
+  void cut_off(const msg::Origin& origin, const char* what);
+
+  /// Hot. Whether any message in several parts is under way.
+  [[nodiscard]] bool any_incoming() const { return incoming_ != 0; }
+  /// Whether one of this sender is.
+  [[nodiscard]] bool has_incoming(const msg::Origin& origin) const;
 
   /// A receive takes over a message of which not all parts have arrived.
   static void redirect(Peer& peer, RecvRequest& request);
@@ -49,7 +56,6 @@ class Intake {
   [[nodiscard]] bool arrive_part(Peer& peer, const iovec& bytes, msg::Kind kind);
   void end_incoming(Peer& peer);
   void drop_arrived();
-  void cut_off(const msg::Origin& origin, const char* what);
 
   msg::MessageContext& context_;
   Matcher& matcher_;

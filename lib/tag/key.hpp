@@ -1,5 +1,5 @@
 /// @file
-/// What messages and receives are matched by, and how that is spread over a table.
+/// The key by which messages and receives match, and its hash.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 #include "lib/tag/large_moves.hpp"
 
 #include <cerrno>
+#include <chrono>
 
 #include "base/log.hpp"
-#include "lib/msg/close_large.hpp"
 
 namespace rio::tag {
 
@@ -36,6 +36,11 @@ bool LargeMoves::arrive(Peer& peer) {
     return false;
   }
   msg::Request* const from = context_.take_request();
+  if (!store_.accepts(from->body.len_bytes)) {
+    store_.put(message);
+    context_.refuse_large(from);
+    return true;
+  }
   const bool has_immediate = (from->body.flags & msg::RequestBody::kImmediate) != 0;
   const Immediate immediate = {from->body.immediate, has_immediate};
   if (Receive* const to = matcher_.arrive(peer.address, from->body.match_bits); to != nullptr) {
@@ -43,6 +48,7 @@ bool LargeMoves::arrive(Peer& peer) {
     auto& request = static_cast<RecvRequest&>(*to);
     describe(request, peer.address, from->body.match_bits, immediate, from->body.len_bytes);
     if (!receive(from, request)) {
+      context_.refuse_large(from);
       completions_.finish(request, -ENOMEM);
     }
     return true;
@@ -66,7 +72,6 @@ bool LargeMoves::arrive(Peer& peer) {
 bool LargeMoves::receive(msg::Request* from, RecvRequest& request) {
   LargeRecv* const large = receives_.get();
   if (large == nullptr) {
-    context_.refuse_large(from);
     return false;
   }
   large->request = &request;
@@ -95,19 +100,17 @@ void LargeMoves::revoke(const RecvRequest& request) {
 }
 
 void LargeMoves::finish() {
-  while (msg::SendTransfer* const sent = context_.next_sent()) {
-    auto* const large = static_cast<LargeSend*>(sent);
-    large->request->large = nullptr;
-    completions_.finish(*large->request, large->status);
-    sends_.put(large);
+  const auto end = [this](auto& large, auto& slab) {
+    large.request->large = nullptr;
+    completions_.finish(*large.request, large.status);
+    slab.put(&large);
     --under_way_;
+  };
+  while (msg::SendTransfer* const sent = context_.next_sent()) {
+    end(static_cast<LargeSend&>(*sent), sends_);
   }
   while (msg::RecvTransfer* const received = context_.next_received()) {
-    auto* const large = static_cast<LargeRecv*>(received);
-    large->request->large = nullptr;
-    completions_.finish(*large->request, large->status);
-    receives_.put(large);
-    --under_way_;
+    end(static_cast<LargeRecv&>(*received), receives_);
   }
   if (!crowd_.empty()) {
     check_crowd();
@@ -133,10 +136,20 @@ bool LargeMoves::leave() {
   receives_.for_each(cancel);
   under_way_ -= static_cast<uint32_t>(crowd_.size());
   crowd_.clear();
-  return msg::await_large(context_, sends_, receives_, [this] {
-    finish();
-    return under_way_ == 0;
-  });
+  constexpr std::chrono::seconds kPatience{1};
+  msg::MessagePort& port = context_.port();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (finish(); under_way_ != 0; finish()) {
+    if (std::chrono::steady_clock::now() >= end) {
+      base::log_warning("context %u: large data is still under way; close its port next",
+                        context_.id());
+      port.take_over(sends_.leave());
+      port.take_over(receives_.leave());
+      return false;
+    }
+    port.progress();
+  }
+  return true;
 }
 
 /// These peers have as many unanswered requests here as they may. If a receive could match a

@@ -28,14 +28,13 @@ class LargeMoves {
   [[nodiscard]] int ask(Peer& peer, SendRequest& request, bool small);
   /// The oldest of the inbox is a request. @return false: it cannot be, or there is no memory.
   [[nodiscard]] bool arrive(Peer& peer);
-  /// Move what was asked for to a receive. @return false: no memory; the sender is told that it is
-  /// not wanted.
+  /// Move what was asked for to a receive. @return false: no memory; nothing has happened.
   [[nodiscard]] bool receive(msg::Request* from, RecvRequest& request);
 
   /// Tell the source of a receive where its next message may go, so that it need not ask. If that
   /// message is for another receive, it asks after all.
   void offer(RecvRequest& request);
-  /// That receive is cancelled.
+  /// Take back the offer of a receive that is cancelled.
   void revoke(const RecvRequest& request);
 
   /// Whether finish() has something to do, now or later.
@@ -45,7 +44,8 @@ class LargeMoves {
   /// Whether a large send was matched and has not ended. Between two windows of it the card may
   /// have nothing to do.
   [[nodiscard]] bool moves();
-  /// Cancel all, and wait for its end. @return as msg::await_large().
+  /// Cancel all, and wait for its end for up to a second. If some does not end (its peer may be
+  /// stopped), the port keeps its memory until it closes. @return whether all has ended.
   [[nodiscard]] bool leave();
   /// A probe looks for messages of `source`: let more of its requests in.
   void let_in(Address source);

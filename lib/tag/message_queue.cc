@@ -48,7 +48,7 @@ Message* MessageQueue::find_whole(const Pattern& pattern, Table* table, bool* us
     if (message != nullptr || count_ <= kShortWalk) {
       return message;
     }
-    // That there is no memory is counted by add(), which then makes chains longer.
+    // Without memory the chains become longer; add() counts that.
     (void)table->reserve(count_);
     table->ignore(pattern.ignore);
     for (message = waiting_.first(); message != nullptr; message = List::next(*message)) {

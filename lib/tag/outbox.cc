@@ -8,7 +8,7 @@
 namespace rio::tag {
 namespace {
 
-/// Nothing can be sent there.
+/// An account without credit, so that a send to it takes the slow path.
 msg::Outflow full;
 
 }  // namespace
@@ -84,6 +84,9 @@ int Outbox::push(Peer& peer, SendRequest& request) {
       request.stage = Stage::kMoving;
       continue;
     }
+    if (!config_.tagged) {
+      return rc;  // the caller is told by each send, also what MessagePort::send() tells it
+    }
     if (rc == -ENOMEM) {
       return -EAGAIN;
     }
@@ -91,7 +94,7 @@ int Outbox::push(Peer& peer, SendRequest& request) {
     // Why a session ended that is known to have ended: it was told before.
     return final || peer.session != peer.route.link->session ? rc : -EAGAIN;
   }
-  peer.used = true;
+  peer.used = config_.tagged;
   if (request.large == nullptr) {
     request.stage = Stage::kIdle;
   }
@@ -106,23 +109,24 @@ int Outbox::push_part(Peer& peer, SendRequest& request) {
     if (request.length_bytes > config_.eager_bytes) {
       return large_.ask(peer, request, false);
     }
-    const uint32_t parts = parts_of(request.length_bytes, request.immediate.there);
-    const bool ask = request.sync || peer.parts.must_ask(peer.route, parts);
-    return ask ? large_.ask(peer, request, true) : push_first(peer, request);
+    const uint32_t parts =
+        msg::parts_of(request.length_bytes, msg::kPartBytesMax - head_of(request));
+    const bool may_ask = config_.tagged || parts != 1;
+    const bool ask = request.sync || (may_ask && peer.parts.must_ask(peer.route, parts));
+    return ask ? large_.ask(peer, request, true) : push_first(peer, request, parts);
   }
   return peer.parts.go_on(peer.route, request.data, request.length_bytes, &request.sent_bytes);
 }
 
-int Outbox::push_first(Peer& peer, SendRequest& request) {
+int Outbox::push_first(Peer& peer, SendRequest& request, uint32_t parts) {
   const uint64_t total = request.length_bytes;
   const Immediate immediate = request.immediate;
-  const uint32_t parts = parts_of(total, immediate.there);
   if (parts == 1) {
     const auto count = static_cast<uint32_t>(total);
     const uint64_t head[] = {request.bits, immediate.value};
     msg::Route route = peer.route;
     route.word = msg::with_kind(route.word, kind_of(msg::Kind::kData, immediate.there));
-    const int rc = port_.send(route, head, head_bytes(immediate.there), request.data, count);
+    const int rc = port_.send(route, head, head_of(request), request.data, count);
     request.sent_bytes = rc == 0 ? count : 0;
     return rc;
   }
@@ -205,14 +209,14 @@ void Outbox::take_losses(msg::Link& link) {
   }
   bool lost = (std::exchange(link.lost, link.lost & ~bit) & bit) != 0;
   for (auto message = link.unsent.rbegin(); message != link.unsent.rend(); ++message) {
-    const msg::HeaderWords header = msg::load_header(message->bytes.data());
+    const msg::HeaderWords header = message->header();
     if (header.from() == config_.context) {
       Peer* const to = peers_.get(address(link.dest_id(), header.to()));
       lost = to == nullptr || !send_again(*to, *message) || lost;
     }
   }
   std::erase_if(link.unsent, [&](const msg::Again& message) {
-    return msg::load_header(message.bytes.data()).from() == config_.context;
+    return message.header().from() == config_.context;
   });
   if (lost) {
     peers_.for_each_of(link, [](Peer& peer) { peer.error = -ECONNRESET; });
@@ -221,7 +225,7 @@ void Outbox::take_losses(msg::Link& link) {
 
 /// Queue a message again, before all waiting sends. @return false: it is lost.
 bool Outbox::send_again(Peer& peer, const msg::Again& message) {
-  const msg::HeaderWords header = msg::load_header(message.bytes.data());
+  const msg::HeaderWords header = message.header();
   const uint32_t head = head_bytes(has_immediate(header.kind()));
   const uint8_t* const at = message.bytes.data() + msg::kHeaderBytes;
   const uint64_t bytes = message.bytes.size() - msg::kHeaderBytes - head;
@@ -252,6 +256,9 @@ void Outbox::fail(Peer& peer, int error) {
   // Otherwise an error that was not reported yet stays to be reported.
   if ((std::exchange(peer.used, false) && is_lost(peer)) || waits) {
     peer.error = waits ? 0 : error;
+  }
+  if (waits) {
+    peer.route.link->routes.untold &= ~(1ull << config_.context);
   }
   while (Request* const request = peer.queue.first()) {
     peer.queue.remove(*request);

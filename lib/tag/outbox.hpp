@@ -1,6 +1,5 @@
 /// @file
-/// What an endpoint sends to its peers: at once if there is room and nothing waits before it, else
-/// in its turn.
+/// Sends messages to peers: at once if there is room and nothing waits before it, else in order.
 #pragma once
 
 #include <functional>
@@ -14,13 +13,14 @@ namespace rio::tag {
 
 /// The outbox's set-up; see TaggedConfig.
 struct OutboxConfig {
-  uint32_t context;  ///< number of the endpoint's own
+  uint32_t context;  ///< number of the own context
+  bool tagged;       ///< match bits stand before the bytes; a message may be asked for at any size
   uint64_t eager_bytes;
   uint32_t new_peer_ms;
   std::function<SendRequest*(const void* data, uint64_t bytes)> send_again;
 };
 
-/// The sends of an endpoint, and their order for each peer. One thread.
+/// The sends of a context, and their order for each peer. One thread.
 class Outbox {
  public:
   /// All outlive the outbox.
@@ -47,7 +47,7 @@ class Outbox {
   [[nodiscard]] int send(SendRequest& request, SessionWatch& watch);
   /// Hot. Whether something waits to be sent.
   [[nodiscard]] bool waits() const { return !senders_.empty(); }
-  /// Send what waits, as far as there is room.
+  /// Send the messages that wait, as far as there is room.
   void send_waiting();
   /// A request that waits ends, with -ECANCELED.
   void cancel(SendRequest& request);
@@ -76,9 +76,13 @@ class Outbox {
   [[nodiscard]] static Direct nobody();
   [[nodiscard]] int wait_for(Peer& peer, SendRequest& request);
   [[nodiscard]] bool is_new(Peer& peer) const;
+  /// Length of the headers of the layer above in a message of one part.
+  [[nodiscard]] uint32_t head_of(const SendRequest& request) const {
+    return config_.tagged ? head_bytes(request.immediate.there) : 0;
+  }
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
-  [[nodiscard]] int push_first(Peer& peer, SendRequest& request);
+  [[nodiscard]] int push_first(Peer& peer, SendRequest& request, uint32_t parts);
   [[nodiscard]] int pump(Peer& peer);
   void want(Peer& peer);
   [[nodiscard]] bool is_lost(const Peer& peer) const {

@@ -26,7 +26,6 @@ struct Unexpected : Message {
   Immediate immediate = {};
   Part* first = nullptr;
   Part* last = nullptr;
-  msg::Origin origin = {};
   msg::Request* request = nullptr;  // of what was only asked for: no parts
   // Of a message to this endpoint itself: the bytes, or the send that still has them. No parts.
   std::unique_ptr<uint8_t[]> copy;
@@ -38,7 +37,7 @@ struct Unexpected : Message {
 /// The arrival of a message in several parts.
 struct Incoming : msg::Assembly {
   RecvRequest* to = nullptr;   // matched: where it goes
-  Unexpected* kept = nullptr;  // not matched yet
+  Unexpected* kept = nullptr;  // not matched yet; both null: too long, so its parts are dropped
 };
 
 struct LargeSend : msg::SendTransfer {
@@ -52,7 +51,7 @@ struct Peer {
   explicit Peer(msg::MessagePort& port) : parts(port) {}
 
   Address address = 0;
-  msg::Route route;       // of kData
+  msg::Route route;       // of kData; only the link is set until something is sent
   uint32_t session = 0;   // of the link, that all below belongs to
   bool used = false;      // something was sent in it
   int error = 0;          // what the next send has to hear

@@ -8,18 +8,33 @@ Peer* Peers::known(Address address) const {
 }
 
 Peer* Peers::get(Address address) {
-  if (Peer* const peer = known(address); peer != nullptr) {
+  Peer* const peer = known(address);
+  if (peer != nullptr && peer->route.out != nullptr) {
     return peer;
   }
-  auto made = std::make_unique<Peer>(port_);
-  made->address = address;
-  if (address == kAnySource || port_.route(dest_id_of(address), context_of(address), context_,
-                                           msg::Kind::kData, &made->route) != 0) {
+  msg::Route route;
+  if (port_.route(dest_id_of(address), context_of(address), context_, msg::Kind::kData, &route) !=
+      0) {
     return nullptr;
   }
-  made->session = session_of(*made->route.link);
-  Peer* const peer = made.get();
-  peers_.emplace(address, std::move(made));
+  if (peer != nullptr) {
+    peer->route = route;
+    return peer;
+  }
+  return &add(address, route);
+}
+
+Peer& Peers::of(const msg::Origin& origin) {
+  const Address from = address(origin.link->dest_id(), origin.from);
+  Peer* const peer = known(from);
+  return peer != nullptr ? *peer : add(from, {.link = origin.link});
+}
+
+Peer& Peers::add(Address address, const msg::Route& route) {
+  auto& peer = *peers_.emplace(address, std::make_unique<Peer>(port_)).first->second;
+  peer.address = address;
+  peer.route = route;
+  peer.session = session_of(*route.link);
   return peer;
 }
 

@@ -40,9 +40,11 @@ class Peers {
   Peers(msg::MessagePort& port, uint32_t context) : port_(port), context_(context) {}
 
   [[nodiscard]] Address self() const { return address(port_.dest_id(), context_); }
-  /// Made if need be. @return null: there is no such address, or no memory.
+  /// A peer to send to. Made if need be. @return null: there is no such address, or no memory.
   [[nodiscard]] Peer* get(Address address);
-  /// @return null: the endpoint has had nothing to do with it.
+  /// The sender of a message. Made if need be.
+  [[nodiscard]] Peer& of(const msg::Origin& origin);
+  /// @return null: the context has had nothing to do with it.
   [[nodiscard]] Peer* known(Address address) const;
   /// @return null: the endpoint's own address, or get() returns null.
   [[nodiscard]] const msg::Link* link_of(Address address);
@@ -67,6 +69,8 @@ class Peers {
   [[nodiscard]] uint32_t& session_of(const msg::Link& link);
 
  private:
+  [[nodiscard]] Peer& add(Address address, const msg::Route& route);
+
   msg::MessagePort& port_;
   uint32_t context_;
   std::unordered_map<Address, std::unique_ptr<Peer>> peers_;

@@ -78,7 +78,7 @@ class ReceiveQueue {
     }
 
    private:
-    /// Those that were taken leave the table.
+    /// Remove the taken entries from the table.
     void remove_taken() {
       if (taken_ != 0) {
         queue_.table_.remove_before(at_, next_);
@@ -140,7 +140,8 @@ class ReceiveQueue {
   [[nodiscard]] uint64_t count() const { return posted_ - gone_; }
   /// Of the next receive. Grows with each.
   [[nodiscard]] uint64_t posted() const { return posted_; }
-  /// Those of ANY source, or with unusual ignored bits. While there are any, take() costs more.
+  /// Number of entries of ANY source, or with unusual ignored bits. While there are any, take()
+  /// costs more.
   [[nodiscard]] uint64_t wild() const { return wild_; }
   [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
   [[nodiscard]] uint64_t longest_chain() const { return table_.longest_chain(); }

@@ -5,23 +5,16 @@
 
 #include <cstdint>
 
+#include "lib/msg/address.hpp"
 #include "lib/tag/entry.hpp"
 
 namespace rio::tag {
 
-/// A context of a peer: destID of the card in the upper 24 bits, number of the context in the
-/// lower 8. Peers whose destID has more bits cannot be told apart here.
-using Address = uint32_t;
-inline constexpr uint32_t kContextBits = 8;
-[[nodiscard]] constexpr Address address(uint32_t dest_id, uint32_t context) {
-  return dest_id << kContextBits | context;
-}
-[[nodiscard]] constexpr uint32_t dest_id_of(Address address) {
-  return address >> kContextBits;
-}
-[[nodiscard]] constexpr uint32_t context_of(Address address) {
-  return address & ((1u << kContextBits) - 1);
-}
+using msg::Address;
+using msg::address;
+using msg::context_of;
+using msg::dest_id_of;
+using msg::kContextBits;
 
 enum class Stage : uint8_t {
   kIdle,     ///< the caller's

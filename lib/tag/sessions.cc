@@ -4,7 +4,7 @@ namespace rio::tag {
 
 Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
                    Completions& completions, Peers& peers, UnexpectedStore& store, Intake& intake,
-                   Outbox& outbox)
+                   Outbox& outbox, bool tagged)
     : port_(port),
       ended_(port.sessions_ended()),
       context_(context),
@@ -13,7 +13,8 @@ Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher
       peers_(peers),
       store_(store),
       intake_(intake),
-      outbox_(outbox) {
+      outbox_(outbox),
+      tagged_(tagged) {
   for (uint32_t i = 0; i < port.link_count(); ++i) {
     peers.session_of(port.link_at(i)) = port.link_at(i).session;
   }
@@ -21,14 +22,25 @@ Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher
 
 [[gnu::noinline]] void Sessions::look() {
   const msg::Inbox& inbox = context_.inbox();
-  ended_ = port_.sessions_ended();
-  while (!inbox.empty()) {
+  const uint64_t ended = port_.sessions_ended();
+  while (tagged_ && !inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
-    if (static_cast<int32_t>(origin.session - peers_.session_of(*origin.link)) > 0) {
-      end(*origin.link, origin.session, origin.link->error);
-    }
+    meet(origin);
     intake_.arrive(inbox.at(0), origin);
   }
+  if (!inbox.empty()) {
+    peers_.for_each(
+        [this](Peer& peer) { end_sends(peer, peer.route.link->session, peer.route.link->error); });
+  } else {
+    ended_ = ended;
+    end_all();
+  }
+  if (port_.error() != 0) {
+    fail_all(port_.error());
+  }
+}
+
+void Sessions::end_all() {
   for (uint32_t i = 0; i < port_.link_count(); ++i) {
     msg::Link& link = port_.link_at(i);
     if (peers_.session_of(link) != link.session) {
@@ -36,8 +48,14 @@ Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher
     }
     outbox_.take_losses(link);
   }
-  if (port_.error() != 0) {
-    fail_all(port_.error());
+}
+
+/// End what waits to be sent to a peer in a session before this one.
+void Sessions::end_sends(Peer& peer, uint32_t session, int error) {
+  if (static_cast<int32_t>(session - peer.session) > 0) {
+    peer.session = session;
+    peer.asked_ns = 0;
+    outbox_.end_session(peer, error);
   }
 }
 
@@ -48,10 +66,8 @@ void Sessions::end(msg::Link& link, uint32_t session, int error) {
   peers_.session_of(link) = session;
   outbox_.end_direct();
   peers_.for_each_of(link, [&](Peer& peer) {
-    peer.session = session;
-    peer.asked_ns = 0;
     intake_.fail_incoming(peer, error);
-    outbox_.end_session(peer, error);
+    end_sends(peer, session, error);
   });
   link.lost &= ~(1ull << context_.id());
   for (Message* message = matcher_.messages().first(); message != nullptr;) {

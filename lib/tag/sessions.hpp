@@ -1,5 +1,5 @@
 /// @file
-/// Sessions with peers that end: what an endpoint had under way with them ends, too.
+/// Ends what a context had under way with peers whose sessions have ended.
 #pragma once
 
 #include "lib/tag/intake.hpp"
@@ -14,21 +14,30 @@ class Sessions final : public SessionWatch {
   /// functions only.
   Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
            Completions& completions, Peers& peers, UnexpectedStore& store, Intake& intake,
-           Outbox& outbox);
+           Outbox& outbox, bool tagged);
 
   /// Hot. Whether look() has something to do.
   [[nodiscard]] bool changed() const {
     return port_.sessions_ended() != ended_ || port_.error() != 0;
   }
-  /// Some session has ended. Messages that came before that are taken first, and are not lost.
+  /// Some session has ended. Messages that arrived before are taken first, and are not lost.
+  /// Without tags the caller takes them, so that only sends end while the inbox has any.
   void look() override;
+  /// A message has arrived. If it is of a session that is news, the former one has ended.
+  void meet(const msg::Origin& origin) {
+    if (static_cast<int32_t>(origin.session - peers_.session_of(*origin.link)) > 0) {
+      end(*origin.link, origin.session, origin.link->error);
+    }
+  }
   void end(msg::Link& link, uint32_t session, int error) override;
   /// As TaggedContext::forget_former().
   void forget_former(uint32_t dest_id);
-  /// The card is gone, or the endpoint closes: all ends.
+  /// The card is gone, or the context closes: all ends.
   void fail_all(int error);
 
  private:
+  void end_all();
+  void end_sends(Peer& peer, uint32_t session, int error);
   void disown_messages(const msg::Link& link);
 
   msg::MessagePort& port_;
@@ -40,6 +49,7 @@ class Sessions final : public SessionWatch {
   UnexpectedStore& store_;
   Intake& intake_;
   Outbox& outbox_;
+  bool tagged_;
 };
 
 }  // namespace rio::tag

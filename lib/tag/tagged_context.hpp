@@ -3,55 +3,27 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <utility>
 
-#include "lib/msg/message_context.hpp"
-#include "lib/tag/intake.hpp"
-#include "lib/tag/large_moves.hpp"
-#include "lib/tag/matcher.hpp"
-#include "lib/tag/outbox.hpp"
-#include "lib/tag/peers.hpp"
-#include "lib/tag/self_messages.hpp"
-#include "lib/tag/sessions.hpp"
-#include "lib/tag/unexpected.hpp"
+#include "lib/tag/engine.hpp"
 
 namespace rio::tag {
-
-struct TaggedConfig {
-  MatcherConfig matcher;
-  /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
-  /// others for which there is no credit. 0: as the port's profile says.
-  uint64_t eager_bytes = 0;
-  /// How long a send that may not wait is not taken by a peer that is new, in ms.
-  uint32_t new_peer_ms = 1000;
-  /// Makes a request that sends a message again in the next session, since the peer did not receive
-  /// it; next_done() returns it. Only lost messages are then errors. Null: if a session ends after
-  /// a send, the next send there fails, since that message may be lost. @param data to be copied;
-  /// SendRequest::data points to the copy. @return null: no memory.
-  std::function<SendRequest*(const void* data, uint64_t bytes)> send_again = nullptr;
-};
 
 /// The port's thread. The port outlives it. Nothing happens but in its calls.
 ///
 /// Functions that begin something return 1: it is done already, `request` is the caller's; 0: it is
 /// under way, and comes back by next_done() or test(); or -errno: nothing has happened.
-class TaggedContext {
+class TaggedContext : public Engine {
  public:
   /// @param context number below msg::kContexts; peers send to it.
   /// @return 0, or as msg::MessageContext::create(); -ENOMEM.
   [[nodiscard]] static int create(msg::MessagePort& port, uint16_t context,
                                   const TaggedConfig& config, std::unique_ptr<TaggedContext>* out);
-  /// Requests under way end with -ECANCELED. Large data is waited for, for up to a second; if it
-  /// does not end the port has to be closed next. Messages that have arrived and were not received
-  /// are lost.
-  ~TaggedContext();
-  TaggedContext(const TaggedContext&) = delete;
-  TaggedContext& operator=(const TaggedContext&) = delete;
 
-  /// Hot. Send. To one peer nothing overtakes. @param data stays as it is while the send is under
-  /// way. @return as above; -ECONNRESET and the like (what was sent to this peer earlier may be
-  /// lost; the next call begins anew), -EINVAL (address, length), -ENOMEM.
+  /// Hot. Send. Messages to one peer keep their order. @param data stays as it is while the send is
+  /// under way. @return as above; -ECONNRESET and the like (what was sent to this peer earlier may
+  /// be lost; the next call begins anew), -EINVAL (address, length), -ENOMEM.
   [[nodiscard, gnu::always_inline]] int send(Address to, uint64_t bits, const void* data,
                                              uint64_t length_bytes, SendRequest& request,
                                              Immediate immediate = {}) {
@@ -59,7 +31,7 @@ class TaggedContext {
       request.status = 0;
       return 1;
     }
-    return send_slow(to, bits, immediate, data, length_bytes, false, request);
+    return send_filled(to, bits, immediate, data, length_bytes, false, request);
   }
   /// Send as send() does, if it can be done at once and with little: no request is needed.
   /// @return false: nothing has happened.
@@ -71,7 +43,7 @@ class TaggedContext {
   /// message is asked for.
   [[nodiscard]] int send_sync(Address to, uint64_t bits, const void* data, uint64_t length_bytes,
                               SendRequest& request, Immediate immediate = {}) {
-    return send_slow(to, bits, immediate, data, length_bytes, true, request);
+    return send_filled(to, bits, immediate, data, length_bytes, true, request);
   }
 
   /// Hot. Receive. @param pattern.source of address(), or kAnySource. @param buffer the library's
@@ -83,7 +55,7 @@ class TaggedContext {
     request.buffer = static_cast<uint8_t*>(buffer);
     request.status = 0;
     if (Message* const message = matcher_.post(request); message != nullptr) [[unlikely]] {
-      return take(static_cast<Unexpected&>(*message), request);
+      return take_matched(static_cast<Unexpected&>(*message), request);
     }
     request.stage = Stage::kWaiting;
     if (capacity_bytes > eager_bytes_ && pattern.source != kAnySource) [[unlikely]] {
@@ -94,25 +66,18 @@ class TaggedContext {
 
   /// Whether a receive of this pattern would take a message now. Makes progress.
   [[nodiscard]] bool probe(const Pattern& pattern, MessageInfo* info);
-  /// Matched probe: the same, and the message is only for receive_claimed(). @return null: none.
+  /// Matched probe: probe(), and the message is only for receive_claimed(). @return null: none.
   [[nodiscard]] Message* claim(const Pattern& pattern, MessageInfo* info);
   /// @param message of claim(), used up. @return as above; -ENOENT: it is not claimed.
   [[nodiscard]] int receive_claimed(Message& message, void* buffer, uint64_t capacity_bytes,
                                     RecvRequest& request);
-
-  /// @return 0: it comes back, with -ECANCELED, when nothing can land in its buffer or be read any
-  /// more; large data may be done before that, and comes back with 0 then. -EALREADY: too late, it
-  /// was matched, or sent in part: it ends by itself, as if nothing had been said. -ENOENT: it is
-  /// not under way.
-  [[nodiscard]] int cancel(RecvRequest& request);
-  [[nodiscard]] int cancel(SendRequest& request);
 
   /// Hot. Let the library work. Bounded.
   void progress() {
     port_.progress();
     attend();
   }
-  /// Hot. The part of progress() that is this endpoint's own: for callers that have several on one
+  /// Hot. The part of progress() that is this context's own: for callers that have several on one
   /// port, and call MessagePort::progress() once for all.
   void attend() {
     if (sessions_.changed()) [[unlikely]] {
@@ -130,19 +95,13 @@ class TaggedContext {
       outbox_.send_waiting();
     }
   }
-  /// Hot. Something that is done, the earliest first; it is the caller's. @return null: nothing is.
-  [[nodiscard]] Request* next_done() { return completions_.next(); }
-  /// Whether next_done() has something.
-  [[nodiscard]] bool has_done() const { return !completions_.empty(); }
-  /// Whether this one is done; if so it is the caller's.
-  [[nodiscard]] bool test(Request& request) { return completions_.take(request); }
   /// After MessagePort::meet_instance(): another process has this destID now. End operations with
   /// the former one, drop errors not yet reported, and give its unreceived messages the source
   /// kFormerSource.
   void forget_former(uint32_t dest_id) { sessions_.forget_former(dest_id); }
 
   /// Make progress until all sends have gone and arrived. Sends that were asked for, or that go to
-  /// this endpoint, are not waited for until a receive has matched them. @return 0, -ETIMEDOUT.
+  /// this context, are not waited for until a receive has matched them. @return 0, -ETIMEDOUT.
   [[nodiscard]] int flush(uint32_t timeout_ms);
 
   /// How often a context of a peer had closed or did not exist, modulo 2^8.
@@ -153,35 +112,16 @@ class TaggedContext {
   }
   /// Whether there are messages that no receive has matched.
   [[nodiscard]] bool has_unexpected() { return !matcher_.messages().empty(); }
-  /// Drop the whole ones of these messages: for an endpoint that posts its receives before its
+  /// Drop those of these messages that are whole: for a caller that posts its receives before its
   /// messages can arrive.
   void drop_unexpected() { store_.drop_whole(); }
 
-  [[nodiscard]] Address self() const { return peers_.self(); }
-  [[nodiscard]] msg::MessagePort& port() { return port_; }
-  [[nodiscard]] const EndpointStats& stats() const { return stats_; }
-
  private:
+  friend class Engine;
   TaggedContext(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
-                uint64_t eager_bytes, const TaggedConfig& config);
+                const TaggedConfig& config);
 
-  [[nodiscard]] int take(Unexpected& message, RecvRequest& request);
-  [[nodiscard]] int send_slow(Address to, uint64_t bits, Immediate immediate, const void* data,
-                              uint64_t length_bytes, bool sync, SendRequest& request);
-
-  msg::MessagePort& port_;
-  std::unique_ptr<msg::MessageContext> context_;
-  Matcher matcher_;
-  Completions completions_;
-  uint64_t eager_bytes_;
-  EndpointStats stats_;
-  Peers peers_;
-  UnexpectedStore store_;
-  SelfMessages self_messages_;
-  LargeMoves large_;
-  Outbox outbox_;
-  Intake intake_;
-  Sessions sessions_;
+  [[nodiscard]] int take_matched(Unexpected& message, RecvRequest& request);
 };
 
 }  // namespace rio::tag

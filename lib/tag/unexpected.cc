@@ -1,5 +1,8 @@
 #include "lib/tag/unexpected.hpp"
 
+#include <cerrno>
+#include <cstring>
+#include <new>
 #include <utility>
 
 namespace rio::tag {
@@ -52,14 +55,21 @@ void UnexpectedStore::drop(Unexpected& message) {
   put(&message);
 }
 
-void UnexpectedStore::drop_whole() {
-  for (Message* message = matcher_.messages().first(); message != nullptr;) {
-    Message* const next = MessageQueue::next(*message);
+Unexpected* UnexpectedStore::take_whole() {
+  Message* message = matcher_.messages().first();
+  for (; message != nullptr; message = MessageQueue::next(*message)) {
     auto& unexpected = static_cast<Unexpected&>(*message);
     if (unexpected.whole || unexpected.request != nullptr) {
-      discard(unexpected);
+      static_cast<void>(matcher_.discard(unexpected));
+      return &unexpected;
     }
-    message = next;
+  }
+  return nullptr;
+}
+
+void UnexpectedStore::drop_whole() {
+  while (Unexpected* const message = take_whole()) {
+    drop(*message);
   }
 }
 
@@ -72,11 +82,60 @@ void UnexpectedStore::drop_all() {
   }
 }
 
-void UnexpectedStore::add_sender(SendRequest& sender, Unexpected& message) {
-  message.sender = &sender;
-  sender.kept = &message;
-  sender.stage = Stage::kMoving;
-  senders_.append(sender);
+int UnexpectedStore::send_self(SendRequest& request) {
+  if (Receive* const receive = matcher_.arrive(self_, request.bits); receive != nullptr) {
+    auto& to = static_cast<RecvRequest&>(*receive);
+    describe(to, self_, request.bits, request.immediate, request.length_bytes);
+    place(to, 0, request.data, request.length_bytes);
+    completions_.finish(to, truncation(to));
+    request.stage = Stage::kIdle;
+    return 1;
+  }
+  return keep_self(request);
+}
+
+/// No receive is posted. A short message is copied, so that a program that sends first and then
+/// receives goes on; a long one, or one that has to be matched, stays where it is.
+int UnexpectedStore::keep_self(SendRequest& request) {
+  Unexpected* const message = get();
+  const bool copies = !request.sync && request.length_bytes <= eager_bytes_;
+  const bool has_bytes = copies && request.length_bytes != 0;
+  if (message != nullptr && has_bytes) {
+    message->copy.reset(new (std::nothrow) uint8_t[request.length_bytes]);
+  }
+  if (message == nullptr || (has_bytes && message->copy == nullptr)) {
+    if (message != nullptr) {
+      put(message);
+    }
+    request.stage = Stage::kIdle;
+    return -ENOMEM;
+  }
+  message->source = self_;
+  message->bits = request.bits;
+  message->immediate = request.immediate;
+  message->length_bytes = request.length_bytes;
+  message->whole = true;
+  if (has_bytes) {
+    std::memcpy(message->copy.get(), request.data, request.length_bytes);
+  }
+  if (copies) {
+    request.stage = Stage::kIdle;
+  } else {
+    message->sender = &request;
+    request.kept = message;
+    request.stage = Stage::kMoving;
+    senders_.append(request);
+  }
+  keep(*message);
+  return copies ? 1 : 0;
+}
+
+void UnexpectedStore::take_self(Unexpected& message, const RecvRequest& request) {
+  const bool stayed = message.sender != nullptr;
+  place(request, 0, stayed ? message.sender->data : message.copy.get(), message.length_bytes);
+  if (stayed) {
+    end_sender(message, 0);
+  }
 }
 
 void UnexpectedStore::end_sender(Unexpected& message, int status) {

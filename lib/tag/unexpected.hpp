@@ -1,6 +1,5 @@
 /// @file
-/// Messages that have arrived, or were sent to the endpoint itself, and that no receive has
-/// matched.
+/// Messages that have arrived, or were sent to the own context, and that no receive has matched.
 #pragma once
 
 #include "base/slab.hpp"
@@ -16,10 +15,22 @@ namespace rio::tag {
 /// large data stay with their senders. One thread.
 class UnexpectedStore {
  public:
-  /// All outlive the store.
+  /// All outlive the store. @param self the own address. @param eager_bytes longer messages to it
+  /// are not copied: they wait where they are.
   UnexpectedStore(msg::MessageContext& context, Matcher& matcher, Completions& completions,
-                  EndpointStats& stats)
-      : context_(context), matcher_(matcher), completions_(completions), stats_(stats) {}
+                  EndpointStats& stats, Address self, uint64_t eager_bytes)
+      : context_(context),
+        matcher_(matcher),
+        completions_(completions),
+        stats_(stats),
+        self_(self),
+        eager_bytes_(eager_bytes) {}
+
+  /// Take messages of up to so many bytes only; 0: none. At first all are taken.
+  void accept(uint64_t length_bytes_max) { length_bytes_max_ = length_bytes_max; }
+  [[nodiscard]] bool accepts(uint64_t length_bytes) const {
+    return length_bytes_max_ != 0 && length_bytes <= length_bytes_max_;
+  }
 
   /// A record that keep() has not seen. @return null: no memory.
   [[nodiscard]] Unexpected* get() { return messages_.get(); }
@@ -44,23 +55,32 @@ class UnexpectedStore {
   }
   /// Give back the buffers of a message that the matcher does not have. Its sender is told.
   void drop(Unexpected& message);
+  /// Take the oldest message that is whole, or asked for, out of the matcher. @return null: none.
+  [[nodiscard]] Unexpected* take_whole();
   /// Drop the whole messages that were not claimed.
   void drop_whole();
   /// Drop all.
   void drop_all();
 
-  /// A send to the endpoint itself waits for a receive, as `message`.
-  void add_sender(SendRequest& sender, Unexpected& message);
-  /// The send behind a message ends.
-  void end_sender(Unexpected& message, int status);
+  /// Send to the own context. No card takes part: it need not be able to hear itself. @return as
+  /// TaggedContext::send().
+  [[nodiscard]] int send_self(SendRequest& request);
+  /// Copy such a message, which a receive has matched, to its buffer.
+  void take_self(Unexpected& message, const RecvRequest& request);
   /// All these sends end.
   void fail_senders(int error);
 
  private:
+  [[nodiscard]] int keep_self(SendRequest& request);
+  void end_sender(Unexpected& message, int status);
+
   msg::MessageContext& context_;
   Matcher& matcher_;
   Completions& completions_;
   EndpointStats& stats_;
+  const Address self_;
+  const uint64_t eager_bytes_;
+  uint64_t length_bytes_max_ = kLengthMax;
   Requests senders_;
   base::Slab<Part> parts_;
   base::Slab<Unexpected> messages_;

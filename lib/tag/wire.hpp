@@ -1,5 +1,5 @@
 /// @file
-/// What stands behind lib/msg's header, as it travels: little-endian.
+/// Headers that follow lib/msg's on the wire, little-endian.
 ///
 /// A message that fits: kData, match bits, bytes; its length is implied. One of several parts
 /// begins with kFirst and a FirstHeader, and the parts follow with nothing between them: kFirst and
@@ -28,10 +28,6 @@ inline constexpr uint64_t kLengthMax = msg::kTransferMax;
 /// Headers of a message of one part.
 [[nodiscard]] constexpr uint32_t head_bytes(bool has_immediate) {
   return has_immediate ? 2 * kBitsBytes : kBitsBytes;
-}
-/// How many parts, and credits, a message takes that is not asked for.
-[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes, bool has_immediate) {
-  return msg::parts_of(length_bytes, msg::kPartBytesMax - head_bytes(has_immediate));
 }
 
 /// The bit that kinds with immediate data have, and the others have not.

@@ -1,11 +1,13 @@
 // riopmd.h: memory, dedicated queues, windows, maintenance, interrupts, rings, names.
 #include <atomic>
 #include <cstring>
+#include <span>
 
 #include "pmd/api/handle.hpp"
 
 namespace {
 
+using rio::pmd::MaintQueue;
 using rio::pmd::api::guarded;
 using rio::pmd::api::with_queue;
 
@@ -18,9 +20,10 @@ void pass_on(rio::base::LogLevel level, const char* line) noexcept {
   }
 }
 
-/// Call `access` with the maintenance queue.
-template <class Access>
-[[nodiscard]] int maintain(rio_card* card, const void* words, Access&& access) {
+/// Call a function of the maintenance queue. @param arguments those before the time-out.
+template <class Function, class Word, class... Arguments>
+[[nodiscard]] int maintain(rio_card* card, Function function, Word* words, size_t count,
+                           uint32_t timeout_ms, Arguments... arguments) {
   if (card->maint == nullptr) {
     rio::base::log_error("%s: no maintenance queue is open; queue pair 0 has it, if the card does",
                          rio_name(card));
@@ -31,8 +34,41 @@ template <class Access>
                          rio_name(card), RIO_MAINT_WORDS);
     return -EINVAL;
   }
-  return guarded([&] { return access(*card->maint); });
+  return guarded(
+      [&] { return (card->maint->*function)(arguments..., std::span(words, count), timeout_ms); });
 }
+
+/// The meaning of an errno here, where that is more than its usual text.
+constexpr struct {
+  int error;
+  const char* text;
+} kMeanings[] = {
+    {0, "success"},
+    {EINVAL, "invalid name, option or argument"},
+    {E2BIG, "options of a newer version than the library"},
+    {EBUSY, "in use"},
+    {ENODEV, "no such card, or the card is gone"},
+    {ENOENT, "not there, or not open"},
+    {EPROTO, "the card, or the peer, breaks its contract"},
+    {ENOMEM, "out of memory"},
+    {ETIMEDOUT, "no answer in time"},
+    {ENOTSUP, "not supported by this card or bus"},
+    {ENOSPC, "no room left: all are open, or the disk is full"},
+    {EXDEV, "not contiguous for the card"},
+    {EACCES, "not permitted"},
+    {EPERM, "not permitted"},
+    {EIO, "error response"},
+    {ENETDOWN, "link down"},
+    {ECANCELED, "ring stopped, or cancelled"},
+    {EFAULT, "the card cannot reach the memory"},
+    {EAGAIN, "not now, or retries expired; try again"},
+    {EEXIST, "mapped already"},
+    {ENXIO, "not a message card"},
+    {ECONNRESET, "the peer has gone, or was started anew"},
+    {ECONNREFUSED, "the peer has no such context, endpoint or channel"},
+    {EHOSTUNREACH, "the peer does not answer; is its program running, with this destID?"},
+    {EMSGSIZE, "longer than the buffer, or than a message may be"},
+    {EALREADY, "too late, it ends by itself"}};
 
 template <class Ask>
 [[nodiscard]] int ask_queue(rio_card* card, uint32_t ring, Ask&& ask) {
@@ -120,37 +156,27 @@ int rio_window_close(rio_card* card, uint32_t index) {
 
 int rio_maint_read(rio_card* card, uint32_t dest_id, uint8_t hop_count, uint32_t offset,
                    uint32_t* words, size_t count, uint32_t timeout_ms) {
-  return maintain(card, words, [&](rio::pmd::MaintQueue& maint) {
-    return maint.read(dest_id, hop_count, offset, {words, count}, timeout_ms);
-  });
+  return maintain(card, &MaintQueue::read, words, count, timeout_ms, dest_id, hop_count, offset);
 }
 
 int rio_maint_write(rio_card* card, uint32_t dest_id, uint8_t hop_count, uint32_t offset,
                     const uint32_t* words, size_t count, uint32_t timeout_ms) {
-  return maintain(card, words, [&](rio::pmd::MaintQueue& maint) {
-    return maint.write(dest_id, hop_count, offset, {words, count}, timeout_ms);
-  });
+  return maintain(card, &MaintQueue::write, words, count, timeout_ms, dest_id, hop_count, offset);
 }
 
 int rio_local_read(rio_card* card, uint32_t offset, uint32_t* words, size_t count,
                    uint32_t timeout_ms) {
-  return maintain(card, words, [&](rio::pmd::MaintQueue& maint) {
-    return maint.read_local(offset, {words, count}, timeout_ms);
-  });
+  return maintain(card, &MaintQueue::read_local, words, count, timeout_ms, offset);
 }
 
 int rio_local_write(rio_card* card, uint32_t offset, const uint32_t* words, size_t count,
                     uint32_t timeout_ms) {
-  return maintain(card, words, [&](rio::pmd::MaintQueue& maint) {
-    return maint.write_local(offset, {words, count}, timeout_ms);
-  });
+  return maintain(card, &MaintQueue::write_local, words, count, timeout_ms, offset);
 }
 
 int rio_port_write(rio_card* card, uint32_t dest_id, uint8_t hop_count, const uint32_t* words,
                    size_t count, uint32_t timeout_ms) {
-  return maintain(card, words, [&](rio::pmd::MaintQueue& maint) {
-    return maint.port_write(dest_id, hop_count, {words, count}, timeout_ms);
-  });
+  return maintain(card, &MaintQueue::port_write, words, count, timeout_ms, dest_id, hop_count);
 }
 
 int rio_irq_fd(rio_card* card) {
@@ -206,62 +232,13 @@ void rio_set_log(rio_log_fn fn) {
 }
 
 const char* rio_strerror(int result) {
-  switch (result < 0 ? -result : 0) {
-    case 0:
-      return "success";
-    case EINVAL:
-      return "invalid name, option or argument";
-    case E2BIG:
-      return "options of a newer version than the library";
-    case EBUSY:
-      return "in use";
-    case ENODEV:
-      return "no such card, or the card is gone";
-    case ENOENT:
-      return "not there, or not open";
-    case EPROTO:
-      return "the card, or the peer, breaks its contract";
-    case ENOMEM:
-      return "out of memory";
-    case ETIMEDOUT:
-      return "no answer in time";
-    case ENOTSUP:
-      return "not supported by this card or bus";
-    case ENOSPC:
-      return "no room left: all are open, or the disk is full";
-    case EXDEV:
-      return "not contiguous for the card";
-    case EACCES:
-    case EPERM:
-      return "not permitted";
-    case EIO:
-      return "error response";
-    case ENETDOWN:
-      return "link down";
-    case ECANCELED:
-      return "ring stopped, or cancelled";
-    case EFAULT:
-      return "the card cannot reach the memory";
-    case EAGAIN:
-      return "not now, or retries expired; try again";
-    case EEXIST:
-      return "mapped already";
-    case ENXIO:
-      return "not a message card";
-    case ECONNRESET:
-      return "the peer has gone, or was started anew";
-    case ECONNREFUSED:
-      return "the peer has no such context, endpoint or channel";
-    case EHOSTUNREACH:
-      return "the peer does not answer; is its program running, with this destID?";
-    case EMSGSIZE:
-      return "longer than the buffer, or than a message may be";
-    case EALREADY:
-      return "too late, it ends by itself";
-    default:
-      break;
+  const int error = result < 0 ? -result : 0;
+  for (const auto& meaning : kMeanings) {
+    if (meaning.error == error) {
+      return meaning.text;
+    }
   }
-  const char* const text = strerrordesc_np(-result);
+  const char* const text = strerrordesc_np(error);
   return text != nullptr ? text : "unknown error; the log says more";
 }
 

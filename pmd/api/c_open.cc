@@ -33,18 +33,6 @@ constexpr uint32_t kOptionsMin = sizeof(uint32_t);
   return 0;
 }
 
-[[nodiscard]] bool set_ring(const char* name, uint32_t entries, uint32_t* log2) {
-  if (entries == 0) {
-    return true;
-  }
-  if (!std::has_single_bit(entries)) {
-    base::log_error("rio_options: %s is %u; it must be a power of two", name, entries);
-    return false;
-  }
-  *log2 = static_cast<uint32_t>(std::countr_zero(entries));
-  return true;
-}
-
 void set_unless_zero(uint32_t value, uint32_t* out) {
   if (value != 0) {
     *out = value;
@@ -66,14 +54,24 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
   set_unless_zero(o.stop_timeout_ms, &config.card.reset_timeout_ms);
   config.card.retry_limit = o.retry_limit;
   pmd::QueuePairConfig& queues = config.queues;
-  if (!set_ring("tx_entries", o.tx_entries, &queues.tx_log2) ||
-      !set_ring("shared_entries", o.shared_entries, &queues.shared_log2) ||
-      !set_ring("dedicated_entries", o.dedicated_entries, &queues.dedicated_log2) ||
-      !set_ring("doorbell_entries", o.doorbell_entries, &queues.doorbell_log2) ||
-      !set_ring("dma_entries", o.dma_entries, &queues.dma_log2) ||
-      !set_ring("maint_entries", o.maint_entries, &queues.maint_log2) ||
-      !set_ring("event_entries", o.event_entries, &queues.event_log2)) {
-    return -EINVAL;
+  const struct {
+    const char* name;
+    uint32_t entries;
+    uint32_t* log2;
+  } rings[] = {{"tx_entries", o.tx_entries, &queues.tx_log2},
+               {"shared_entries", o.shared_entries, &queues.shared_log2},
+               {"dedicated_entries", o.dedicated_entries, &queues.dedicated_log2},
+               {"doorbell_entries", o.doorbell_entries, &queues.doorbell_log2},
+               {"dma_entries", o.dma_entries, &queues.dma_log2},
+               {"maint_entries", o.maint_entries, &queues.maint_log2},
+               {"event_entries", o.event_entries, &queues.event_log2}};
+  for (const auto& ring : rings) {
+    if (ring.entries != 0 && !std::has_single_bit(ring.entries)) {
+      base::log_error("rio_options: %s is %u; it must be a power of two", ring.name, ring.entries);
+      return -EINVAL;
+    }
+    *ring.log2 =
+        ring.entries != 0 ? static_cast<uint32_t>(std::countr_zero(ring.entries)) : *ring.log2;
   }
   queues.rings = o.rings;
   set_unless_zero(o.stop_timeout_ms, &queues.stop_timeout_ms);

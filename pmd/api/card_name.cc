@@ -7,29 +7,6 @@
 #include "pmd/bus/vfio/vfio_bus.hpp"
 
 namespace rio {
-namespace {
-
-[[nodiscard]] int open_pci(const name::Pci& card, const pmd::vfio::PciPaths& paths,
-                           std::unique_ptr<pmd::vfio::VfioBus>* out) {
-  pmd::vfio::VfioOptions options;
-  options.reset = card.reset;
-  options.iova = card.iova_is_va ? pmd::vfio::IovaMode::kVirtual : pmd::vfio::IovaMode::kAllocated;
-  return pmd::vfio::VfioBus::open(card.address, options, paths, pmd::vfio::real_kernel(), out);
-}
-
-/// Open a bus by a function of its own. @return what that says.
-template <typename AnyBus, typename Open>
-[[nodiscard]] int open_as(const Open& open, std::unique_ptr<pmd::Bus>* out) {
-  std::unique_ptr<AnyBus> bus;
-  const int rc = open(&bus);
-  if (rc == 0) {
-    *out = std::move(bus);
-  }
-  return rc;
-}
-
-}  // namespace
-
 int parse_card_name(const std::string& text, name::CardName* out) {
   std::string error;
   const int rc = name::parse(name::Place::kProgram, text, {}, out, &error);
@@ -42,14 +19,18 @@ int parse_card_name(const std::string& text, name::CardName* out) {
 int open_bus(const name::CardName& card, const pmd::vfio::PciPaths& paths,
              std::unique_ptr<pmd::Bus>* out) {
   if (pmd::EmuConfig config; pmd::emu_config(card, &config)) {
-    return open_as<pmd::EmuBus>(
-        [&](auto* bus) { return pmd::EmuBus::create(config, nullptr, bus); }, out);
+    std::unique_ptr<pmd::EmuBus> bus;
+    const int rc = pmd::EmuBus::create(config, nullptr, &bus);
+    if (rc == 0) {
+      *out = std::move(bus);
+    }
+    return rc;
   }
   if (const auto* const sim = std::get_if<name::Sim>(&card.kind)) {
-    return open_as<pmd::SimBus>([&](auto* bus) { return pmd::SimBus::open(*sim, bus); }, out);
+    return pmd::open_sim_bus(*sim, out);
   }
   const auto& pci = std::get<name::Pci>(card.kind);  // a program's card is of no other kind
-  return open_as<pmd::vfio::VfioBus>([&](auto* bus) { return open_pci(pci, paths, bus); }, out);
+  return pmd::vfio::open_vfio_bus(pci, paths, out);
 }
 
 int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out) {

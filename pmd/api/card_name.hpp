@@ -20,7 +20,7 @@ namespace rio {
 [[nodiscard]] int parse_card_name(const std::string& text, name::CardName* out);
 
 /// Open the bus of a card by its name. Control path.
-/// @return as parse_card_name(), EmuBus::create(), SimBus::open() and VfioBus::open().
+/// @return as parse_card_name(), EmuBus::create(), open_sim_bus() and open_vfio_bus().
 [[nodiscard]] int open_bus(const std::string& name, std::unique_ptr<pmd::Bus>* out);
 /// Open the bus of a card by its parsed name. @param paths where the system's files are.
 [[nodiscard]] int open_bus(const name::CardName& card, const pmd::vfio::PciPaths& paths,

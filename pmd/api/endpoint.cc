@@ -151,7 +151,12 @@ int Endpoint::close() {
   const int rc = pair_ != nullptr ? pair_->stop() : 0;
   if (rc != 0 && rc != -ENODEV) {
     lock.unlock();
-    leave_to_card();
+    // The card may still write: nothing that it knows is given back, and the bus stays open.
+    base::log_error(
+        "%s: closed while the card does not answer; its memory stays allocated until the process "
+        "ends. Reset the card by its slot before it is opened again",
+        name().c_str());
+    keep_for_ever();
     return rc;
   }
   pair_.reset();
@@ -159,15 +164,6 @@ int Endpoint::close() {
   lock.unlock();
   device_.reset();
   return rc;
-}
-
-// The card may still write: nothing that it knows is given back, and the bus stays open.
-void Endpoint::leave_to_card() {
-  base::log_error(
-      "%s: closed while the card does not answer; its memory stays allocated until the process "
-      "ends. Reset the card by its slot before it is opened again",
-      name().c_str());
-  keep_for_ever();
 }
 
 /// Keep all objects: destroying them would write to the card, which in a forked child is the
@@ -344,32 +340,33 @@ int Endpoint::register_memory(void* va, size_t len_bytes, const pmd::mem::Region
   return 0;
 }
 
-int Endpoint::unregister_memory(void* va, size_t len_bytes) {
+template <class Match>
+bool Endpoint::drop_registration(const Match& match) {
   const std::lock_guard lock(device_->mutex);
-  const auto it = std::find_if(
-      registered_.begin(), registered_.end(),
-      [=](const UserMemory& memory) { return memory.va == va && memory.len_bytes == len_bytes; });
+  const auto it = std::find_if(registered_.begin(), registered_.end(), match);
   if (it == registered_.end()) {
-    base::log_error("%s: %zu bytes at %p are not registered; give address and length as registered",
-                    name().c_str(), len_bytes, va);
-    return -ENOENT;
+    return false;
   }
   registered_.erase(it);
-  return 0;
+  return true;
+}
+
+int Endpoint::unregister_memory(void* va, size_t len_bytes) {
+  if (drop_registration(
+          [=](const UserMemory& m) { return m.va == va && m.len_bytes == len_bytes; })) {
+    return 0;
+  }
+  base::log_error("%s: %zu bytes at %p are not registered; give address and length as registered",
+                  name().c_str(), len_bytes, va);
+  return -ENOENT;
 }
 
 int Endpoint::unregister_memory(const pmd::mem::Region* region) {
-  const std::lock_guard lock(device_->mutex);
-  const auto it = std::find_if(
-      registered_.begin(), registered_.end(),
-      [=](const UserMemory& memory) { return memory.registration.region() == region; });
-  if (it == registered_.end()) {
-    base::log_error("%s: a region is not registered; give one of register_memory()",
-                    name().c_str());
-    return -ENOENT;
+  if (drop_registration([=](const UserMemory& m) { return m.registration.region() == region; })) {
+    return 0;
   }
-  registered_.erase(it);
-  return 0;
+  base::log_error("%s: a region is not registered; give one of register_memory()", name().c_str());
+  return -ENOENT;
 }
 
 int Endpoint::iova(const void* va, size_t len_bytes, uint64_t* iova) {

@@ -1,5 +1,5 @@
 /// @file
-/// What a rio_card of the C API is. Internal to pmd/api and its tests.
+/// Definition of rio_card of the C API. Internal to pmd/api and its tests.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 /// @file
-/// Which CPUs the pollers of this process have.
+/// The CPUs on which this process polls.
 #pragma once
 
 #include <string>

@@ -274,11 +274,8 @@ struct rio_info {
 uint32_t rio_api_version(void);
 
 /** Open a card and one of its queue pairs. The card is reset: other users of it lose their queues.
- *  @param name "emu:WIRE" (an emulated card; WIRE is loop, or a name that two cards of this process
- *  share), with options: "emu:loop,qps=4,stepping=thread,exact=1,quirks=0,faults=SEED:RATE,
- *  pcie=SEED"; or "shm:FABRIC" (in a fabric that processes share), with those options and
- *  "id=DESTID,board=NAME,qp=NUMBER,pull=0"; or "sim:SOCKET" (a card of rio-cardsim), with
- *  "wait=MILLISECONDS"; or a PCI address, "0000:03:00.0", with "reset=0", "iova=virtual".
+ *  @param name "emu:loop", "shm:FABRIC,id=3", "udp:FABRIC,id=3", "sim:SOCKET" or "0000:03:00.0";
+ *  docs/cards.md has the options.
  *  @param options NULL: all defaults.
  *  @return 0; -EINVAL (name, option: the log says which); -E2BIG (options of a newer version);
  *  -EBUSY (in use); -ENODEV (no such card, or gone); -ENOENT (no such queue pair); -EPROTO (no

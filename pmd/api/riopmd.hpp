@@ -41,12 +41,8 @@ class Endpoint {
  public:
   /// Open a card and one of its queue pairs. The card is reset: other users of it lose their
   /// queues.
-  /// @param name "emu:WIRE[,option=value...]" (WIRE: loop, or a name that two cards of this process
-  /// share; options qps, stepping, exact, quirks, faults, pcie), "shm:FABRIC[,option=value...]" (a
-  /// fabric that processes share; options those, id, board, qp), "udp:FABRIC[,option=value...]" (a
-  /// fabric of machines; options those of emu, id, members, bind, port, patience),
-  /// "sim:SOCKET[,wait=MS]" (a card of rio-cardsim), or a PCI address,
-  /// "0000:03:00.0[,reset=0][,iova=virtual]".
+  /// @param name "emu:loop", "shm:FABRIC,id=3", "udp:FABRIC,id=3", "sim:SOCKET" or
+  /// "0000:03:00.0"; docs/cards.md has the options.
   /// @return 0; -EINVAL (name, option), -EBUSY (in use), -ENODEV (no such card, or gone), -ENOENT
   /// (no such queue pair), -EPROTO, -ENOMEM, -ETIMEDOUT, -ENOTSUP (interrupts).
   [[nodiscard]] static int open(const std::string& name, const EndpointConfig& config,
@@ -152,8 +148,9 @@ class Endpoint {
 
   explicit Endpoint(std::shared_ptr<Device> device);
   [[nodiscard]] int start(const EndpointConfig& config);
+  template <class Match>
+  [[nodiscard]] bool drop_registration(const Match& match);
   void free_memory();
-  void leave_to_card();
   void keep_for_ever();
 
   std::shared_ptr<Device> device_;

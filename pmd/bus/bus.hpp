@@ -1,5 +1,5 @@
 /// @file
-/// What the driver needs of a bus: a BAR, and memory that the card can reach. emu, vfio and eal
+/// The driver's view of a bus: a BAR, and memory that the card can reach. emu, vfio and eal
 /// implement it.
 #pragma once
 

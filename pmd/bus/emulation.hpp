@@ -1,5 +1,5 @@
 /// @file
-/// What only an emulated card has: stepping, faults, and a wire that leads to other processes.
+/// The functions that only an emulated card has: stepping, faults, and a wire to other processes.
 #pragma once
 
 #include <cerrno>

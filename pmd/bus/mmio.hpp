@@ -87,6 +87,12 @@ class Mmio {
     __atomic_store_n(word(offset_bytes), value, __ATOMIC_RELEASE);
   }
 
+  /// Write a value of two words, the lower half first: two accesses. @param low, high offsets.
+  void write64(uint32_t low, uint32_t high, uint64_t value) {
+    write32(low, static_cast<uint32_t>(value));
+    write32(high, static_cast<uint32_t>(value >> 32));
+  }
+
   /// Hot. write32() for a caller that keeps the word and counts its writes itself: count_writes().
   static void write_word(volatile uint32_t* word, uint32_t value) {
     dma_write_barrier();

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
-#include "fpga/name/keys.hpp"
+#include "base/number.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -26,11 +26,11 @@ constexpr uint32_t kDestIds = 65535;  // of 16 bits; the last is for broadcasts
 [[nodiscard]] name::OwnKey number(const char* key, const char* allowed, uint32_t least,
                                   uint32_t most, uint32_t* out) {
   return {key, allowed,
-          [=](std::string_view text) { return name::take_number(text, least, most, out); }};
+          [=](std::string_view text) { return base::read_number(text, least, most, out); }};
 }
 
-/// Which destIDs the card has. @param given whether there is an id=. @param members whether a file
-/// says who is in the fabric.
+/// Choose the destIDs of the card. @param given whether there is an id=. @param members whether a
+/// file lists the members of the fabric.
 [[nodiscard]] int place_card(const std::string& device, bool given, bool members, CardArgs* args) {
   EmuConfig& emu = args->emu;
   const uint32_t most = kDestIds - emu.model.queue_pairs;

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "base/log.hpp"
+#include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -254,9 +253,7 @@ int EalCard::claim_rest(std::vector<uint32_t>* taken) {
 int EalCard::hold_users() {
   for (size_t i = 0; i < users_.size(); ++i) {
     if (const int rc = users_[i]->hold(); rc != 0) {
-      while (i != 0) {
-        users_[--i]->let_go();
-      }
+      std::for_each_n(users_.begin(), i, [](CardUser* user) { user->let_go(); });
       return rc;
     }
   }
@@ -366,18 +363,13 @@ void EalCard::let_work() {
 }
 
 bool EalCard::wait_link(uint32_t timeout_ms) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (card_ != nullptr) {
+  Waiter waiter(bus_->poll_hook(0), timeout_ms);
+  bool up = false;
+  do {
     let_work();
-    if (card_->link().up) {
-      return true;
-    }
-    if (std::chrono::steady_clock::now() > end) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return false;
+    up = card_ != nullptr && card_->link().up;
+  } while (!up && card_ != nullptr && waiter.pause());
+  return up;
 }
 
 }  // namespace rio::pmd

@@ -1,16 +1,20 @@
 // Cards of virtual devices.
 
+#include <pthread.h>
 #include <rte_eal.h>
+#include <rte_lcore.h>
+#include <rte_thread.h>
+#include <rte_version.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 
 #include "base/log.hpp"
-#include "fpga/name/keys.hpp"
+#include "base/number.hpp"
+#include "base/thread.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
-#include "pmd/card/control_thread.hpp"
 #include "pmd/card/open_card.hpp"
 
 namespace rio::pmd {
@@ -18,13 +22,46 @@ namespace {
 
 constexpr uint32_t kLinkTimeoutMs = 100;
 
+struct Job {
+  const std::function<int()>& work;
+  int result = 0;
+};
+
+template <class Result>
+Result run_job(void* job) {
+  static_cast<Job*>(job)->result = static_cast<Job*>(job)->work();
+  return {};
+}
+
+/// Runs `work` in a new thread on the CPUs that EAL keeps for control threads, so that threads
+/// started by it do not inherit the single CPU of an lcore. Waits for it. @return work's result, or
+/// -EAGAIN (no thread), -ENOMEM; logged.
+int run_in_control_thread(const std::function<int()>& work) {
+  Job job{work};
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+  rte_thread_t thread;
+  const int rc = rte_thread_create_control(&thread, "rio-setup", run_job<uint32_t>, &job);
+#else
+  pthread_t thread;
+  const int rc = rte_ctrl_thread_create(&thread, "rio-setup", nullptr, run_job<void*>, &job);
+#endif
+  if (rc != 0) {  // positive or negative: EAL's versions differ
+    base::log_error("EAL: %s", base::why_no_thread(-std::abs(rc)).c_str());
+    return -std::abs(rc);
+  }
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+  rte_thread_join(thread, nullptr);
+#else
+  pthread_join(thread, nullptr);
+#endif
+  return job.result;
+}
+
 /// A card of this process.
 int make_card(const CardArgs& args, FoundCard* found) {
-  const uint32_t number = SharedCard::next_card_number();
-  found->shared.set_card_number(number);
+  found->shared.number_it();
   std::unique_ptr<EalMemory> memory;
-  if (const int rc = EalMemory::create(SharedCard::zone_tag(number, own_token()), &memory);
-      rc != 0) {
+  if (const int rc = EalMemory::create(found->shared.zone_tag(own_token()), &memory); rc != 0) {
     return rc;
   }
   std::unique_ptr<EmuBus> bus;
@@ -97,7 +134,7 @@ int open_any_card(const std::string& name, const char* args, OwnKeys own,
                  return !text.empty();
                }},
               {"qp", "0 to " + std::to_string(regs::kMaxQps - 1), [qp](std::string_view text) {
-                 return name::take_number(text, 0, regs::kMaxQps - 1, qp);
+                 return base::read_number(text, 0, regs::kMaxQps - 1, qp);
                }}});
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());
@@ -127,11 +164,7 @@ int open_any_card(const std::string& name, const char* args, OwnKeys own,
 }
 
 uint32_t default_dest_id(const char* name) {
-  const size_t len = std::strlen(name);
-  size_t first = len;
-  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') {
-    --first;
-  }
+  const size_t first = std::string_view(name).find_last_not_of("0123456789") + 1;
   const unsigned long number = std::strtoul(name + first, nullptr, 10);
   return static_cast<uint32_t>(number % 254 + 1) << 8;
 }

@@ -15,7 +15,7 @@ int find_card(rte_pci_device* pci, FoundCard* found) {
   const bool ivshmem = pci->id.vendor_id == regs::kPciIvshmemVendor;
   const unsigned bar_index = ivshmem ? 2 : 0;
   if (rte_eal_process_type() == RTE_PROC_PRIMARY) {
-    found->shared.set_card_number(SharedCard::next_card_number());
+    found->shared.number_it();
   } else if (const int rc = found->shared.attach(pci->name); rc != 0) {
     return rc;
   }

@@ -1,7 +1,6 @@
-#include <dirent.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -42,17 +41,12 @@ bool read_stat(uint32_t pid, ProcStat* out) {
 
 /// Whether a process whose first thread has ended (state Z) has others that go on.
 bool has_other_threads(uint32_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%u/task", pid);
-  DIR* dir = opendir(path);
-  if (dir == nullptr) {
-    return false;
-  }
+  std::error_code error;
+  std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", error);
   int count = 0;
-  while (const dirent* entry = readdir(dir)) {
-    count += entry->d_name[0] != '.' ? 1 : 0;
+  for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
+    ++count;
   }
-  closedir(dir);
   return count > 1;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -13,9 +14,14 @@
 
 #include "base/log.hpp"
 #include "pmd/bus/eal/zones.hpp"
+#include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
 namespace {
+
+using regs::RingState;
+namespace qp_regs = regs::qp;
+namespace window_regs = regs::window;
 
 constexpr uint32_t kStopTimeoutMs = 2000;
 constexpr uint32_t kReaperWaitMs = 10'000;
@@ -37,21 +43,67 @@ int zone_name(const std::string& device_name, std::string* out) {
   return 0;
 }
 
-}  // namespace
-
-uint32_t SharedCard::next_card_number() {
-  static std::atomic<uint32_t> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);  // relaxed: the number only has to differ
+bool stop_ring(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t ring) {
+  const uint32_t control = bar.read32(qp_regs::ring_control(qp, ring));
+  const uint32_t state = qp_regs::RingStatus::state.get(bar.read32(qp_regs::ring_status(qp, ring)));
+  const bool run = qp_regs::RingControl::run.get(control) != 0;
+  if (!run && state == static_cast<uint32_t>(RingState::kStopped)) {
+    return true;
+  }
+  const uint32_t gen = qp_regs::RingControl::gen.get(control) + 1;
+  bar.write32(qp_regs::ring_control(qp, ring), qp_regs::RingControl::gen.put(gen));
+  const auto is_stopped = [gen](uint32_t status) {
+    return qp_regs::RingStatus::gen.get(status) == (gen & qp_regs::RingStatus::gen.max()) &&
+           qp_regs::RingStatus::state.get(status) == static_cast<uint32_t>(RingState::kStopped);
+  };
+  uint32_t seen = 0;
+  return wait_for_word(bar, hook, qp_regs::ring_status(qp, ring), kStopTimeoutMs, &seen,
+                       is_stopped) == 0;
 }
 
-std::string SharedCard::zone_tag(uint32_t card_number, OwnerToken owner) {
-  char text[kZoneTagMax + 1];
-  std::snprintf(text, sizeof(text), "r%x.%" PRIx64, card_number & 0xFFFFu, owner);
-  return text;
+bool close_window(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t i) {
+  const uint32_t control = bar.read32(window_regs::control(qp, i));
+  if (window_regs::Control::enable.get(control) == 0) {
+    return true;
+  }
+  const uint32_t closed = window_regs::Control::gen.put(window_regs::Control::gen.get(control) + 1);
+  bar.write32(window_regs::control(qp, i), closed);
+  uint32_t seen = 0;
+  return wait_for_word(bar, hook, window_regs::status(qp, i), kStopTimeoutMs, &seen,
+                       [closed](uint32_t status) { return status == closed; }) == 0;
+}
+
+/// Stops all rings and closes all windows of a queue pair whose owner is dead. @return -ETIMEDOUT:
+/// the card did not answer; its memory must not be freed.
+int stop_orphan(Bus& bus, uint32_t qp) {
+  Mmio bar = bus.bar();
+  const PollHook hook = bus.poll_hook(qp);
+  for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+    if (!close_window(bar, hook, qp, i)) {
+      return -ETIMEDOUT;
+    }
+  }
+  const uint32_t rings = bar.read32(qp_regs::rings(qp));
+  for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
+    if (((rings >> ring) & 1) != 0 && !stop_ring(bar, hook, qp, ring)) {
+      return -ETIMEDOUT;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void SharedCard::number_it() {
+  static std::atomic<uint32_t> next{1};
+  // relaxed: the number only has to differ
+  card_number_ = next.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::string SharedCard::zone_tag(OwnerToken owner) const {
-  return zone_tag(card_number_, owner);
+  char text[kZoneTagMax + 1];
+  std::snprintf(text, sizeof(text), "r%x.%" PRIx64, card_number_ & 0xFFFFu, owner);
+  return text;
 }
 
 int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, bool stepping_thread,
@@ -193,17 +245,8 @@ bool SharedCard::others_alive() const {
     const uint64_t seen = place.load(std::memory_order_acquire);
     return seen != 0 && seen != self && token_alive(seen);
   };
-  for (const auto& place : layout_->owners) {
-    if (other(place)) {
-      return true;
-    }
-  }
-  for (const auto& place : layout_->attached) {
-    if (other(place)) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(layout_->owners, other) ||
+         std::ranges::any_of(layout_->attached, other);
 }
 
 /// Becomes the reaper, or waits until there is none.
@@ -212,11 +255,9 @@ int SharedCard::reap(Bus& bus) {
   for (uint32_t waited_ms = 0;; ++waited_ms) {
     uint64_t seen = 0;
     // acq_rel: pairs with the release at the end of the last reaper
-    if (layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
-      break;
-    }
-    if (!token_alive(seen) &&
-        layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel)) {
+    if (layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel) ||
+        (!token_alive(seen) &&
+         layout_->reaper.compare_exchange_strong(seen, self, std::memory_order_acq_rel))) {
       break;
     }
     if (waited_ms == kReaperWaitMs) {
@@ -246,7 +287,7 @@ int SharedCard::stop_dead_rings(Bus& bus) {
     if (!dead.contains(seen)) {
       continue;
     }
-    if (const int rc = stop_orphan(bus, qp, kStopTimeoutMs); rc != 0) {
+    if (const int rc = stop_orphan(bus, qp); rc != 0) {
       base::log_error("%s: queue pair %u of dead process %u does not stop: reset the card",
                       bus.name().c_str(), qp, token_pid(seen));
       return rc;

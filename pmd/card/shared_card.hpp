@@ -76,13 +76,10 @@ class SharedCard {
   /// Whether another living process uses the card.
   [[nodiscard]] bool others_alive() const;
 
+  /// Give the card a number of its own. Primary only, before zone_tag() and create().
+  void number_it();
   /// Tag of memory that `owner` takes for this card, see Zones.
   [[nodiscard]] std::string zone_tag(OwnerToken owner) const;
-  /// The tag of a card that has no shared part yet.
-  [[nodiscard]] static std::string zone_tag(uint32_t card_number, OwnerToken owner);
-  /// A number for create(). zone_tag() accepts it before.
-  [[nodiscard]] static uint32_t next_card_number();
-  void set_card_number(uint32_t number) { card_number_ = number; }
 
   [[nodiscard]] bool valid() const { return layout_ != nullptr; }
   [[nodiscard]] const SharedCardLayout& layout() const { return *layout_; }
@@ -96,9 +93,5 @@ class SharedCard {
   uint32_t card_number_ = 0;
   bool primary_ = false;
 };
-
-/// Stop all rings and close all windows of a queue pair whose owner is dead.
-/// @return -ETIMEDOUT: the card did not answer; its memory must not be freed.
-[[nodiscard]] int stop_orphan(Bus& bus, uint32_t qp, uint32_t timeout_ms);
 
 }  // namespace rio::pmd

@@ -5,24 +5,23 @@
 #include <rte_pause.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 namespace rio::pmd {
 
 /// The turn of a queue. A burst takes it at its start and gives it back at its end; the control
-/// path takes it for good, to close or replace the queue. It is not a lock, since no burst waits: a
-/// burst that does not get the turn does nothing and returns 0. It also keeps apart bursts of
-/// several threads or processes, though only one may poll a queue.
-///
-/// Place it beside data that its bursts write, or alone in a cache line; if other processes poll
-/// the queue, in memory that they share (Bus::shared_alloc()). A process that dies inside leaves it
-/// taken.
+/// path takes it for good, to close or replace the queue. It is not a lock: a burst that does not
+/// get the turn, beside another thread or process, returns 0. Place it beside data that its bursts
+/// write, in memory of all processes that poll (Bus::shared_alloc()). One that dies inside leaves
+/// it taken.
 class Turn {
  public:
   /// Hot. @return false: a burst is inside, or it was taken for good.
   [[nodiscard]] bool take() {
     if (wanted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-      return false;  // else who polls without a pause might never let the control path in
+      return false;  // else a thread that polls without a pause might never let the control path in
     }
     return take_now();
   }
@@ -48,7 +47,17 @@ class Turn {
   }
   /// Control path, one thread at a time: make take() fail until give(). Waits for a burst inside.
   /// @return false: it did not end in time, and take() works as before.
-  [[nodiscard]] bool take_for_good(uint32_t timeout_ms);
+  [[nodiscard]] bool take_for_good(uint32_t timeout_ms) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+    wanted_.store(1, std::memory_order_relaxed);
+    bool mine = take_now();
+    while (!mine && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();  // the thread inside may want this CPU
+      mine = take_now();
+    }
+    wanted_.store(0, std::memory_order_relaxed);
+    return mine;
+  }
   /// Hot. Whether take() would have succeeded just now.
   [[nodiscard]] bool is_free() const {
     return (inside_.load(std::memory_order_relaxed) | wanted_.load(std::memory_order_relaxed)) == 0;

@@ -1,6 +1,9 @@
 #include "pmd/cores/cpu_list.hpp"
 
+#include <hwloc.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/number.hpp"
 
@@ -56,22 +59,15 @@ bool parse_cpu_list(const std::string& text, std::vector<unsigned>* out, std::st
 }
 
 std::string format_cpu_list(std::span<const unsigned> cpus) {
-  std::string text;
-  for (size_t i = 0; i < cpus.size();) {
-    size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) {
-      ++last;
-    }
-    if (!text.empty()) {
-      text.push_back(',');
-    }
-    text.append(std::to_string(cpus[i]));
-    if (last > i) {
-      text.push_back('-');
-      text.append(std::to_string(cpus[last]));
-    }
-    i = last + 1;
+  const hwloc_bitmap_t set = hwloc_bitmap_alloc();
+  for (const unsigned cpu : cpus) {
+    hwloc_bitmap_set(set, cpu);
   }
+  char* list = nullptr;
+  hwloc_bitmap_list_asprintf(&list, set);
+  std::string text = list;
+  std::free(list);
+  hwloc_bitmap_free(set);
   return text;
 }
 

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -71,40 +71,24 @@ Placement::~Placement() {
 }
 
 int Placement::create(std::unique_ptr<Placement>* out) {
-  return create(Machine{}, out);
+  return create("", out);
 }
 
-int Placement::create(const Machine& machine, std::unique_ptr<Placement>* out) {
+int Placement::create(const std::string& fs_root, std::unique_ptr<Placement>* out) {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) {
     base::log_error("hwloc: no topology: %s", std::strerror(errno));
     return -EIO;
   }
   std::unique_ptr<Placement> placement(new Placement(topology));
-  if (const int rc = placement->load(machine); rc != 0) {
+  if (const int rc = placement->load(fs_root); rc != 0) {
     return rc;
   }
   *out = std::move(placement);
   return 0;
 }
 
-int Placement::load(const Machine& machine) {
-  const bool this_machine =
-      machine.synthetic.empty() && machine.xml_path.empty() && machine.fs_root.empty();
-  if (!machine.synthetic.empty() &&
-      hwloc_topology_set_synthetic(topology_, machine.synthetic.c_str()) != 0) {
-    base::log_error(
-        "\"%s\" does not describe a machine: write it as lstopo --input does, for example "
-        "\"pack:2 core:4 pu:2\"",
-        machine.synthetic.c_str());
-    return -EINVAL;
-  }
-  if (!machine.xml_path.empty() &&
-      hwloc_topology_set_xml(topology_, machine.xml_path.c_str()) != 0) {
-    base::log_error("%s is not a topology of hwloc: make one with lstopo %s",
-                    machine.xml_path.c_str(), machine.xml_path.c_str());
-    return -EINVAL;
-  }
+int Placement::load(const std::string& fs_root) {
   // Keep disallowed CPUs, so that a list that names one gets the right error.
   hwloc_topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_set_type_filter(topology_, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -113,12 +97,12 @@ int Placement::load(const Machine& machine) {
   (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
   // hwloc reads this variable while it loads; there is no other way to tell it. cpuid would
   // describe the machine that we run on.
-  if (!machine.fs_root.empty()) {
-    setenv("HWLOC_FSROOT", machine.fs_root.c_str(), 1);
+  if (!fs_root.empty()) {
+    setenv("HWLOC_FSROOT", fs_root.c_str(), 1);
     (void)hwloc_topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
   }
   const int loaded = hwloc_topology_load(topology_);
-  if (!machine.fs_root.empty()) {
+  if (!fs_root.empty()) {
     unsetenv("HWLOC_FSROOT");
   }
   if (loaded != 0) {
@@ -126,35 +110,15 @@ int Placement::load(const Machine& machine) {
     return -EIO;
   }
   const Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology_)));
-  cpu_set_t affinity;
-  // sched_getaffinity() fails if the kernel has more CPUs than cpu_set_t: then keep all.
-  if (this_machine && sched_getaffinity(0, sizeof(affinity), &affinity) == 0) {
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &affinity)) {
-        hwloc_bitmap_clr(allowed.get(), cpu);
-      }
-    }
+  const Bitmap affinity(hwloc_bitmap_alloc());
+  if (hwloc_topology_is_thissystem(topology_) != 0 &&
+      hwloc_get_cpubind(topology_, affinity.get(), HWLOC_CPUBIND_THREAD) == 0) {
+    hwloc_bitmap_and(allowed.get(), allowed.get(), affinity.get());
   }
-  if (!machine.allowed.empty()) {
-    std::vector<unsigned> list;
-    std::string problem;
-    if (!parse_cpu_list(machine.allowed, &list, &problem)) {
-      base::log_error("\"%s\" is not a list of CPUs: %s", machine.allowed.c_str(), problem.c_str());
-      return -EINVAL;
-    }
-    const Bitmap given(hwloc_bitmap_alloc());
-    for (const unsigned cpu : list) {
-      hwloc_bitmap_set(given.get(), cpu);
-    }
-    hwloc_bitmap_and(allowed.get(), allowed.get(), given.get());
+  hwloc_bitmap_and(allowed.get(), allowed.get(), hwloc_topology_get_topology_cpuset(topology_));
+  for (int cpu = -1; (cpu = hwloc_bitmap_next(allowed.get(), cpu)) >= 0;) {
+    usable_.push_back(static_cast<unsigned>(cpu));
   }
-  hwloc_obj_t pu = nullptr;
-  while ((pu = hwloc_get_next_obj_by_type(topology_, HWLOC_OBJ_PU, pu)) != nullptr) {
-    if (hwloc_bitmap_isset(allowed.get(), pu->os_index) != 0) {
-      usable_.push_back(pu->os_index);
-    }
-  }
-  std::sort(usable_.begin(), usable_.end());
   if (usable_.empty()) {
     base::log_error("no CPU may be used: see taskset -p $$ and the container's cpuset");
     return -EINVAL;
@@ -171,45 +135,35 @@ unsigned Placement::core_of(unsigned cpu) const {
 }
 
 unsigned Placement::distance(const Near& near, unsigned cpu) const {
-  hwloc_obj_t node = nullptr;
-  if (!near.pci_address.empty()) {
-    const hwloc_obj_t card = hwloc_get_pcidev_by_busidstring(topology_, near.pci_address.c_str());
-    const hwloc_obj_t place =
-        card == nullptr ? nullptr : hwloc_get_non_io_ancestor_obj(topology_, card);
-    if (place != nullptr && place->cpuset != nullptr &&
-        hwloc_bitmap_isequal(place->cpuset, hwloc_topology_get_topology_cpuset(topology_)) == 0) {
-      if (hwloc_bitmap_isset(place->cpuset, cpu) != 0) {
-        return 0;
-      }
-      node = node_of(topology_, static_cast<unsigned>(hwloc_bitmap_first(place->cpuset)));
-      const hwloc_obj_t own = node_of(topology_, cpu);
-      // The card's node but not its part of it: next best.
-      return own == node ? 1
-                         : std::max(2u, node == nullptr || own == nullptr
-                                            ? kFar
-                                            : node_distance(topology_, node, own));
-    }
-  }
-  node = node_numbered(topology_, near.numa_node);
   const hwloc_obj_t own = node_of(topology_, cpu);
-  if (node == nullptr) {
-    return 0;
+  const auto distance_of = [this, own](hwloc_obj_t node) {
+    return node == nullptr || own == nullptr ? kFar : node_distance(topology_, node, own);
+  };
+  const hwloc_obj_t card = near.pci_address.empty() ? nullptr
+                                                    : hwloc_get_pcidev_by_busidstring(
+                                                          topology_, near.pci_address.c_str());
+  const hwloc_obj_t place =
+      card == nullptr ? nullptr : hwloc_get_non_io_ancestor_obj(topology_, card);
+  if (place != nullptr && place->cpuset != nullptr &&
+      hwloc_bitmap_isequal(place->cpuset, hwloc_topology_get_topology_cpuset(topology_)) == 0) {
+    if (hwloc_bitmap_isset(place->cpuset, cpu) != 0) {
+      return 0;
+    }
+    const hwloc_obj_t node =
+        node_of(topology_, static_cast<unsigned>(hwloc_bitmap_first(place->cpuset)));
+    // 1: the card's node, but not its part of it
+    return own == node ? 1 : std::max(2u, distance_of(node));
   }
-  return own == nullptr ? kFar : node_distance(topology_, node, own);
+  const hwloc_obj_t node = node_numbered(topology_, near.numa_node);
+  return node == nullptr ? 0 : distance_of(node);
 }
 
 std::vector<unsigned> Placement::nearest(const Near& near) const {
-  unsigned least = UINT_MAX;
+  std::map<unsigned, std::vector<unsigned>> by_distance;
   for (const unsigned cpu : usable_) {
-    least = std::min(least, distance(near, cpu));
+    by_distance[distance(near, cpu)].push_back(cpu);
   }
-  std::vector<unsigned> cpus;
-  for (const unsigned cpu : usable_) {
-    if (distance(near, cpu) == least) {
-      cpus.push_back(cpu);
-    }
-  }
-  return cpus;
+  return by_distance.begin()->second;
 }
 
 int Placement::choose(const Near& near, unsigned count, std::span<const unsigned> taken,
@@ -228,19 +182,13 @@ int Placement::choose(const Near& near, unsigned count, std::span<const unsigned
     order.emplace_back(distance(near, cpu), core_of(cpu), cpu);
   }
   std::sort(order.begin(), order.end());
-  std::vector<unsigned> whole;
+  std::vector<unsigned> all;  // on free cores, then second hyperthreads, then taken ones
   std::vector<unsigned> second;
   std::vector<unsigned> used;
   for (const auto& [far, core, cpu] : order) {
-    if (std::find(taken.begin(), taken.end(), cpu) != taken.end()) {
-      used.push_back(cpu);
-    } else if (taken_cores.insert(core).second) {
-      whole.push_back(cpu);
-    } else {
-      second.push_back(cpu);
-    }
+    const bool is_taken = std::find(taken.begin(), taken.end(), cpu) != taken.end();
+    (is_taken ? used : taken_cores.insert(core).second ? all : second).push_back(cpu);
   }
-  std::vector<unsigned> all = std::move(whole);
   all.insert(all.end(), second.begin(), second.end());
   all.insert(all.end(), used.begin(), used.end());
   std::vector<unsigned> chosen;

@@ -5,7 +5,6 @@
 /// or several if it is multithreaded.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,14 +13,6 @@
 struct hwloc_topology;
 
 namespace rio::pmd::cores {
-
-/// Descriptions to read in place of this machine's, for tests and for planning.
-struct Machine {
-  std::string synthetic;  ///< hwloc's description, "pack:2 numa:1 core:4 pu:2"
-  std::string xml_path;   ///< file that lstopo wrote
-  std::string allowed;    ///< list of CPUs that may be used, "0-3"; empty: what the machine says
-  std::string fs_root{};  ///< folder with a copy of a system: sys and proc
-};
 
 /// The device that pollers should be near. The address counts first, then the node; without either
 /// all CPUs are alike.
@@ -36,8 +27,8 @@ class Placement {
   /// This machine, with the CPUs that cgroup and affinity leave to the calling thread: call it
   /// before the thread is pinned. About 20 ms. @return 0, or -EIO with hwloc's reason.
   [[nodiscard]] static int create(std::unique_ptr<Placement>* out);
-  /// Another machine. @return 0, -EIO, -EINVAL: the description, the file or the list is bad.
-  [[nodiscard]] static int create(const Machine& machine, std::unique_ptr<Placement>* out);
+  /// The machine of a copy of a system. @param fs_root folder with its sys and proc.
+  [[nodiscard]] static int create(const std::string& fs_root, std::unique_ptr<Placement>* out);
   ~Placement();
   Placement(const Placement&) = delete;
   Placement& operator=(const Placement&) = delete;
@@ -72,7 +63,7 @@ class Placement {
 
  private:
   explicit Placement(hwloc_topology* topology);
-  [[nodiscard]] int load(const Machine& machine);
+  [[nodiscard]] int load(const std::string& fs_root);
   /// Rank of a CPU; 0 is nearest.
   [[nodiscard]] unsigned distance(const Near& near, unsigned cpu) const;
   /// Number of a CPU's core; equal for CPUs of one core.

@@ -1,5 +1,6 @@
 #include "pmd/dev/block_list.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/log.hpp"
@@ -13,10 +14,6 @@ using Header = regs::id::Block;
 // More than the layout can hold, so a longer chain is a loop.
 constexpr uint32_t kBlocksMax = 3 + 8 * regs::kMaxQps;
 constexpr uint32_t kHeaderBytes = 8;
-
-[[nodiscard]] bool within(uint32_t offset_bytes, uint32_t base, uint32_t size_bytes) {
-  return offset_bytes - base < size_bytes;
-}
 
 }  // namespace
 
@@ -44,6 +41,7 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
                     Header::type.get(first), Header::version.get(first));
     return -EPROTO;
   }
+  blocks_.push_back({regs::BlockType::kId, 0, regs::id::kBase, regs::id::kSizeBytes});
   uint32_t offset = bar.read32(regs::id::next());
   for (uint32_t count = 0; offset != 0; ++count) {
     if (offset % 4 != 0 || offset > bar.len_bytes() || bar.len_bytes() - offset < kHeaderBytes) {
@@ -75,61 +73,46 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
 }
 
 bool BlockList::note(uint32_t offset_bytes, uint32_t header) {
-  const uint32_t qp = Header::instance.get(header);
-  bool right = true;
-  switch (static_cast<regs::BlockType>(Header::type.get(header))) {
+  Block block{static_cast<regs::BlockType>(Header::type.get(header)), Header::instance.get(header),
+              0, 0};
+  switch (block.type) {
     case regs::BlockType::kRxMap:
-      right = offset_bytes == regs::rx_map::kBase;
-      has_rx_map_ = right;
+      block = {block.type, 0, regs::rx_map::kBase, regs::rx_map::kSizeBytes};
       break;
     case regs::BlockType::kPort:
-      right = offset_bytes == regs::port::kBase;
-      has_port_ = right;
+      block = {block.type, 0, regs::port::kBase, regs::port::kSizeBytes};
       break;
     case regs::BlockType::kQp:
-      right = qp < regs::kMaxQps && offset_bytes == regs::qp::base(qp);
-      if (right) {
-        has_qp_[qp] = true;
-      }
+      block.base = regs::qp::base(block.instance);
+      block.size_bytes = regs::qp::kSizeBytes;
       break;
     case regs::BlockType::kWindow:
-      right = qp < regs::kMaxQps && offset_bytes == regs::window::base(qp);
-      if (right) {
-        has_window_[qp] = true;
-      }
+      block.base = regs::window::base(block.instance);
+      block.size_bytes = regs::window::kSizeBytes;
       break;
     default:
       return true;  // an unknown type: skipped
   }
-  return right && Header::version.get(header) != 0;
+  blocks_.push_back(block);
+  return block.instance < regs::kMaxQps && offset_bytes == block.base &&
+         Header::version.get(header) != 0;
+}
+
+bool BlockList::has(regs::BlockType type, uint32_t instance) const {
+  return std::any_of(blocks_.begin(), blocks_.end(), [=](const Block& block) {
+    return block.type == type && block.instance == instance;
+  });
 }
 
 BlockList::Owner BlockList::owner_of(uint32_t offset_bytes) const {
-  uint32_t base = regs::id::kBase;
-  bool known = within(offset_bytes, base, regs::id::kSizeBytes);
-  if (!known && has_rx_map_) {
-    base = regs::rx_map::kBase;
-    known = within(offset_bytes, base, regs::rx_map::kSizeBytes);
-  }
-  if (!known && has_port_) {
-    base = regs::port::kBase;
-    known = within(offset_bytes, base, regs::port::kSizeBytes);
-  }
-  for (uint32_t qp = 0; !known && qp < regs::kMaxQps; ++qp) {
-    if (has_qp_[qp] && within(offset_bytes, regs::qp::base(qp), regs::qp::kSizeBytes)) {
-      base = regs::qp::base(qp);
-      known = true;
-    } else if (has_window_[qp] &&
-               within(offset_bytes, regs::window::base(qp), regs::window::kSizeBytes)) {
-      base = regs::window::base(qp);
-      known = true;
-    }
-  }
-  if (!known) {
+  const auto it = std::find_if(blocks_.begin(), blocks_.end(), [=](const Block& block) {
+    return offset_bytes - block.base < block.size_bytes;
+  });
+  if (it == blocks_.end()) {
     return Owner::kNone;
   }
   // The card writes the first page of a block, the host all others.
-  return offset_bytes - base < regs::kPageBytes ? Owner::kCard : Owner::kHost;
+  return offset_bytes - it->base < regs::kPageBytes ? Owner::kCard : Owner::kHost;
 }
 
 }  // namespace rio::pmd

@@ -2,9 +2,9 @@
 /// The list of blocks that a card announces.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/mmio.hpp"
@@ -21,24 +21,28 @@ class BlockList {
   /// wrong place).
   [[nodiscard]] int discover(Mmio& bar, const std::string& card_name);
 
-  [[nodiscard]] bool has_rx_map() const { return has_rx_map_; }
-  [[nodiscard]] bool has_port() const { return has_port_; }
+  [[nodiscard]] bool has_rx_map() const { return has(regs::BlockType::kRxMap, 0); }
+  [[nodiscard]] bool has_port() const { return has(regs::BlockType::kPort, 0); }
   /// Whether the card has a queue pair. @param qp any number.
-  [[nodiscard]] bool has_qp(uint32_t qp) const { return qp < regs::kMaxQps && has_qp_[qp]; }
-  [[nodiscard]] bool has_window(uint32_t qp) const { return qp < regs::kMaxQps && has_window_[qp]; }
+  [[nodiscard]] bool has_qp(uint32_t qp) const { return has(regs::BlockType::kQp, qp); }
+  [[nodiscard]] bool has_window(uint32_t qp) const { return has(regs::BlockType::kWindow, qp); }
 
-  /// Which side writes a word.
+  /// The side that writes a word.
   enum class Owner : uint8_t { kNone, kCard, kHost };
   /// The owner of a word. @param offset_bytes any; words outside of the known blocks have none.
   [[nodiscard]] Owner owner_of(uint32_t offset_bytes) const;
 
  private:
+  struct Block {
+    regs::BlockType type;
+    uint32_t instance;  // queue pair; 0 of a block without one
+    uint32_t base;
+    uint32_t size_bytes;
+  };
   [[nodiscard]] bool note(uint32_t offset_bytes, uint32_t header);
+  [[nodiscard]] bool has(regs::BlockType type, uint32_t instance) const;
 
-  bool has_rx_map_ = false;
-  bool has_port_ = false;
-  std::array<bool, regs::kMaxQps> has_qp_{};
-  std::array<bool, regs::kMaxQps> has_window_{};
+  std::vector<Block> blocks_;
 };
 
 }  // namespace rio::pmd

@@ -45,21 +45,19 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.atomics = CapFlags::atomics.get(flags) != 0;
   caps.is_model = regs::id::HwVersion::model.get(hw_version) != 0;
 
-  if (caps.queue_pairs == 0 || caps.queue_pairs > regs::kMaxQps) {
-    *wrong = "number of queue pairs";
-    return -EPROTO;
-  }
-  if (caps.ring_log2_min > caps.ring_log2_max || caps.ring_log2_max == 0) {
-    *wrong = "ring sizes";
-    return -EPROTO;
-  }
-  if (caps.letters == 0 || caps.letters > regs::kLetters) {
-    *wrong = "number of letters";
-    return -EPROTO;
-  }
-  if (caps.dedicated_size_align > regs::kMessageBytesMax) {
-    *wrong = "alignment of dedicated sizes";
-    return -EPROTO;
+  const struct {
+    bool broken;
+    const char* name;
+  } rules[] = {
+      {caps.queue_pairs == 0 || caps.queue_pairs > regs::kMaxQps, "number of queue pairs"},
+      {caps.ring_log2_min > caps.ring_log2_max || caps.ring_log2_max == 0, "ring sizes"},
+      {caps.letters == 0 || caps.letters > regs::kLetters, "number of letters"},
+      {caps.dedicated_size_align > regs::kMessageBytesMax, "alignment of dedicated sizes"}};
+  for (const auto& rule : rules) {
+    if (rule.broken) {
+      *wrong = rule.name;
+      return -EPROTO;
+    }
   }
   *out = caps;
   return 0;

@@ -26,6 +26,12 @@ constexpr uint32_t kDestIdLimits[] = {0xFF, 0xFFFF, 0xFFFFFFFE};
 
 Card::Card(Bus& bus) : bus_(bus), bar_(bus.bar()), hook_(bus.poll_hook(0)) {}
 
+/// Make the object and find out what the card has.
+int Card::identify(Bus& bus, std::unique_ptr<Card>* out) {
+  out->reset(new (std::nothrow) Card(bus));
+  return *out != nullptr ? (*out)->identify() : -ENOMEM;
+}
+
 int Card::identify() {
   if (const int error = blocks_.discover(bar_, bus_.name()); error != 0) {
     return error;
@@ -43,14 +49,11 @@ int Card::identify() {
 }
 
 int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
-  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
-  if (card == nullptr) {
-    return -ENOMEM;
-  }
-  card->timeout_ms_ = config.reset_timeout_ms;
-  if (const int error = card->identify(); error != 0) {
+  std::unique_ptr<Card> card;
+  if (const int error = identify(bus, &card); error != 0) {
     return error;
   }
+  card->timeout_ms_ = config.reset_timeout_ms;
   if (const int error = card->check(config); error != 0) {
     return error;
   }
@@ -76,15 +79,12 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
 }
 
 int Card::look(Bus& bus, std::unique_ptr<Card>* out) {
-  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
-  if (card == nullptr) {
-    return -ENOMEM;
+  std::unique_ptr<Card> card;
+  const int error = identify(bus, &card);
+  if (error == 0) {
+    *out = std::move(card);
   }
-  if (const int error = card->identify(); error != 0) {
-    return error;
-  }
-  *out = std::move(card);
-  return 0;
+  return error;
 }
 
 int Card::attach(Bus& bus, std::unique_ptr<Card>* out) {
@@ -132,22 +132,21 @@ int Card::check(const CardConfig& config) const {
     return -EINVAL;
   }
   for (const uint32_t dest_id : config.dest_ids) {
-    if (dest_id != kNoDestId && dest_id > kDestIdLimits[config.dest_id_size]) {
+    if (dest_id == kNoDestId) {
+      continue;
+    }
+    if (dest_id > kDestIdLimits[config.dest_id_size]) {
       base::log_error("%s: destID %u (0x%x) is wider than the %u bits chosen; give one up to %u",
                       card, dest_id, dest_id, 8u << config.dest_id_size,
                       kDestIdLimits[config.dest_id_size]);
       return -EINVAL;
     }
-  }
-  for (size_t i = 0; i < config.dest_ids.size(); ++i) {
-    const auto rest = config.dest_ids.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (config.dest_ids[i] != kNoDestId &&
-        std::find(rest, config.dest_ids.end(), config.dest_ids[i]) != config.dest_ids.end()) {
+    if (std::count(config.dest_ids.begin(), config.dest_ids.end(), dest_id) > 1) {
       // Answers carry no more than the destID.
       base::log_error(
           "%s: two queue pairs with destID 0x%x; give each its own, and divide the "
           "mailboxes by the receive map",
-          card, config.dest_ids[i]);
+          card, dest_id);
       return -EINVAL;
     }
   }
@@ -212,21 +211,25 @@ int Card::reset() {
       other_than(bar_.read32(regs::id::gen_req()), bar_.read32(regs::id::gen_ack()));
   // release: all other words first; pairs with the card's read of GEN_REQ.
   bar_.write32(regs::id::gen_req(), gen);
-  uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::id::gen_ack(), timeout_ms_, &seen,
-                                  [gen](uint32_t value) { return value == gen; });
+  const int error = await(regs::id::gen_ack(), gen, "reset");
   generation_ = error == 0 ? gen : 0;
-  return failed(error, "reset", seen);
+  return error;
+}
+
+/// Wait until a word of the card has a value. @param what failed, if it never has, for the log.
+int Card::await(uint32_t offset_bytes, uint32_t wanted, const char* what) {
+  uint32_t seen = 0;
+  const int error = wait_for_word(bar_, hook_, offset_bytes, timeout_ms_, &seen,
+                                  [wanted](uint32_t value) { return value == wanted; });
+  return failed(error, what, seen);
 }
 
 // Passes `error` on, and logs it unless it is 0.
 int Card::failed(int error, const char* what, uint32_t seen) const {
   if (error == -ENODEV) {
-    base::log_error(
-        "%s: %s: card is gone (its magic reads all ones); check slot, link and power, then "
-        "rescan the bus",
-        bus_.name().c_str(), what);
-  } else if (error != 0) {
+    return log_gone(bus_.name() + ": " + what);
+  }
+  if (error != 0) {
     base::log_error(
         "%s: %s: no answer within %u ms (last seen 0x%x); reset the card by its slot, or "
         "allow more time",
@@ -246,10 +249,7 @@ int Card::set_dest_id(uint32_t qp, uint32_t dest_id) {
     return -EINVAL;
   }
   bar_.write32(regs::id::qp_dest_id(qp), dest_id);
-  uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::qp::dest_id(qp), timeout_ms_, &seen,
-                                  [dest_id](uint32_t value) { return value == dest_id; });
-  return failed(error, "destID", seen);
+  return await(regs::qp::dest_id(qp), dest_id, "destID");
 }
 
 uint32_t Card::dest_id(uint32_t qp) {
@@ -272,8 +272,7 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
     }
     const RxMapEntry& entry = entries[i];
     bar_.write32(regs::rx_map::dest_id(i), entry.dest_id);
-    bar_.write32(regs::rx_map::mbox_lo(i), static_cast<uint32_t>(entry.mbox_mask));
-    bar_.write32(regs::rx_map::mbox_hi(i), static_cast<uint32_t>(entry.mbox_mask >> 32));
+    bar_.write64(regs::rx_map::mbox_lo(i), regs::rx_map::mbox_hi(i), entry.mbox_mask);
     bar_.write32(regs::rx_map::entry(i),
                  Entry::valid.put(1) | Entry::doorbells.put(entry.doorbells ? 1 : 0) |
                      Entry::requests.put(entry.requests ? 1 : 0) | Entry::qp.put(entry.qp));
@@ -282,10 +281,7 @@ int Card::set_rx_map(std::span<const RxMapEntry> entries) {
       other_than(bar_.read32(regs::rx_map::apply()), bar_.read32(regs::rx_map::applied()));
   // release: the entries first; pairs with the card's read of APPLY.
   bar_.write32(regs::rx_map::apply(), apply);
-  uint32_t seen = 0;
-  const int error = wait_for_word(bar_, hook_, regs::rx_map::applied(), timeout_ms_, &seen,
-                                  [apply](uint32_t value) { return value == apply; });
-  return failed(error, "receive map", seen);
+  return await(regs::rx_map::applied(), apply, "receive map");
 }
 
 bool Card::gone() {

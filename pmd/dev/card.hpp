@@ -120,12 +120,14 @@ class Card {
 
  private:
   explicit Card(Bus& bus);
+  [[nodiscard]] static int identify(Bus& bus, std::unique_ptr<Card>* out);
   [[nodiscard]] int identify();
   [[nodiscard]] int check(const CardConfig& config) const;
   [[nodiscard]] int check(std::span<const RxMapEntry> entries) const;
   void silence();
   void write_identity(const CardConfig& config);
   [[nodiscard]] int reset();
+  [[nodiscard]] int await(uint32_t offset_bytes, uint32_t wanted, const char* what);
   [[nodiscard]] int failed(int error, const char* what, uint32_t seen) const;
   [[nodiscard]] int check_offset(uint32_t offset_bytes) const;
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
-#include "pmd/dev/entry_reap.hpp"
+#include "pmd/dev/reap.hpp"
 
 namespace rio::pmd {
 
@@ -38,21 +38,12 @@ int DedicatedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& confi
                     bus.name().c_str(), config.ring, kFirst, kFirst + regs::kDedicatedQueues - 1);
     return -EINVAL;
   }
-  auto queue = make_shared_object<DedicatedRxQueue>(bus);
-  if (queue == nullptr) {
-    return -ENOMEM;
-  }
-  if (const int error =
-          queue->start(bus, caps, config, {sizeof(regs::DedicatedDesc), sizeof(regs::EntryCpl)});
-      error != 0) {
-    return error;
-  }
-  queue->entries_ = static_cast<regs::DedicatedDesc*>(queue->ring_.entries());
-  queue->addr_misaligned_ = caps.dedicated_addr_align - 1;
-  queue->size_misaligned_ = caps.dedicated_size_align - 1;
-  queue->size_bytes_ = caps.dedicated_size_align;  // a size that always fits
-  *out = std::move(queue);
-  return 0;
+  return make_queue(bus, out, [&](DedicatedRxQueue& queue) {
+    queue.addr_misaligned_ = caps.dedicated_addr_align - 1;
+    queue.size_misaligned_ = caps.dedicated_size_align - 1;
+    queue.size_bytes_ = caps.dedicated_size_align;  // a size that always fits
+    return queue.start<regs::EntryCpl>(bus, caps, config, &queue.entries_);
+  });
 }
 
 bool DedicatedRxQueue::fits(uint32_t size_bytes) const {
@@ -95,14 +86,8 @@ uint32_t DedicatedRxQueue::post_run(const DedicatedEntry* entries, size_t n) {
 }
 
 uint16_t DedicatedRxQueue::post(const DedicatedEntry* entries, uint16_t n) {
-  begin_post();
-  const uint32_t before = window_.head();
-  uint32_t done = post_run(entries, std::min<uint32_t>(n, window_.room_in_a_row()));
-  if (done < n && last_reject_ == Reject::kNone) {  // the slots wrapped, or the ring is full
-    done += post_run(entries + done, std::min(n - done, window_.room_in_a_row()));
-  }
-  ring_doorbell(before);
-  return static_cast<uint16_t>(done);
+  return post_runs(entries, n,
+                   [this](const auto* first, size_t count) { return post_run(first, count); });
 }
 
 uint16_t DedicatedRxQueue::reap(EntryDone* out, uint16_t n) {

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
-#include "pmd/dev/entry_reap.hpp"
+#include "pmd/dev/reap.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -23,21 +23,12 @@ int DmaQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
     base::log_error("%s: the card has no DMA queues; leave the DMA ring out", bus.name().c_str());
     return -ENOTSUP;
   }
-  auto queue = make_shared_object<DmaQueue>(bus);
-  if (queue == nullptr) {
-    return -ENOMEM;
-  }
-  if (const int error =
-          queue->start(bus, caps, config, {sizeof(regs::DmaDesc), sizeof(regs::EntryCpl)});
-      error != 0) {
-    return error;
-  }
-  queue->entries_ = static_cast<regs::DmaDesc*>(queue->ring_.entries());
-  queue->addr_misaligned_ = caps.dma_addr_align - 1;
-  queue->length_bytes_max_ = caps.dma_bytes;
-  queue->atomics_ = caps.atomics;
-  *out = std::move(queue);
-  return 0;
+  return make_queue(bus, out, [&](DmaQueue& queue) {
+    queue.addr_misaligned_ = caps.dma_addr_align - 1;
+    queue.length_bytes_max_ = caps.dma_bytes;
+    queue.atomics_ = caps.atomics;
+    return queue.start<regs::EntryCpl>(bus, caps, config, &queue.entries_);
+  });
 }
 
 Reject DmaQueue::check(const DmaRequest& request) const {

@@ -2,11 +2,13 @@
 /// Tells which entries of a ring the card still has, and keeps the user's cookies for them.
 #pragma once
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
-namespace rio::pmd {
+#include "pmd/bus/bus.hpp"
 
-class Bus;
+namespace rio::pmd {
 
 /// The outstanding entries of one ring. Entries are posted in order and complete in any order; all
 /// outstanding ones lie in [oldest, head), which is never longer than the ring, so a slot is not
@@ -16,13 +18,32 @@ class Bus;
 class EntryWindow {
  public:
   EntryWindow() = default;
-  ~EntryWindow();
+  ~EntryWindow() {
+    if (bus_ != nullptr) {
+      bus_->shared_free(cookies_);
+    }
+  }
   EntryWindow(const EntryWindow&) = delete;
   EntryWindow& operator=(const EntryWindow&) = delete;
 
   /// Call once. @param bus gives the memory (Bus::shared_alloc()), outlives the object. @param log2
   /// of the ring's entries; @param start_index of the first entry. @return 0 or -ENOMEM.
-  [[nodiscard]] int create(Bus& bus, uint32_t log2, uint32_t start_index);
+  [[nodiscard]] int create(Bus& bus, uint32_t log2, uint32_t start_index) {
+    const size_t count = size_t{1} << log2;
+    void* const memory = bus.shared_alloc(
+        count * (sizeof *cookies_ + sizeof *sizes_ + sizeof *marks_), kCacheLineBytes);
+    if (memory == nullptr) {
+      return -ENOMEM;
+    }
+    bus_ = &bus;
+    cookies_ = static_cast<uint64_t*>(memory);
+    sizes_ = reinterpret_cast<uint32_t*>(cookies_ + count);
+    marks_ = reinterpret_cast<uint8_t*>(sizes_ + count);
+    head_ = start_index;
+    oldest_ = start_index;
+    mask_ = static_cast<uint32_t>(count - 1);
+    return 0;
+  }
 
   [[nodiscard]] uint32_t head() const { return head_; }
   [[nodiscard]] uint32_t oldest() const { return oldest_; }
@@ -84,6 +105,7 @@ class EntryWindow {
   }
 
  private:
+  static constexpr size_t kCacheLineBytes = 64;
   static constexpr uint8_t kDone = 1;    // completed, waits for older ones
   static constexpr uint8_t kSecond = 2;  // second slot of a pair: no entry of its own
 

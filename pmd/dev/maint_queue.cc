@@ -2,10 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/log.hpp"
-#include "pmd/dev/entry_reap.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/dev/reap.hpp"
 #include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
@@ -17,24 +18,11 @@ constexpr uint32_t kOffsetLimit = 1u << 24;
 constexpr size_t kWordBytes = sizeof(uint32_t);
 
 [[nodiscard]] int to_errno(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return 0;
-    case Status::kRetryExpired:
-      return -EAGAIN;
-    case Status::kResponseTimeout:
-      return -ETIMEDOUT;
-    case Status::kBadDescriptor:
-      return -EINVAL;
-    case Status::kHostReadFailed:
-      return -EFAULT;
-    case Status::kFlushed:
-      return -ECANCELED;
-    case Status::kLinkDown:
-      return -ENETDOWN;
-    default:
-      return -EIO;
-  }
+  static constexpr int kErrors[] = {0,       -EAGAIN, -ETIMEDOUT, -EIO,
+                                    -EINVAL, -EFAULT, -ECANCELED, -ENETDOWN};  // by Status
+  static_assert(static_cast<size_t>(Status::kLinkDown) + 1 == std::size(kErrors));
+  const auto code = static_cast<size_t>(status);
+  return code < std::size(kErrors) ? kErrors[code] : -EIO;
 }
 
 }  // namespace
@@ -46,23 +34,12 @@ int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                     bus.name().c_str());
     return -ENOTSUP;
   }
-  auto queue = make_shared_object<MaintQueue>(bus);
-  if (queue == nullptr) {
-    return -ENOMEM;
-  }
-  if (const int error =
-          queue->start(bus, caps, config, {sizeof(regs::MaintDesc), sizeof(regs::EntryCpl)});
-      error != 0) {
-    return error;
-  }
-  if (const int error = bus.dma_alloc(size_t{regs::kMaintBytesMax} << config.log2,
-                                      regs::kMaintBytesMax, &queue->buffers_);
-      error != 0) {
-    return error;
-  }
-  queue->entries_ = static_cast<regs::MaintDesc*>(queue->ring_.entries());
-  *out = std::move(queue);
-  return 0;
+  return make_queue(bus, out, [&](MaintQueue& queue) {
+    const int error = queue.start<regs::EntryCpl>(bus, caps, config, &queue.entries_);
+    return error != 0 ? error
+                      : bus.dma_alloc(size_t{regs::kMaintBytesMax} << config.log2,
+                                      regs::kMaintBytesMax, &queue.buffers_);
+  });
 }
 
 MaintQueue::~MaintQueue() {
@@ -175,17 +152,12 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   }
   const int state = ring_.state(nullptr, nullptr);
   if (state == -ENODEV) {
-    base::log_error(
-        "%s: card is gone (its magic reads all ones); check slot, link and power, then "
-        "rescan the bus",
-        ring_.bus().name().c_str());
-    return -ENODEV;
+    return log_gone(ring_.bus().name());
   }
   base::log_error(
       "%s: qp %u ring maint: no completion within %u ms, state %s; wait longer than the "
       "response time-out, or reset the card",
-      ring_.bus().name().c_str(), ring_.qp(), timeout_ms,
-      state < 0 ? "unreadable" : name(static_cast<regs::RingState>(state)));
+      ring_.bus().name().c_str(), ring_.qp(), timeout_ms, state_name(state));
   return -ETIMEDOUT;
 }
 

@@ -1,122 +1,80 @@
 #include "pmd/dev/names.hpp"
 
+#include <cstddef>
+
 namespace rio::pmd {
+namespace {
+
+/// The text of a code. @param texts those of the codes from `first` on.
+template <auto first, class Code, size_t n>
+const char* text_of(const char* const (&texts)[n], Code code, const char* unknown) {
+  const auto at = static_cast<size_t>(code) - static_cast<size_t>(first);
+  return at < n ? texts[at] : unknown;
+}
+
+template <class Code, size_t n>
+constexpr bool ends_with(const char* const (&/*texts*/)[n], Code first, Code last) {
+  return static_cast<size_t>(last) - static_cast<size_t>(first) + 1 == n;
+}
+
+constexpr const char* kStatus[] = {"ok",
+                                   "retry expired",
+                                   "response time-out",
+                                   "error response",
+                                   "bad descriptor",
+                                   "host read failed",
+                                   "flushed",
+                                   "link down",
+                                   "receive time-out",
+                                   "size mismatch",
+                                   "format"};
+static_assert(ends_with(kStatus, Status::kOk, Status::kFormat));
+constexpr const char* kRingState[] = {"stopped", "running", "stopping", "error"};
+static_assert(ends_with(kRingState, regs::RingState::kStopped, regs::RingState::kError));
+constexpr const char* kRingError[] = {"none", "config", "tail", "host read", "mismatch"};
+static_assert(ends_with(kRingError, regs::RingError::kNone, regs::RingError::kMismatch));
+constexpr const char* kReject[] = {"none", "length", "alignment", "mailbox", "operation"};
+static_assert(ends_with(kReject, Reject::kNone, Reject::kOperation));
+constexpr const char* kEvent[] = {"port-write",       "link",   "ring error", "overflow",
+                                  "window violation", "partner"};
+static_assert(ends_with(kEvent, regs::EventType::kPortWrite, regs::EventType::kPartner));
+constexpr const char* kRing[regs::kRingsPerQp] = {
+    "tx",         "shared",     "doorbell",   "dma",        "maint",      "barrier",
+    "event",      "reserved7",  "dedicated0", "dedicated1", "dedicated2", "dedicated3",
+    "dedicated4", "dedicated5", "dedicated6", "dedicated7"};
+constexpr const char* kRemedy[] = {
+    "none is needed", "choose a ring size and vector within the card's capabilities",
+    "reset the card: its tail and the driver's differ",
+    "check that the IOMMU maps the ring's memory",
+    "post entries that match the sender's messages in number and size; then open the queue again"};
+static_assert(ends_with(kRemedy, regs::RingError::kNone, regs::RingError::kMismatch));
+
+}  // namespace
 
 const char* name(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return "ok";
-    case Status::kRetryExpired:
-      return "retry expired";
-    case Status::kResponseTimeout:
-      return "response time-out";
-    case Status::kErrorResponse:
-      return "error response";
-    case Status::kBadDescriptor:
-      return "bad descriptor";
-    case Status::kHostReadFailed:
-      return "host read failed";
-    case Status::kFlushed:
-      return "flushed";
-    case Status::kLinkDown:
-      return "link down";
-    case Status::kReceiveTimeout:
-      return "receive time-out";
-    case Status::kSizeMismatch:
-      return "size mismatch";
-    case Status::kFormat:
-      return "format";
-  }
-  return "unknown status";
+  return text_of<Status::kOk>(kStatus, status, "unknown status");
 }
-
 const char* name(regs::RingState state) {
-  switch (state) {
-    case regs::RingState::kStopped:
-      return "stopped";
-    case regs::RingState::kRunning:
-      return "running";
-    case regs::RingState::kStopping:
-      return "stopping";
-    case regs::RingState::kError:
-      return "error";
-  }
-  return "unknown state";
+  return text_of<regs::RingState::kStopped>(kRingState, state, "unknown state");
 }
-
+const char* state_name(int state) {
+  return state < 0 ? "unreadable" : name(static_cast<regs::RingState>(state));
+}
 const char* name(regs::RingError error) {
-  switch (error) {
-    case regs::RingError::kNone:
-      return "none";
-    case regs::RingError::kConfig:
-      return "config";
-    case regs::RingError::kTail:
-      return "tail";
-    case regs::RingError::kHostRead:
-      return "host read";
-    case regs::RingError::kMismatch:
-      return "mismatch";
-  }
-  return "unknown error";
+  return text_of<regs::RingError::kNone>(kRingError, error, "unknown error");
 }
-
 const char* name(Reject reject) {
-  switch (reject) {
-    case Reject::kNone:
-      return "none";
-    case Reject::kLength:
-      return "length";
-    case Reject::kAlignment:
-      return "alignment";
-    case Reject::kMailbox:
-      return "mailbox";
-    case Reject::kOperation:
-      return "operation";
-  }
-  return "unknown reject";
+  return text_of<Reject::kNone>(kReject, reject, "unknown reject");
 }
-
 const char* name(regs::EventType type) {
-  switch (type) {
-    case regs::EventType::kPortWrite:
-      return "port-write";
-    case regs::EventType::kLink:
-      return "link";
-    case regs::EventType::kRingError:
-      return "ring error";
-    case regs::EventType::kOverflow:
-      return "overflow";
-    case regs::EventType::kWindowViolation:
-      return "window violation";
-    case regs::EventType::kPartner:
-      return "partner";
-  }
-  return "unknown event";
+  return text_of<regs::EventType::kPortWrite>(kEvent, type, "unknown event");
 }
-
 const char* ring_name(uint32_t ring) {
-  static constexpr const char* kNames[regs::kRingsPerQp] = {
-      "tx",         "shared",     "doorbell",   "dma",        "maint",      "barrier",
-      "event",      "reserved7",  "dedicated0", "dedicated1", "dedicated2", "dedicated3",
-      "dedicated4", "dedicated5", "dedicated6", "dedicated7"};
-  return ring < regs::kRingsPerQp ? kNames[ring] : "unknown ring";
+  return text_of<0>(kRing, ring, "unknown ring");
 }
-
 const char* remedy(regs::RingError error) {
-  switch (error) {
-    case regs::RingError::kNone:
-      return "none is needed";
-    case regs::RingError::kConfig:
-      return "choose a ring size and vector within the card's capabilities";
-    case regs::RingError::kTail:
-      return "reset the card: its tail and the driver's differ";
-    case regs::RingError::kHostRead:
-      return "check that the IOMMU maps the ring's memory";
-    case regs::RingError::kMismatch:
-      return "post entries that match the sender's messages in number and size; then open the "
-             "queue again";
-  }
-  return "update the driver: it does not know this error";
+  return text_of<regs::RingError::kNone>(kRemedy, error,
+                                         "update the driver: it does not know this error");
 }
 
 }  // namespace rio::pmd

@@ -1,5 +1,5 @@
 /// @file
-/// The common part of doorbell and event queues.
+/// Queues without submissions: received doorbells, and events of the card.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace rio::pmd {
 
-/// A queue whose ring has completions only, and whose tail gives the card credits. All functions
-/// belong to one thread.
+/// Base of both. A queue whose ring has completions only, and whose tail gives the card credits.
+/// All functions belong to one thread.
 class NoticeQueue : public QueueBase {
  protected:
   NoticeQueue() = default;
@@ -51,6 +51,40 @@ class NoticeQueue : public QueueBase {
     }
     return k;
   }
+};
+
+/// Received type 10 doorbells. The ring has completions only; its tail gives the card credits, and
+/// without credits the card answers RETRY, so none is lost. All functions belong to one thread.
+/// regs: doorbell_cpl; RIO Part 2 §2.2.1. (TxQueue sends doorbells.)
+class alignas(64) DoorbellQueue : public NoticeQueue {
+ public:
+  /// For create().
+  explicit DoorbellQueue(SharedKey /*key*/) {}
+  /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
+  [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
+                                  SharedPtr<DoorbellQueue>* out);
+
+  /// Fetch doorbells in the order of arrival and give their room back, with one BAR write if there
+  /// were any. Calls the poll hook once, and looks again, when there is nothing.
+  /// @return how many, 0 to `n`.
+  uint16_t burst(DoorbellEvent* out, uint16_t n);
+};
+
+/// Events of a queue pair. The ring has completions only; the card counts events that find no room
+/// and reports them (regs::EventType::kOverflow). All functions belong to one thread. regs:
+/// event_cpl.
+class alignas(64) EventQueue : public NoticeQueue {
+ public:
+  /// For create().
+  explicit EventQueue(SharedKey /*key*/) {}
+  /// Start the ring. Control path. @param bus outlives the queue. @return as Ring::start.
+  [[nodiscard]] static int create(Bus& bus, const Caps& caps, const RingConfig& config,
+                                  SharedPtr<EventQueue>* out);
+
+  /// Fetch events in their order and give their room back, with one BAR write if there were any.
+  /// The type may be one that regs::EventType does not have (0 for one above 255). Calls the poll
+  /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
+  uint16_t burst(CardEvent* out, uint16_t n);
 };
 
 }  // namespace rio::pmd

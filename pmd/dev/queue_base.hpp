@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/dev/caps.hpp"
@@ -146,6 +148,18 @@ class QueueBase {
   [[nodiscard]] const uint32_t* last_word(uint32_t index) const;
 };
 
+/// Make a queue in memory that processes share. Control path. @param start starts it, 0 or -errno.
+/// @return 0, -ENOMEM, or as `start`.
+template <class Queue, class Start>
+[[nodiscard]] int make_queue(Bus& bus, SharedPtr<Queue>* out, const Start& start) {
+  auto queue = make_shared_object<Queue>(bus);
+  const int error = queue != nullptr ? start(*queue) : -ENOMEM;
+  if (error == 0) {
+    *out = std::move(queue);
+  }
+  return error;
+}
+
 /// Base of the queues with submissions. Not used by itself.
 class PostingQueue : public QueueBase {
  public:
@@ -181,6 +195,26 @@ class PostingQueue : public QueueBase {
   /// Like QueueBase::start(), and creates the window. @return also -ENOMEM.
   [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
                           const RingShape& shape);
+  /// Start a ring whose completions are Cpl. @param entries set to the ring's first one.
+  template <class Cpl, class Desc>
+  [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config, Desc** entries) {
+    const int error = start(bus, caps, config, {sizeof(Desc), sizeof(Cpl)});
+    *entries = static_cast<Desc*>(ring_.entries());
+    return error;
+  }
+  /// Post in one run or two: the ring's slots wrap. @param post_run as the queues' post_run().
+  template <class Entry, class PostRun>
+  [[gnu::always_inline]] uint16_t post_runs(const Entry* entries, uint16_t n,
+                                            const PostRun& post_run) {
+    begin_post();
+    const uint32_t before = window_.head();
+    uint32_t done = post_run(entries, std::min<uint32_t>(n, window_.room_in_a_row()));
+    if (done < n && last_reject_ == Reject::kNone) {  // the slots wrapped, or the ring is full
+      done += post_run(entries + done, std::min(n - done, window_.room_in_a_row()));
+    }
+    ring_doorbell(before);
+    return static_cast<uint16_t>(done);
+  }
 
   /// Call it first in each post: nothing is refused yet.
   void begin_post() { last_reject_ = Reject::kNone; }

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "pmd/dev/names.hpp"
+#include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -60,11 +61,7 @@ int QueuePair::check_idle(uint32_t rings_present) {
     }
     const int busy = Ring::busy(bar_, qp_, ring);
     if (busy < 0) {
-      base::log_error(
-          "%s: qp %u: card is gone (its magic reads all ones); check slot, link and power, "
-          "then rescan the bus",
-          card_.bus().name().c_str(), qp_);
-      return busy;
+      return log_gone(card_.bus().name() + ": qp " + std::to_string(qp_));
     }
     if (busy != 0) {
       base::log_error(

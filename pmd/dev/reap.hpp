@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "base/tsan.hpp"
@@ -41,6 +42,43 @@ template <class Cpl>
 [[nodiscard]] inline uint32_t last_of(uint64_t words) {
   return static_cast<uint32_t>(words >> 32);
 }
+
+/// The part of a Kind whose results are the cookie and the last two words of the completion, copied
+/// as they are; the phase lands in the padding.
+template <class OfCpl, class OfDone>
+struct TailReap {
+  using Cpl = OfCpl;
+  using Done = OfDone;
+  using Raw = uint64_t;
+  static_assert(sizeof(Done) == 16 && offsetof(Done, status) == 12 &&
+                offsetof(Done, retries) == 13 && offsetof(Cpl, status) == 12);
+  static_assert(regs::tx_cpl::Status::code.lsb == 0 && regs::tx_cpl::Status::retries.lsb == 8 &&
+                regs::entry_cpl::Status::code.lsb == 0 &&
+                regs::entry_cpl::Status::retries.lsb == 8);
+  static Raw load(const Cpl& cpl) { return load_last_words(cpl); }
+  static uint64_t last(Raw raw) { return raw; }
+  static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
+    out->cookie = cookie;
+    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
+  }
+};
+
+static_assert(offsetof(EntryDone, bytes) == 8 && offsetof(regs::EntryCpl, bytes) == 8);
+
+/// Of dedicated, DMA and maintenance rings; sizes are those of the EntryWindow.
+struct EntryReap : TailReap<regs::EntryCpl, EntryDone> {
+  static uint32_t size(const uint32_t* sizes, size_t slot) { return sizes[slot]; }
+  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return static_cast<uint32_t>(raw); }
+  static uint32_t misfit(Raw raw, uint32_t size) {
+    // The card may report any number, but sizes end at 64 KiB: the top bit of either term is
+    // enough.
+    return (size - static_cast<uint32_t>(raw)) | static_cast<uint32_t>(raw);
+  }
+  static void spoil(Done* out) {
+    out->status = Status::kFormat;
+    out->bytes = 0;
+  }
+};
 
 /// Position of the fast path in its rings: completions in order, all kOk.
 template <class Kind>

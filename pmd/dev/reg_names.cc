@@ -30,32 +30,43 @@ bool split_index(std::string_view text, std::string_view* name, bool* indexed, u
          base::read_number(text.substr(bracket + 1, text.size() - bracket - 2), 0, 65535, index);
 }
 
+/// "qp[0].tail[3]". @param instance, index what stands in the brackets, where the name has them.
+std::string with_numbers(const RegName& reg, const std::string& instance,
+                         const std::string& index) {
+  const auto bracketed = [](uint32_t count, const std::string& number) {
+    return count > 1 ? "[" + number + "]" : "";
+  };
+  return reg.block + bracketed(reg.instances, instance) + "." + reg.name +
+         bracketed(reg.count, index);
+}
+
 std::string form(const RegName& reg) {
-  std::string text = reg.block;
-  if (reg.instances > 1) {
-    text.append("[0-").append(std::to_string(reg.instances - 1)).append("]");
+  return with_numbers(reg, "0-" + std::to_string(reg.instances - 1),
+                      "0-" + std::to_string(reg.count - 1));
+}
+
+/// Call a function with each word of the map, in its order. @param instances at most so many.
+template <class Each>
+void for_each_word(uint32_t instances, const Each& each) {
+  for (const RegName& reg : regs::names::kRegisters) {
+    for (uint32_t n = 0; n < std::min(reg.instances, instances) * reg.count; ++n) {
+      each(RegWord{&reg, n / reg.count, n % reg.count});
+    }
   }
-  text += std::string(".") + reg.name;
-  if (reg.count > 1) {
-    text.append("[0-").append(std::to_string(reg.count - 1)).append("]");
-  }
-  return text;
 }
 
 int by_offset(uint32_t offset, RegWord* out, std::string* error) {
-  for (const RegName& reg : regs::names::kRegisters) {
-    for (uint32_t instance = 0; instance < reg.instances; ++instance) {
-      for (uint32_t index = 0; index < reg.count; ++index) {
-        const RegWord word{&reg, instance, index};
-        if (word.offset() == offset) {
-          *out = word;
-          return 0;
-        }
-      }
+  bool found = false;
+  for_each_word(regs::kMaxQps, [&](const RegWord& word) {
+    if (!found && word.offset() == offset) {
+      *out = word;
+      found = true;
     }
+  });
+  if (!found) {
+    *error = "no register at offset " + std::to_string(offset) + "; a dump lists them";
   }
-  *error = "no register at offset " + std::to_string(offset) + "; a dump lists them";
-  return -EINVAL;
+  return found ? 0 : -EINVAL;
 }
 
 int unknown(std::string_view text, std::string_view block, std::string* error) {
@@ -73,15 +84,7 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
 }  // namespace
 
 std::string RegWord::name() const {
-  std::string text = reg->block;
-  if (reg->instances > 1) {
-    text.append("[").append(std::to_string(instance)).append("]");
-  }
-  text += std::string(".") + reg->name;
-  if (reg->count > 1) {
-    text.append("[").append(std::to_string(index)).append("]");
-  }
-  return text;
+  return with_numbers(*reg, std::to_string(instance), std::to_string(index));
 }
 
 bool begins_with(std::string_view text, std::string_view prefix) {
@@ -137,17 +140,12 @@ std::string fields_text(std::span<const regs::names::FieldName> fields, uint64_t
 
 std::vector<RegWord> words_of(const Card& card, std::string_view prefix) {
   std::vector<RegWord> words;
-  for (const regs::names::RegName& reg : regs::names::kRegisters) {
-    const uint32_t instances =
-        reg.instances > 1 ? std::min(reg.instances, card.caps().queue_pairs) : 1;
-    for (uint32_t n = 0; n < instances * reg.count; ++n) {
-      const RegWord word{&reg, n / reg.count, n % reg.count};
-      if (card.blocks().owner_of(word.offset()) != BlockList::Owner::kNone &&
-          begins_with(word.name(), prefix)) {
-        words.push_back(word);
-      }
+  for_each_word(card.caps().queue_pairs, [&](const RegWord& word) {
+    if (card.blocks().owner_of(word.offset()) != BlockList::Owner::kNone &&
+        begins_with(word.name(), prefix)) {
+      words.push_back(word);
     }
-  }
+  });
   return words;
 }
 

@@ -28,6 +28,11 @@ constexpr uint32_t kLog2Limit = 20;  // keeps a ring of 32-byte entries within 3
 
 }  // namespace
 
+/// For the log: "0000:03:00.0: qp 0 ring tx".
+std::string Ring::who() const {
+  return bus_->name() + ": qp " + std::to_string(config_.qp) + " ring " + ring_name(config_.ring);
+}
+
 Ring::~Ring() {
   if (running_) {
     (void)stop(config_.timeout_ms);  // stop() logs errors
@@ -36,22 +41,20 @@ Ring::~Ring() {
 }
 
 int Ring::check(const Caps& caps) const {
-  const char* const what = ring_name(config_.ring);
   if (config_.log2 < caps.ring_log2_min || config_.log2 > caps.ring_log2_max || config_.log2 < 1 ||
       config_.log2 > kLog2Limit) {
-    base::log_error("%s: qp %u ring %s: 2^%u entries; the card takes 2^%u to 2^%u",
-                    bus_->name().c_str(), config_.qp, what, config_.log2, caps.ring_log2_min,
-                    caps.ring_log2_max);
+    base::log_error("%s: 2^%u entries; the card takes 2^%u to 2^%u", who().c_str(), config_.log2,
+                    caps.ring_log2_min, caps.ring_log2_max);
     return -EINVAL;
   }
   if (config_.irq_vector >= 0 && static_cast<uint32_t>(config_.irq_vector) >= caps.vectors) {
-    base::log_error("%s: qp %u ring %s: vector %d; the card has %u", bus_->name().c_str(),
-                    config_.qp, what, config_.irq_vector, caps.vectors);
+    base::log_error("%s: vector %d; the card has %u", who().c_str(), config_.irq_vector,
+                    caps.vectors);
     return -EINVAL;
   }
   if (config_.mbox > regs::qp::RingFilter::mbox.max()) {
-    base::log_error("%s: qp %u ring %s: mailbox %u; a dedicated queue takes one of 0 to 3",
-                    bus_->name().c_str(), config_.qp, what, config_.mbox);
+    base::log_error("%s: mailbox %u; a dedicated queue takes one of 0 to 3", who().c_str(),
+                    config_.mbox);
     return -EINVAL;
   }
   return 0;
@@ -76,8 +79,7 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
     return fail_start(in_use);
   }
   if (in_use != 0) {
-    base::log_error("%s: qp %u ring %s runs already; close its owner, or reset the card",
-                    bus.name().c_str(), config.qp, ring_name(config.ring));
+    base::log_error("%s runs already; close its owner, or reset the card", who().c_str());
     return -EBUSY;
   }
   if (const int error = allocate(); error != 0) {
@@ -119,10 +121,8 @@ void Ring::write_config() {
   const uint32_t ring = config_.ring;
   const uint64_t base = shape_.entry_bytes != 0 ? memory_.iova : 0;
   const uint64_t cbase = memory_.iova + cpl_at_;
-  bar_.write32(regs::qp::ring_base_lo(qp, ring), static_cast<uint32_t>(base));
-  bar_.write32(regs::qp::ring_base_hi(qp, ring), static_cast<uint32_t>(base >> 32));
-  bar_.write32(regs::qp::ring_cbase_lo(qp, ring), static_cast<uint32_t>(cbase));
-  bar_.write32(regs::qp::ring_cbase_hi(qp, ring), static_cast<uint32_t>(cbase >> 32));
+  bar_.write64(regs::qp::ring_base_lo(qp, ring), regs::qp::ring_base_hi(qp, ring), base);
+  bar_.write64(regs::qp::ring_cbase_lo(qp, ring), regs::qp::ring_cbase_hi(qp, ring), cbase);
   bar_.write32(regs::qp::ring_size(qp, ring), regs::qp::RingSize::log2.put(config_.log2) |
                                                   regs::qp::RingSize::clog2.put(config_.log2));
   bar_.write32(regs::qp::ring_start(qp, ring), config_.start_index);
@@ -207,30 +207,22 @@ int Ring::restart(uint32_t start_index) {
 }
 
 int Ring::fail_start(int error) {
-  const char* const what = ring_name(config_.ring);
-  const char* const card = bus_->name().c_str();
   regs::RingError why = regs::RingError::kNone;
   uint32_t entry = 0;
   if (error == -ENODEV) {
     running_ = false;
-    base::log_error(
-        "%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
-        "power, then rescan the bus",
-        card, config_.qp, what);
-    return error;
+    return log_gone(who());
   }
   const int now = state(&why, &entry);
   if (error == -EIO) {
-    base::log_error("%s: qp %u ring %s: the card refused to start it: %s; %s", card, config_.qp,
-                    what, name(why), remedy(why));
+    base::log_error("%s: the card refused to start it: %s; %s", who().c_str(), name(why),
+                    remedy(why));
     // Only a stopped ring can start: do not leave it in state ERROR for the next user.
     static_cast<void>(command(false, config_.timeout_ms));
     return error;
   }
-  base::log_error(
-      "%s: qp %u ring %s: no answer to the start within %u ms, state %s; reset the card", card,
-      config_.qp, what, config_.timeout_ms,
-      now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
+  base::log_error("%s: no answer to the start within %u ms, state %s; reset the card",
+                  who().c_str(), config_.timeout_ms, state_name(now));
   return error;  // the destructor asks for the stop before it frees anything
 }
 
@@ -242,21 +234,15 @@ int Ring::stop(uint32_t timeout_ms) {
   if (error == 0) {
     return 0;
   }
-  const char* const what = ring_name(config_.ring);
   if (error == -ENODEV) {
     running_ = false;
-    base::log_error(
-        "%s: qp %u ring %s: card is gone (its magic reads all ones); check slot, link and "
-        "power, then rescan the bus",
-        bus_->name().c_str(), config_.qp, what);
-    return error;
+    return log_gone(who());
   }
   const int now = state(nullptr, nullptr);
   base::log_error(
-      "%s: qp %u ring %s: not stopped within %u ms, state %s; reset the card. Its memory "
-      "stays allocated, since the card may still write it",
-      bus_->name().c_str(), config_.qp, what, timeout_ms,
-      now < 0 ? "unreadable" : name(static_cast<regs::RingState>(now)));
+      "%s: not stopped within %u ms, state %s; reset the card. Its memory stays allocated, since "
+      "the card may still write it",
+      who().c_str(), timeout_ms, state_name(now));
   return error;
 }
 

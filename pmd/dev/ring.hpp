@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "pmd/bus/bus.hpp"
 #include "pmd/dev/caps.hpp"
@@ -79,12 +80,10 @@ class Ring {
   [[nodiscard]] uint32_t start_index() const { return config_.start_index; }
   [[nodiscard]] uint32_t tail_offset() const { return regs::qp::tail(config_.qp, config_.ring); }
   [[nodiscard]] uint32_t arm_offset() const { return regs::qp::arm(config_.qp, config_.ring); }
-  [[nodiscard]] const PollHook& hook() const { return hook_; }
   [[nodiscard]] Bus& bus() const { return *bus_; }
-  /// BAR accesses of start, stop and state; the bursts count their own.
-  [[nodiscard]] MmioCounts mmio() const { return bar_.counts(); }
 
  private:
+  [[nodiscard]] std::string who() const;
   [[nodiscard]] int check(const Caps& caps) const;
   [[nodiscard]] int allocate();
   void fill_phases();

@@ -85,19 +85,10 @@ struct SharedReap {
 
 int SharedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                           SharedPtr<SharedRxQueue>* out) {
-  auto queue = make_shared_object<SharedRxQueue>(bus);
-  if (queue == nullptr) {
-    return -ENOMEM;
-  }
-  if (const int error =
-          queue->start(bus, caps, config, {sizeof(regs::SharedDesc), sizeof(regs::SharedCpl)});
-      error != 0) {
-    return error;
-  }
-  queue->entries_ = static_cast<regs::SharedDesc*>(queue->ring_.entries());
-  queue->addr_misaligned_ = caps.shared_addr_align - 1;
-  *out = std::move(queue);
-  return 0;
+  return make_queue(bus, out, [&](SharedRxQueue& queue) {
+    queue.addr_misaligned_ = caps.shared_addr_align - 1;
+    return queue.start<regs::SharedCpl>(bus, caps, config, &queue.entries_);
+  });
 }
 
 uint32_t SharedRxQueue::post_run(const RxBuffer* buffers, size_t n) {
@@ -131,14 +122,8 @@ uint32_t SharedRxQueue::post_run(const RxBuffer* buffers, size_t n) {
 }
 
 uint16_t SharedRxQueue::post(const RxBuffer* buffers, uint16_t n) {
-  begin_post();
-  const uint32_t before = window_.head();
-  uint32_t done = post_run(buffers, std::min<uint32_t>(n, window_.room_in_a_row()));
-  if (done < n && last_reject_ == Reject::kNone) {  // the slots wrapped, or the ring is full
-    done += post_run(buffers + done, std::min(n - done, window_.room_in_a_row()));
-  }
-  ring_doorbell(before);
-  return static_cast<uint16_t>(done);
+  return post_runs(buffers, n,
+                   [this](const auto* first, size_t count) { return post_run(first, count); });
 }
 
 uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {

@@ -44,58 +44,37 @@ struct Alike {
   }
 };
 
-// A result is the cookie and the completion's second half, copied as is; the phase lands in the
-// padding.
-static_assert(sizeof(TxDone) == 16 && offsetof(TxDone, time_ticks) == 8 &&
-              offsetof(TxDone, status) == 12 && offsetof(TxDone, retries) == 13 &&
-              offsetof(regs::TxCpl, time) == 8 && offsetof(regs::TxCpl, status) == 12 &&
-              regs::tx_cpl::Status::code.lsb == 0 && regs::tx_cpl::Status::retries.lsb == 8);
+static_assert(offsetof(TxDone, time_ticks) == 8 && offsetof(regs::TxCpl, time) == 8);
 
 // For reap_burst(); sizes are the lengths in the descriptors.
-struct TxReap {
-  using Cpl = regs::TxCpl;
-  using Done = TxDone;
+struct TxReap : TailReap<regs::TxCpl, TxDone> {
   static uint32_t size(const uint32_t* sizes, size_t slot) {
     return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
   }
-  using Raw = uint64_t;
-  static Raw load(const Cpl& cpl) { return load_last_words(cpl); }
-  static uint64_t last(Raw raw) { return raw; }
   static uint32_t bytes(Raw /*raw*/, uint32_t size) { return size; }
   static uint32_t misfit(Raw /*raw*/, uint32_t /*size*/) { return 0; }
-  static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
-    out->cookie = cookie;
-    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
-  }
   static void spoil(Done* /*out*/) {}
 };
 
 }  // namespace
 
 int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, SharedPtr<TxQueue>* out) {
-  auto queue = make_shared_object<TxQueue>(bus);
-  if (queue == nullptr) {
-    return -ENOMEM;
-  }
-  if (const int error =
-          queue->start(bus, caps, config, {sizeof(regs::TxDesc), sizeof(regs::TxCpl)});
-      error != 0) {
-    return error;
-  }
-  queue->entries_ = static_cast<regs::TxDesc*>(queue->ring_.entries());
-  queue->sizes_ = &queue->entries_->length;
-  queue->addr_misaligned_ = caps.tx_addr_align - 1;
-  queue->send_hook_ = bus.send_hook(config.qp);
-  queue->inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
-  queue->wide_ = caps.wide;
-  // Start with any valid message, so that the header always belongs to one.
-  const TxMessage first = {
-      .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
-  if (!tx::header_of(first, &queue->header_)) {
-    return -EINVAL;
-  }
-  *out = std::move(queue);
-  return 0;
+  return make_queue(bus, out, [&](TxQueue& queue) {
+    queue.addr_misaligned_ = caps.tx_addr_align - 1;
+    queue.send_hook_ = bus.send_hook(config.qp);
+    queue.inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
+    queue.wide_ = caps.wide;
+    // Start with any valid message, so that the header always belongs to one.
+    const TxMessage first = {
+        .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
+    const bool valid = tx::header_of(first, &queue.header_);
+    const int error = queue.start<regs::TxCpl>(bus, caps, config, &queue.entries_);
+    if (error != 0 || !valid) {
+      return error != 0 ? error : -EINVAL;
+    }
+    queue.sizes_ = &queue.entries_->length;
+    return 0;
+  });
 }
 
 uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
@@ -171,7 +150,7 @@ uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
 uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
   const uint32_t head_before = begin_stage();
   uint32_t done = 0;
-  while (done < n && post_gather(messages[done])) {
+  while (done < n && stage_gather(messages[done])) {
     ++done;
   }
   end_burst(head_before);
@@ -186,10 +165,6 @@ uint32_t TxQueue::begin_stage() {
 
 uint16_t TxQueue::stage(const TxMessage* messages, uint16_t n) {
   return static_cast<uint16_t>(post_all(messages, n));
-}
-
-bool TxQueue::stage_gather(const TxGather& message) {
-  return post_gather(message);
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {

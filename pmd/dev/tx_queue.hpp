@@ -78,7 +78,6 @@ class alignas(64) TxQueue : public TxSlots {
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_slow(const TxMessage& message);
   [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
-  [[nodiscard]] bool post_gather(const TxGather& message);
   [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
   TxHeader header_{};

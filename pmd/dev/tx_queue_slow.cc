@@ -115,7 +115,7 @@ bool TxQueue::post_wide_inline(const TxMessage& message, uint32_t control) {
   return true;
 }
 
-bool TxQueue::post_gather(const TxGather& message) {
+bool TxQueue::stage_gather(const TxGather& message) {
   const uint32_t count = message.count;
   if (!wide_ || count < 2 || count > regs::kWideAddrs || (message.flags & tx::kSpecialFlags) != 0) {
     return refuse(Reject::kOperation);

@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include "base/log.hpp"
+
 namespace rio::pmd {
 namespace {
 constexpr uint32_t kSpinTurns = 1000;  // a step or a register write of the card takes fewer
@@ -31,6 +33,14 @@ bool Waiter::pause() {
 
 bool card_gone(Mmio& bar) {
   return bar.read32(regs::id::magic()) == regs::kAllOnes;
+}
+
+int log_gone(const std::string& who) {
+  base::log_error(
+      "%s: card is gone (its magic reads all ones); check slot, link and power, then rescan the "
+      "bus",
+      who.c_str());
+  return -ENODEV;
 }
 
 }  // namespace rio::pmd

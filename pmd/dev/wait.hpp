@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/bus.hpp"
@@ -28,6 +29,9 @@ class Waiter {
 
 /// True if the magic word reads all ones, and only then: the card is gone. One BAR read.
 [[nodiscard]] bool card_gone(Mmio& bar);
+
+/// Log that the card is gone. @param who "0000:03:00.0: reset". @return -ENODEV.
+int log_gone(const std::string& who);
 
 /// Read a word until `done(value)` holds; all ones do not count if the card is gone. Logs nothing.
 /// @param seen last value read, always set. @return 0, -ENODEV (card gone), -ETIMEDOUT.

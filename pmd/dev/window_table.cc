@@ -93,14 +93,10 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
                     bus_.name().c_str(), qp_, i);
     return i >= regs::kWindowsPerQp ? -EINVAL : -EBUSY;
   }
-  const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
-  const auto high = [](uint64_t value) { return static_cast<uint32_t>(value >> 32); };
-  bar_.write32(regs::window::rio_lo(qp_, i), low(window.rio_addr));
-  bar_.write32(regs::window::rio_hi(qp_, i), high(window.rio_addr));
-  bar_.write32(regs::window::size_lo(qp_, i), low(window.size_bytes));
-  bar_.write32(regs::window::size_hi(qp_, i), high(window.size_bytes));
-  bar_.write32(regs::window::bus_lo(qp_, i), low(window.iova));
-  bar_.write32(regs::window::bus_hi(qp_, i), high(window.iova));
+  using namespace regs::window;  // NOLINT: the names of its words
+  bar_.write64(rio_lo(qp_, i), rio_hi(qp_, i), window.rio_addr);
+  bar_.write64(size_lo(qp_, i), size_hi(qp_, i), window.size_bytes);
+  bar_.write64(bus_lo(qp_, i), bus_hi(qp_, i), window.iova);
   bar_.write32(regs::window::source(qp_, i), window.source);
   bar_.write32(regs::window::source_mask(qp_, i), window.source_mask);
   bar_.write32(regs::window::key(qp_, i), window.key);
@@ -133,11 +129,9 @@ int WindowTable::command(uint32_t index, uint32_t enable_and_rights) {
   const int error = wait_for_word(bar_, hook_, regs::window::status(qp_, index), timeout_ms_, &seen,
                                   [want](uint32_t value) { return value == want; });
   if (error == -ENODEV) {
-    base::log_error(
-        "%s: card is gone (its magic reads all ones); check slot, link and power, then "
-        "rescan the bus",
-        bus_.name().c_str());
-  } else if (error != 0) {
+    return log_gone(bus_.name());
+  }
+  if (error != 0) {
     base::log_error(
         "%s: qp %u: inbound window %u: no answer within %u ms, status 0x%x; reset the card",
         bus_.name().c_str(), qp_, index, timeout_ms_, seen);

@@ -179,10 +179,7 @@ rte_dma_stats DmaChannel::stats() const {
 }
 
 void DmaChannel::reset_stats() {
-  const rte_dma_stats since = stats();
-  zero_ = {.submitted = zero_.submitted + since.submitted,
-           .completed = zero_.completed + since.completed,
-           .errors = zero_.errors + since.errors};
+  zero_ = {counts_.submitted.get(), counts_.completed.get(), counts_.errors.get()};
 }
 
 rte_dma_status_code dma_status_of(Status status) {

@@ -54,15 +54,11 @@ int DmaDevice::open() {
   config.dma_log2 = card_->args().dma_log2;
   config.rings = ring_bit(regs::Ring::kDma);
   const int rc = card_->card()->open_queue_pair(qp_, config, &pair_);
-  return rc != 0 ? rc : open_to_self();
-}
-
-/// Opens a window onto all memory that the card reaches, for this queue pair only: memory-to-memory
-/// copies write through it.
-int DmaDevice::open_to_self() {
-  if (!pair_->has_windows()) {
-    return 0;
+  if (rc != 0 || !pair_->has_windows()) {
+    return rc;
   }
+  // A window onto all memory that the card reaches, for this queue pair only: memory-to-memory
+  // copies write through it.
   uint32_t index = 0;
   return pair_->windows().open({.rio_addr = 0,
                                 .size_bytes = uint64_t{1} << 48,
@@ -217,7 +213,7 @@ int DmaDevice::reopen() {
 
 void DmaDevice::stop() {
   close(Status::kFlushed);
-  windows_open_ = 0;
+  windows_.fill({});
   started_ = false;
 }
 
@@ -255,7 +251,9 @@ int DmaDevice::after_reset() {
     return 0;
   }
   int rc = reopen();
-  rc = rc != 0 ? rc : open_windows();
+  for (uint32_t i = 0; i < windows_.size() && rc == 0; ++i) {  // the user's, by the same indices
+    rc = windows_[i] ? pair_->windows().open_at(i, *windows_[i]) : 0;
+  }
   if (rc != 0) {
     pair_.reset();
     base::log_error(
@@ -263,18 +261,6 @@ int DmaDevice::after_reset() {
         name_.c_str());
   }
   return rc;
-}
-
-/// Opens the user's windows again, under the same indices.
-int DmaDevice::open_windows() {
-  for (uint32_t i = 0; i < windows_.size(); ++i) {
-    if ((windows_open_ >> i & 1u) != 0) {
-      if (const int rc = pair_->windows().open_at(i, windows_[i]); rc != 0) {
-        return rc;
-      }
-    }
-  }
-  return 0;
 }
 
 int DmaDevice::open_window(const rte_dma_rio_window& window, uint32_t* index) {
@@ -288,27 +274,24 @@ int DmaDevice::open_window(const rte_dma_rio_window& window, uint32_t* index) {
                          .source = window.source,
                          .source_mask = window.source_mask,
                          .key = window.key};
-  uint32_t i = 0;
-  if (const int rc = pair_->windows().open(wanted, &i); rc != 0) {
-    return rc;
+  const int rc = pair_->windows().open(wanted, index);
+  if (rc == 0) {
+    windows_[*index] = wanted;
   }
-  windows_[i] = wanted;
-  windows_open_ |= 1u << i;
-  *index = i;
-  return 0;
+  return rc;
 }
 
 int DmaDevice::close_window(uint32_t index) {
   if (pair_ == nullptr || !pair_->has_windows()) {
     return -ENODEV;
   }
-  if (index >= windows_.size() || (windows_open_ >> index & 1u) == 0) {
+  if (index >= windows_.size() || !windows_[index]) {
     base::log_error("%s: window %u is not open", name_.c_str(), index);
     return -ENOENT;
   }
   const int rc = pair_->windows().close(index);
   if (rc == 0 || rc == -ENODEV) {
-    windows_open_ &= ~(1u << index);
+    windows_[index].reset();
   }
   return rc;
 }
@@ -363,13 +346,9 @@ void DmaDevice::work(DmaChannel& channel) {
   base::log_error("%s: %s: what is under way has failed; stop the device and start it again",
                   name_.c_str(),
                   state < 0 ? "the card is gone, or was reset" : "the card stopped the queue");
-  lose(Status::kLinkDown);
-}
-
-void DmaDevice::lose(Status status) {
   pair_.reset();
   for (const auto& channel : channels_) {
-    channel->fail(status);
+    channel->fail(Status::kLinkDown);
   }
 }
 

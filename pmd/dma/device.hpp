@@ -2,11 +2,12 @@
 /// A DMA device: one DMA queue of a card, and the channels on it.
 #pragma once
 
-#include <rte_dmadev.h>
+#include <rte_dmadev_pmd.h>
 
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,6 @@ class DmaDevice final : public CardUser {
   DmaDevice(std::string name, std::shared_ptr<EalCard> card);
   [[nodiscard]] int open();
   [[nodiscard]] int reopen();
-  [[nodiscard]] int open_to_self();
-  [[nodiscard]] int open_windows();
   void close(Status status);
   [[nodiscard]] int find_out();
   [[nodiscard]] bool reaches_itself(const DmaMemory& memory);
@@ -80,7 +79,6 @@ class DmaDevice final : public CardUser {
   [[nodiscard]] int node_of(const rte_dma_port_param& port, DmaWay* way);
   uint16_t reap(Status flushed = Status::kFlushed);
   void look_for_trouble();
-  void lose(Status status);
 
   std::string name_;
   std::shared_ptr<EalCard> card_;
@@ -92,11 +90,15 @@ class DmaDevice final : public CardUser {
   uint32_t empty_looks_ = 0;  // consecutive empty fetches while requests are out
   std::unique_ptr<QueuePair> pair_;
   std::vector<std::unique_ptr<DmaChannel>> channels_;
-  std::array<Window, regs::kWindowsPerQp> windows_{};  // of the user, by their indices
-  uint32_t windows_open_ = 0;                          // a bit for each open window
+  std::array<std::optional<Window>, regs::kWindowsPerQp> windows_;  // of the user, by index
 };
 
 /// Find a device by its number. @return null: no such device, or another driver's.
 [[nodiscard]] DmaDevice* find_dma_device(int16_t dev_id);
+
+/// The driver's control functions for dmadev; constant.
+extern const rte_dma_dev_ops kDmaOps;
+/// Set the hot functions of a device.
+void set_hot_functions(DmaDevice& device, rte_dma_fp_object* functions);
 
 }  // namespace rio::pmd

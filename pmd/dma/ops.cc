@@ -1,9 +1,10 @@
-#include "pmd/dma/ops.hpp"
+// dmadev's functions, and those of rte_dma_rio.h.
 
 #include <cerrno>
 #include <mutex>
 
 #include "base/log.hpp"
+#include "pmd/dma/device.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -11,12 +12,16 @@ namespace {
 [[nodiscard]] DmaDevice* device_of(const rte_dma_dev* dev) {
   return static_cast<DmaDevice*>(dev->fp_obj->dev_private);
 }
+[[nodiscard]] DmaDevice* device_of(int16_t dev_id) {
+  return find_dma_device(dev_id);
+}
 
-/// Runs `work(DmaDevice&)` under the control lock. @return what it returned, or -ENODEV.
-template <class Work>
-int with_device(const rte_dma_dev* dev, Work&& work) {
+/// Runs `work(DmaDevice&)` under the control lock. @param which device: dmadev's object, or its
+/// number. @return what it returned, or -ENODEV.
+template <class Which, class Work>
+int with_device(Which which, Work&& work) {
   const std::lock_guard guard(control_lock());
-  DmaDevice* const device = device_of(dev);
+  DmaDevice* const device = device_of(which);
   return device == nullptr ? -ENODEV : work(*device);
 }
 
@@ -61,30 +66,31 @@ int vchan_setup(rte_dma_dev* dev, uint16_t vchan, const rte_dma_vchan_conf* conf
   return with_device(dev, [&](DmaDevice& device) { return device.setup(vchan, *conf); });
 }
 
-int stats_get(const rte_dma_dev* dev, uint16_t vchan, rte_dma_stats* stats, uint32_t) {
+/// Runs `work(DmaChannel&)` for a channel, or for all.
+template <class Work>
+int with_channels(const rte_dma_dev* dev, uint16_t vchan, Work&& work) {
   return with_device(dev, [&](DmaDevice& device) {
-    *stats = {};
     for (uint16_t i = 0; i < device.channels(); ++i) {
       if ((vchan == i || vchan == RTE_DMA_ALL_VCHAN) && device.has_channel(i)) {
-        const rte_dma_stats one = device.channel(i).stats();
-        stats->submitted += one.submitted;
-        stats->completed += one.completed;
-        stats->errors += one.errors;
+        work(device.channel(i));
       }
     }
     return 0;
   });
 }
 
-int stats_reset(rte_dma_dev* dev, uint16_t vchan) {
-  return with_device(dev, [&](DmaDevice& device) {
-    for (uint16_t i = 0; i < device.channels(); ++i) {
-      if ((vchan == i || vchan == RTE_DMA_ALL_VCHAN) && device.has_channel(i)) {
-        device.channel(i).reset_stats();
-      }
-    }
-    return 0;
+int stats_get(const rte_dma_dev* dev, uint16_t vchan, rte_dma_stats* stats, uint32_t) {
+  *stats = {};
+  return with_channels(dev, vchan, [stats](const DmaChannel& channel) {
+    const rte_dma_stats one = channel.stats();
+    stats->submitted += one.submitted;
+    stats->completed += one.completed;
+    stats->errors += one.errors;
   });
+}
+
+int stats_reset(rte_dma_dev* dev, uint16_t vchan) {
+  return with_channels(dev, vchan, [](DmaChannel& channel) { channel.reset_stats(); });
 }
 
 /// May run beside bursts; dmadev makes the caller keep to one thread.
@@ -113,25 +119,19 @@ int dump(const rte_dma_dev* dev, FILE* file) {
   });
 }
 
-constexpr rte_dma_dev_ops make_ops() {
-  rte_dma_dev_ops ops{};
-  ops.dev_info_get = info_get;
-  ops.dev_configure = configure;
-  ops.dev_start = start;
-  ops.dev_stop = stop;
-  ops.dev_close = close;
-  ops.vchan_setup = vchan_setup;
-  ops.stats_get = stats_get;
-  ops.stats_reset = stats_reset;
-  ops.vchan_status = vchan_status;
-  ops.dev_dump = dump;
-  return ops;
-}
-
 // Hot functions; dmadev has checked channel and pointers. During a reset of the card they do not
 // get the turn: the device then looks full, and nothing ends.
 
-int taken(DmaDevice& device, DmaChannel& channel, int rc, uint64_t flags) {
+/// Accepts an operation by `copies(DmaChannel&)`.
+template <class Copies>
+int accept(void* self, uint16_t vchan, uint64_t flags, Copies&& copies) {
+  DmaDevice& device = *static_cast<DmaDevice*>(self);
+  const InTurn inside(device.turn());
+  if (!inside) {
+    return -ENOSPC;
+  }
+  DmaChannel& channel = device.channel(vchan);
+  const int rc = copies(channel);
   if (rc >= 0 && (flags & RTE_DMA_OP_FLAG_SUBMIT) != 0) {
     device.post(channel);
   }
@@ -140,24 +140,15 @@ int taken(DmaDevice& device, DmaChannel& channel, int rc, uint64_t flags) {
 
 int copy(void* self, uint16_t vchan, rte_iova_t from, rte_iova_t to, uint32_t length_bytes,
          uint64_t flags) {
-  DmaDevice& device = *static_cast<DmaDevice*>(self);
-  const InTurn inside(device.turn());
-  if (!inside) {
-    return -ENOSPC;
-  }
-  DmaChannel& channel = device.channel(vchan);
-  return taken(device, channel, channel.copy(from, to, length_bytes, flags), flags);
+  return accept(self, vchan, flags,
+                [&](DmaChannel& channel) { return channel.copy(from, to, length_bytes, flags); });
 }
 
 int copy_sg(void* self, uint16_t vchan, const rte_dma_sge* from, const rte_dma_sge* to,
             uint16_t from_count, uint16_t to_count, uint64_t flags) {
-  DmaDevice& device = *static_cast<DmaDevice*>(self);
-  const InTurn inside(device.turn());
-  if (!inside) {
-    return -ENOSPC;
-  }
-  DmaChannel& channel = device.channel(vchan);
-  return taken(device, channel, channel.copy_list(from, to, from_count, to_count, flags), flags);
+  return accept(self, vchan, flags, [&](DmaChannel& channel) {
+    return channel.copy_list(from, to, from_count, to_count, flags);
+  });
 }
 
 int submit(void* self, uint16_t vchan) {
@@ -173,7 +164,9 @@ int submit(void* self, uint16_t vchan) {
   return 0;
 }
 
-uint16_t completed(void* self, uint16_t vchan, const uint16_t n, uint16_t* last, bool* failed) {
+/// Reports what `take(DmaChannel&)` takes.
+template <class Take>
+uint16_t report(void* self, uint16_t vchan, uint16_t* last, Take&& take) {
   DmaDevice& device = *static_cast<DmaDevice*>(self);
   DmaChannel& channel = device.channel(vchan);
   const InTurn inside(device.turn());
@@ -182,20 +175,18 @@ uint16_t completed(void* self, uint16_t vchan, const uint16_t n, uint16_t* last,
     return 0;
   }
   device.work(channel);
-  return channel.take_good(n, last, failed);
+  return take(channel);
+}
+
+uint16_t completed(void* self, uint16_t vchan, const uint16_t n, uint16_t* last, bool* failed) {
+  return report(self, vchan, last,
+                [=](DmaChannel& channel) { return channel.take_good(n, last, failed); });
 }
 
 uint16_t completed_status(void* self, uint16_t vchan, const uint16_t n, uint16_t* last,
                           rte_dma_status_code* status) {
-  DmaDevice& device = *static_cast<DmaDevice*>(self);
-  DmaChannel& channel = device.channel(vchan);
-  const InTurn inside(device.turn());
-  if (!inside) {
-    *last = channel.last_told();
-    return 0;
-  }
-  device.work(channel);
-  return channel.take_all(n, last, status);
+  return report(self, vchan, last,
+                [=](DmaChannel& channel) { return channel.take_all(n, last, status); });
 }
 
 uint16_t burst_capacity(const void* self, uint16_t vchan) {
@@ -205,7 +196,18 @@ uint16_t burst_capacity(const void* self, uint16_t vchan) {
 
 }  // namespace
 
-constinit const rte_dma_dev_ops kDmaOps = make_ops();
+constinit const rte_dma_dev_ops kDmaOps = {
+    .dev_info_get = info_get,
+    .dev_configure = configure,
+    .dev_start = start,
+    .dev_stop = stop,
+    .dev_close = close,
+    .vchan_setup = vchan_setup,
+    .stats_get = stats_get,
+    .stats_reset = stats_reset,
+    .vchan_status = vchan_status,
+    .dev_dump = dump,
+};
 
 DmaDevice* find_dma_device(int16_t dev_id) {
   if (!rte_dma_is_valid(dev_id)) {
@@ -226,3 +228,22 @@ void set_hot_functions(DmaDevice& device, rte_dma_fp_object* functions) {
 }
 
 }  // namespace rio::pmd
+
+using rio::pmd::with_device;
+
+int rte_dma_rio_window_open(int16_t dev_id, const rte_dma_rio_window* window, uint32_t* index) {
+  return with_device(dev_id, [&](rio::pmd::DmaDevice& device) {
+    return window == nullptr || index == nullptr ? -EINVAL : device.open_window(*window, index);
+  });
+}
+
+int rte_dma_rio_window_close(int16_t dev_id, uint32_t index) {
+  return with_device(dev_id,
+                     [&](rio::pmd::DmaDevice& device) { return device.close_window(index); });
+}
+
+uint32_t rte_dma_rio_dest_id(int16_t dev_id) {
+  const std::lock_guard guard(rio::pmd::control_lock());
+  rio::pmd::DmaDevice* const device = rio::pmd::find_dma_device(dev_id);
+  return device == nullptr ? rio::pmd::Card::kNoDestId : device->dest_id();
+}

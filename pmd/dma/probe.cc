@@ -9,7 +9,7 @@
 
 #include "base/log.hpp"
 #include "pmd/card/open_card.hpp"
-#include "pmd/dma/ops.hpp"
+#include "pmd/dma/device.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -67,16 +67,20 @@ int remove(rte_vdev_device* vdev) {
   return rte_dma_pmd_release(name);
 }
 
-constexpr rte_vdev_driver make_driver() {
+// constinit: a dynamic initialiser would run after the registration below.
+constinit rte_vdev_driver dma_rio = [] {
   rte_vdev_driver driver{};
   driver.probe = probe;
   driver.remove = remove;
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   return driver;
-}
+}();
 
-// constinit: a dynamic initialiser would run after the registration below.
-constinit rte_vdev_driver dma_rio = make_driver();
+// The text that dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
+[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
+    "PMD_INFO_STRING= {\"name\" : \"dma_rio\", \"params\" : \""
+    "card=<name> qp=<number>, or arguments of raw_rio for an emulated card of its own"
+    "\", \"pci_ids\" : []}";
 
 }  // namespace
 

@@ -1,20 +1,11 @@
 /// @file
 /// Decides how a range can be transferred: in place, with bounced edges, or bounced. Read this
-/// first.
+/// first. Pure functions on their arguments; any thread. The hazard, and the functions in turn:
+/// docs/architecture.md#memory-and-alignment.
 ///
-/// A transfer to a dedicated queue [S0]: the receiver calls plan_receive(), posts an entry for each
-/// message of the plan, and sends the cut to the sender (encode_cut()). The sender calls
-/// plan_send() with that cut and sends one message for each of its own plan. Both lists have the
-/// same messages of the same wire sizes. A bounced message goes through a buffer of a BouncePool:
-/// the sender copies len_bytes into it and pads with zeros to wire_bytes; the receiver copies
-/// len_bytes out. A sender's head in place is padded with what follows it in the range: the
-/// receiver drops that, and gets it again in its place.
-///
-/// The hazard: the card writes the last segment as full 256 bytes. So an entry in place has a size
-/// that is a multiple of 256, and the rest is bounced. The card never reads or writes a byte
-/// outside of the range.
-///
-/// Thread rule: pure functions on their arguments; any thread.
+/// A bounced message goes through a buffer of a BouncePool: the sender copies len_bytes into it and
+/// pads with zeros to wire_bytes; the receiver copies len_bytes out. A sender's head in place is
+/// padded with what follows it in the range: the receiver drops that, and gets it in its place.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +49,7 @@ enum class Use : uint8_t {
   kBounced,  ///< none is
 };
 
-/// Which messages of a cut a plan lists. Large transfers are planned in windows.
+/// The messages of a cut that a plan lists. Large transfers are planned in windows.
 struct Window {
   uint64_t first = 0;           ///< number of a message
   uint64_t count = UINT64_MAX;  ///< at most so many; as many as there are

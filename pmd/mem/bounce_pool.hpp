@@ -12,14 +12,6 @@
 
 namespace rio::pmd::mem {
 
-/// Counts, written by the owning thread only. Bytes are the user's, without padding.
-struct BounceStats {
-  uint64_t bytes_placed = 0;  ///< that went in place; counted by count_placed()
-  uint64_t bytes_copied = 0;  ///< copied by copy_in() and copy_out()
-  uint64_t exhausted = 0;     ///< get() calls that found no buffer
-  uint64_t bad_puts = 0;      ///< put() calls that were refused
-};
-
 /// A pool of buffers that the card can reach, aligned to 4 KiB in both address spaces, handed out
 /// by index, last in first out (the warm one first). One thread; nothing below create() allocates.
 class BouncePool {
@@ -40,7 +32,6 @@ class BouncePool {
   /// Take a buffer with arbitrary content. @return index below count(), or kNone.
   [[nodiscard]] uint32_t get() {
     if (free_.empty()) [[unlikely]] {
-      ++stats_.exhausted;
       return kNone;
     }
     const uint32_t index = free_.back();
@@ -53,7 +44,6 @@ class BouncePool {
   /// already); after an error nothing has changed.
   [[nodiscard]] int put(uint32_t index) {
     if (index >= count_ || taken_[index] == 0) [[unlikely]] {
-      ++stats_.bad_puts;
       return index >= count_ ? -EINVAL : -EALREADY;
     }
     taken_[index] = 0;
@@ -78,22 +68,16 @@ class BouncePool {
     uint8_t* to = va(index);
     std::memcpy(to, from, len_bytes);
     std::memset(to + len_bytes, 0, wire_bytes - len_bytes);
-    stats_.bytes_copied += len_bytes;
   }
 
   /// Receiver: empty a taken buffer. @param len_bytes up to 4096.
   void copy_out(uint32_t index, void* to, uint32_t len_bytes) {
     assert(len_bytes <= kBufferBytes);
     std::memcpy(to, va(index), len_bytes);
-    stats_.bytes_copied += len_bytes;
   }
-
-  /// Count bytes that needed no buffer.
-  void count_placed(uint64_t bytes) { stats_.bytes_placed += bytes; }
 
   [[nodiscard]] uint32_t count() const { return count_; }
   [[nodiscard]] uint32_t free_count() const { return static_cast<uint32_t>(free_.size()); }
-  [[nodiscard]] const BounceStats& stats() const { return stats_; }
 
  private:
   BouncePool(Bus& bus, const DmaMemory& memory, uint32_t count);
@@ -102,7 +86,6 @@ class BouncePool {
   std::vector<uint8_t> taken_;
   DmaMemory memory_;
   uint32_t count_;
-  BounceStats stats_;
   Bus& bus_;
 };
 

@@ -129,7 +129,6 @@ int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* 
       (void)bus_.dma_unmap(pointer(at), stop - at);
       return -EIO;
     }
-    mapped_bytes_ += stop - at;
     mappings_.emplace(at, std::move(mapping));
     made->push_back(at);
     at = stop;
@@ -138,10 +137,8 @@ int MemoryMap::map_gaps(uintptr_t begin, uintptr_t end, std::vector<uintptr_t>* 
 }
 
 void MemoryMap::drop(Mappings::iterator it) {
-  const size_t len_bytes = it->second.end - it->first;
   // The bus logs a failure; either way the mapping is no longer used.
-  (void)bus_.dma_unmap(pointer(it->first), len_bytes);
-  mapped_bytes_ -= len_bytes;
+  (void)bus_.dma_unmap(pointer(it->first), it->second.end - it->first);
   mappings_.erase(it);
 }
 

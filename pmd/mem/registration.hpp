@@ -95,7 +95,6 @@ class MemoryMap {
 
   /// Number of registered ranges.
   [[nodiscard]] size_t regions() const { return regions_.size(); }
-  [[nodiscard]] uint64_t mapped_bytes() const { return mapped_bytes_; }
 
  private:
   friend class Registration;
@@ -118,7 +117,6 @@ class MemoryMap {
   uintptr_t page_bytes_;
   Mappings mappings_;
   std::map<const Region*, std::unique_ptr<Region>> regions_;
-  uint64_t mapped_bytes_ = 0;
 };
 
 }  // namespace rio::pmd::mem

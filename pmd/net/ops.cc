@@ -18,27 +18,74 @@ int with_port(rte_eth_dev* dev, Work&& work) {
   return port == nullptr ? -ENODEV : work(*port);
 }
 
-int configure(rte_eth_dev* dev) {
-  const rte_eth_conf& conf = dev->data->dev_conf;
-  NetShared& shared = shared_of(dev);
-  shared.rss = (conf.rxmode.mq_mode & RTE_ETH_MQ_RX_RSS_FLAG) != 0;
-  const rte_eth_rss_conf& rss = conf.rx_adv_conf.rss_conf;
-  if (shared.rss && rss.rss_key != nullptr && rss.rss_key_len != Rss::kKeyBytes &&
-      rss.rss_key_len != 0) {
+/// Sets the types of receive-side scaling, and the key if there is one.
+int hash_update(rte_eth_dev* dev, const rte_eth_rss_conf& conf) {
+  Rss& rss = shared_of(dev).rss_conf;
+  const bool has_key = conf.rss_key != nullptr && conf.rss_key_len != 0;
+  if (has_key && conf.rss_key_len != Rss::kKeyBytes) {
     base::log_error("%s: an RSS key has %u bytes, not %u", dev->data->name, Rss::kKeyBytes,
-                    rss.rss_key_len);
+                    conf.rss_key_len);
     return -EINVAL;
   }
-  if (shared.rss && rss.rss_key != nullptr && rss.rss_key_len == Rss::kKeyBytes) {
-    shared.rss_conf.set_key(rss.rss_key);
+  if (has_key) {
+    rss.set_key(conf.rss_key);
   }
-  shared.rss_conf.set_types(shared.rss ? rss.rss_hf & Rss::kTypes : 0);
-  shared.rss_conf.spread(std::max<uint16_t>(dev->data->nb_rx_queues, 1));
+  rss.set_types(conf.rss_hf & Rss::kTypes);
   return 0;
 }
 
-[[nodiscard]] uint8_t state_of(bool started) {
-  return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+int hash_get(rte_eth_dev* dev, rte_eth_rss_conf* conf) {
+  const Rss& rss = shared_of(dev).rss_conf;
+  if (conf->rss_key != nullptr && conf->rss_key_len >= Rss::kKeyBytes) {
+    std::copy_n(rss.key(), Rss::kKeyBytes, conf->rss_key);
+  }
+  conf->rss_key_len = Rss::kKeyBytes;
+  conf->rss_hf = rss.types();
+  return 0;
+}
+
+/// Visits the entries of a table in groups, each with a mask of the selected ones.
+template <class Each>
+int for_each_entry(rte_eth_rss_reta_entry64* groups, uint16_t size, Each&& each) {
+  if (size != Rss::kTable) {
+    return -EINVAL;
+  }
+  for (uint32_t i = 0; i < size; ++i) {
+    rte_eth_rss_reta_entry64& group = groups[i / RTE_ETH_RETA_GROUP_SIZE];
+    const uint32_t at = i % RTE_ETH_RETA_GROUP_SIZE;
+    if ((group.mask >> at & 1) != 0) {
+      each(i, group.reta[at]);
+    }
+  }
+  return 0;
+}
+
+int table_update(rte_eth_dev* dev, rte_eth_rss_reta_entry64* groups, uint16_t size) {
+  Rss& rss = shared_of(dev).rss_conf;
+  bool right = true;
+  const int rc = for_each_entry(
+      groups, size, [&](uint32_t, uint16_t queue) { right &= queue < dev->data->nb_rx_queues; });
+  if (rc != 0 || !right) {
+    return -EINVAL;
+  }
+  return for_each_entry(groups, size, [&](uint32_t i, uint16_t queue) { rss.set_entry(i, queue); });
+}
+
+int table_query(rte_eth_dev* dev, rte_eth_rss_reta_entry64* groups, uint16_t size) {
+  const Rss& rss = shared_of(dev).rss_conf;
+  return for_each_entry(groups, size, [&](uint32_t i, uint16_t& queue) { queue = rss.entry(i); });
+}
+
+int configure(rte_eth_dev* dev) {
+  const rte_eth_conf& conf = dev->data->dev_conf;
+  Rss& rss = shared_of(dev).rss_conf;
+  if ((conf.rxmode.mq_mode & RTE_ETH_MQ_RX_RSS_FLAG) == 0) {
+    rss.set_types(0);
+  } else if (const int rc = hash_update(dev, conf.rx_adv_conf.rss_conf); rc != 0) {
+    return rc;
+  }
+  rss.spread(std::max<uint16_t>(dev->data->nb_rx_queues, 1));
+  return 0;
 }
 
 /// Sets the states of all queues that start with the port.
@@ -75,9 +122,6 @@ int stop(rte_eth_dev* dev) {
 }
 
 int close(rte_eth_dev* dev) {
-  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    return 0;
-  }
   const std::lock_guard guard(control_lock());
   NetShared& shared = shared_of(dev);
   delete shared.port;
@@ -133,13 +177,9 @@ int link_update(rte_eth_dev* dev, int) {
   return with_port(dev, [](NetPort& port) { return port.update_link(); });
 }
 
-/// Success: every frame that reaches the card is for it, so there is nothing to switch.
-int always(rte_eth_dev*) {
-  return 0;
-}
-
-/// Frames of every group reach the port, so there is no list to keep.
-int groups_set(rte_eth_dev*, rte_ether_addr*, uint32_t) {
+/// Success without an action.
+template <class... Any>
+int nothing(Any...) {
   return 0;
 }
 
@@ -160,13 +200,9 @@ int address_add(rte_eth_dev* dev, rte_ether_addr* address, uint32_t, uint32_t) {
   return address_set(dev, address);
 }
 
-void address_remove(rte_eth_dev*, uint32_t) {}
-
-int link_up(rte_eth_dev* dev) {
-  return with_port(dev, [](NetPort& port) { return port.set_link(true); });
-}
-int link_down(rte_eth_dev* dev) {
-  return with_port(dev, [](NetPort& port) { return port.set_link(false); });
+template <bool kUp>
+int set_link(rte_eth_dev* dev) {
+  return with_port(dev, [](NetPort& port) { return port.set_link(kUp); });
 }
 
 int mtu_set(rte_eth_dev* dev, uint16_t mtu) {
@@ -184,64 +220,58 @@ int version_get(rte_eth_dev* dev, char* text, size_t size) {
   });
 }
 
-eth_dev_ops make_ops() {
-  eth_dev_ops ops{};
-  ops.dev_configure = configure;
-  ops.dev_start = start;
-  ops.dev_stop = stop;
-  ops.dev_close = close;
-  ops.dev_reset = reset;
-  ops.dev_infos_get = net_infos_get;
-  ops.rx_queue_setup = rx_queue_setup;
-  ops.tx_queue_setup = tx_queue_setup;
-  ops.rx_queue_release = rx_queue_release;
-  ops.tx_queue_release = tx_queue_release;
-  ops.link_update = link_update;
-  ops.promiscuous_enable = always;
-  ops.promiscuous_disable = always;
-  ops.allmulticast_enable = always;
-  ops.allmulticast_disable = always;
-  ops.mtu_set = mtu_set;
-  ops.mac_addr_set = address_set;
-  ops.mac_addr_add = address_add;
-  ops.mac_addr_remove = address_remove;
-  ops.set_mc_addr_list = groups_set;
-  ops.dev_set_link_up = link_up;
-  ops.dev_set_link_down = link_down;
-  ops.fw_version_get = version_get;
-  add_queue_ops(&ops);
-  add_rss_ops(&ops);
-  add_stats_ops(&ops);
-  return ops;
-}
-
-int close_here(rte_eth_dev*) {
-  return 0;
-}
-
-int link_as_it_was(rte_eth_dev*, int) {
-  return 0;  // the primary keeps the port
-}
-
-eth_dev_ops make_secondary_ops() {
-  eth_dev_ops ops{};
-  ops.dev_close = close_here;
-  ops.dev_infos_get = net_infos_get;
-  ops.link_update = link_as_it_was;
-  add_queue_ops(&ops);
-  add_stats_ops(&ops);
-  return ops;
-}
-
 }  // namespace
 
 const eth_dev_ops* net_ops() {
-  static const eth_dev_ops kOps = make_ops();
+  static const eth_dev_ops kOps = [] {
+    eth_dev_ops ops{};
+    ops.dev_configure = configure;
+    ops.dev_start = start;
+    ops.dev_stop = stop;
+    ops.dev_close = close;
+    ops.dev_reset = reset;
+    ops.dev_infos_get = net_infos_get;
+    ops.rx_queue_setup = rx_queue_setup;
+    ops.tx_queue_setup = tx_queue_setup;
+    ops.rx_queue_release = rx_queue_release;
+    ops.tx_queue_release = tx_queue_release;
+    ops.link_update = link_update;
+    // Every frame that reaches the card is for the port, also those of groups: nothing to switch.
+    ops.promiscuous_enable = nothing;
+    ops.promiscuous_disable = nothing;
+    ops.allmulticast_enable = nothing;
+    ops.allmulticast_disable = nothing;
+    ops.set_mc_addr_list = nothing;
+    ops.mtu_set = mtu_set;
+    ops.mac_addr_set = address_set;
+    ops.mac_addr_add = address_add;
+    ops.mac_addr_remove = [](rte_eth_dev*, uint32_t) {};
+    ops.dev_set_link_up = set_link<true>;
+    ops.dev_set_link_down = set_link<false>;
+    ops.fw_version_get = version_get;
+    add_queue_ops(&ops);
+    ops.rss_hash_update = [](rte_eth_dev* dev, rte_eth_rss_conf* conf) {
+      return hash_update(dev, *conf);
+    };
+    ops.rss_hash_conf_get = hash_get;
+    ops.reta_update = table_update;
+    ops.reta_query = table_query;
+    add_stats_ops(&ops);
+    return ops;
+  }();
   return &kOps;
 }
 
 const eth_dev_ops* net_secondary_ops() {
-  static const eth_dev_ops kOps = make_secondary_ops();
+  static const eth_dev_ops kOps = [] {
+    eth_dev_ops ops{};
+    ops.dev_close = nothing;  // the primary keeps the port
+    ops.dev_infos_get = net_infos_get;
+    ops.link_update = nothing;
+    add_queue_ops(&ops);
+    add_stats_ops(&ops);
+    return ops;
+  }();
   return &kOps;
 }
 

@@ -20,16 +20,16 @@ namespace rio::pmd {
 [[nodiscard]] inline const NetRxQueue* rx_of(const rte_eth_dev* dev, uint16_t queue) {
   return static_cast<const NetRxQueue*>(dev->data->rx_queues[queue]);
 }
+/// A queue's state, as ethdev knows it.
+[[nodiscard]] inline uint8_t state_of(bool started) {
+  return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+}
 
 /// Set the bursts, and the other functions that ethdev calls without checks. @param polls whether
 /// this process may poll.
 void set_bursts(rte_eth_dev* dev, bool polls);
-/// Add functions that only look at queues, and those of receive-side scaling.
+/// Add functions that only look at queues.
 void add_queue_ops(eth_dev_ops* ops);
-void add_rss_ops(eth_dev_ops* ops);
-/// Counts of a queue: frames and bytes in, frames dropped, frames and bytes out.
-using QueueCounts = std::array<uint64_t, NetShared::kQueueCounts>;
-
 /// Keeps the port's reported counts steady while it lives: queues may come and go, and their counts
 /// with them. Control path.
 class KeptCounts {
@@ -41,8 +41,7 @@ class KeptCounts {
 
  private:
   rte_eth_dev& dev_;
-  std::array<uint64_t, NetShared::kCountsMax> told_{};
-  std::array<QueueCounts, RTE_ETHDEV_QUEUE_STAT_CNTRS> told_of_queue_{};
+  std::array<uint64_t, NetShared::kCountsMax> told_;
 };
 
 /// Add functions for counts.

@@ -7,15 +7,6 @@
 namespace rio::pmd {
 namespace {
 
-/// Gets the header, which lies at the start of the buffer's data and was checked when the bundle
-/// was parked.
-[[nodiscard]] BundleHeader header_of(const rte_mbuf* buffer) {
-  BundleHeader header{};
-  static_cast<void>(
-      BundleHeader::decode(load_word(rte_pktmbuf_mtod(buffer, const uint8_t*)), &header));
-  return header;
-}
-
 [[nodiscard]] int16_t distance(uint16_t number, uint16_t from) {
   return static_cast<int16_t>(number - from);
 }

@@ -7,8 +7,8 @@
 #include <array>
 #include <cstdint>
 
-#include "pmd/net/addresses.hpp"
 #include "pmd/net/bundle.hpp"
+#include "pmd/net/peers.hpp"
 
 namespace rio::pmd {
 
@@ -121,5 +121,14 @@ class Order {
   uint64_t wait_ticks_ = 0;
   std::array<Source*, kWaitingMax> waiting_{};
 };
+
+/// The header of a bundle that was checked when it arrived: it lies at the start of the buffer's
+/// data.
+[[nodiscard]] inline BundleHeader header_of(const rte_mbuf* buffer) {
+  BundleHeader header{};
+  static_cast<void>(
+      BundleHeader::decode(load_word(rte_pktmbuf_mtod(buffer, const uint8_t*)), &header));
+  return header;
+}
 
 }  // namespace rio::pmd

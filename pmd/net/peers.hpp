@@ -1,16 +1,54 @@
 /// @file
-/// A port's knowledge of its peers.
+/// Ethernet addresses of cards, as Linux's rionet gives them (00:01:00:01, then the destID), and a
+/// port's knowledge of its peers.
 #pragma once
+
+#include <rte_ether.h>
 
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
-
-#include "pmd/net/addresses.hpp"
-#include "pmd/net/mates.hpp"
+#include <cstring>
 
 namespace rio::pmd {
+
+/// destIDs below this have an address.
+inline constexpr uint32_t kNetDestIds = 1u << 16;
+/// A number that is no destID.
+inline constexpr uint32_t kNoNetDestId = UINT32_MAX;
+
+/// The six bytes of an address as the lower ones of a word, the first lowest.
+using Mac = uint64_t;
+inline constexpr Mac kMacMask = (uint64_t{1} << 48) - 1;
+/// An address that no frame has.
+inline constexpr Mac kNoMac = UINT64_MAX;
+
+/// Hot. Load an address. Reads eight bytes.
+[[nodiscard]] inline Mac load_mac(const uint8_t* from) {
+  uint64_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word & kMacMask;
+}
+
+[[nodiscard]] constexpr bool is_multicast(Mac mac) {
+  return (mac & 1) != 0;
+}
+
+[[nodiscard]] constexpr Mac mac_of(uint32_t dest_id) {
+  constexpr Mac kPrefix = 0x01000100;
+  return kPrefix | Mac{dest_id >> 8 & 0xFF} << 32 | Mac{dest_id & 0xFF} << 40;
+}
+
+/// Hot. The destID of an address. @return kNoNetDestId: not the address of a card.
+[[nodiscard]] constexpr uint32_t dest_id_of(Mac mac) {
+  const auto id = static_cast<uint32_t>((mac >> 32 & 0xFF) << 8 | (mac >> 40 & 0xFF));
+  return mac == mac_of(id) ? id : kNoNetDestId;
+}
+
+[[nodiscard]] inline rte_ether_addr address_of(uint32_t dest_id) {
+  return {{0, 1, 0, 1, static_cast<uint8_t>(dest_id >> 8), static_cast<uint8_t>(dest_id)}};
+}
 
 /// A set of destIDs. Zeroed memory is an empty set. Any thread, any process.
 class DestIdSet {
@@ -82,6 +120,92 @@ inline constexpr uint16_t kCallDoorbell = 0x1020;
 inline constexpr uint16_t kAnswerDoorbell = 0x1040;
 inline constexpr uint16_t kMoreIdsMask = 0x1F;
 
+/// Tells that the port whose destID is at a distance is a mate of the ringing port: kMateDoorbell +
+/// kMateMiddle + distance. A distance of 0 is about the ringing port itself: it also sends frames
+/// whose source address is no card's, as bridges do.
+inline constexpr uint16_t kMateDoorbell = 0x8000;
+inline constexpr uint16_t kMateMiddle = 0x4000;
+
+/// The doorbell that names a mate. @return 0: their destIDs are too far apart.
+[[nodiscard]] constexpr uint16_t mate_doorbell(uint32_t port, uint32_t mate) {
+  const int32_t distance = static_cast<int32_t>(mate) - static_cast<int32_t>(port);
+  constexpr int32_t kMiddle = kMateMiddle;
+  return distance < -kMiddle || distance >= kMiddle
+             ? uint16_t{0}
+             : static_cast<uint16_t>(kMateDoorbell + kMiddle + distance);
+}
+/// The mate that a doorbell names. @param info at least kMateDoorbell. @return beyond 65535: not a
+/// destID.
+[[nodiscard]] constexpr uint32_t mate_of(uint32_t port, uint16_t info) {
+  return port + info - kMateDoorbell - kMateMiddle;
+}
+
+/// Pairs of a port and its mate, as ports have announced them. Mates are ports of one process that
+/// stand in for each other, as the ports of a bond do. Zeroed memory is an empty set. Any
+/// thread, any process.
+class MateSet {
+ public:
+  static constexpr uint32_t kPairsMax = 256;
+
+  /// Add a pair, unless kPairsMax are known.
+  void add(uint32_t port, uint32_t mate) {
+    if (has(port, mate)) {
+      return;
+    }
+    for (uint32_t i = 0; i < kPairsMax; ++i) {
+      uint64_t none = 0;
+      if (pairs_[i].compare_exchange_strong(none, pair(port, mate), std::memory_order_relaxed)) {
+        uint32_t used = used_.load(std::memory_order_relaxed);
+        while (used <= i && !used_.compare_exchange_weak(used, i + 1, std::memory_order_relaxed)) {
+        }
+        return;
+      }
+    }
+  }
+  [[nodiscard]] bool has(uint32_t port, uint32_t mate) const {
+    return !for_each([=](uint32_t p, uint32_t m) { return p != port || m != mate; });
+  }
+  /// Remove all pairs that one port has announced.
+  void remove(uint32_t port) {
+    for (auto& entry : pairs_) {
+      uint64_t one = entry.load(std::memory_order_relaxed);
+      if (one != 0 && port_of(one) == port) {
+        entry.compare_exchange_strong(one, 0, std::memory_order_relaxed);
+      }
+    }
+  }
+  void clear() {
+    for (auto& entry : pairs_) {
+      entry.store(0, std::memory_order_relaxed);
+    }
+  }
+  /// @param each called with a port and its mate; returns false to stop. @return whether all calls
+  /// returned true.
+  template <class Each>
+  bool for_each(Each&& each) const {
+    const uint32_t used = used_.load(std::memory_order_relaxed);
+    for (uint32_t i = 0; i < used; ++i) {
+      const uint64_t one = pairs_[i].load(std::memory_order_relaxed);
+      if (one != 0 && !each(port_of(one), static_cast<uint32_t>(one & 0xFFFF))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kUsed = uint64_t{1} << 32;
+  [[nodiscard]] static uint64_t pair(uint32_t port, uint32_t mate) {
+    return kUsed | uint64_t{port} << 16 | mate;
+  }
+  [[nodiscard]] static uint32_t port_of(uint64_t pair) {
+    return static_cast<uint32_t>(pair >> 16 & 0xFFFF);
+  }
+
+  std::atomic<uint32_t> used_;                          // entries that have ever been used
+  std::array<std::atomic<uint64_t>, kPairsMax> pairs_;  // 0: free
+};
+
 /// The peers of a port, in memory of all processes; zeroed memory is valid. Any thread.
 struct Peers {
   DestIdSet joined;  ///< peers that get broadcasts
@@ -112,9 +236,8 @@ struct Peers {
   /// Owe a peer a doorbell. @param set one of the four sets.
   void owe(DestIdSet& set, uint32_t dest_id) {
     set.add(dest_id);
-    owed.store(1,
-               std::memory_order_release);  // release: after the set; pairs with the thread that
-                                            // exchanges it
+    // release: after the set; pairs with NetTx::stage_owed()
+    owed.store(1, std::memory_order_release);
   }
   /// Owe a peer the news that we are here and take bundles.
   void owe_greeting(uint32_t dest_id) {
@@ -144,11 +267,6 @@ struct Peers {
     const uint32_t owner = dest_id_of(mac);
     return owner != kNoNetDestId && joined.has(owner) ? owner : receiver_of_absent(mac);
   }
-  /// Whether `port` may send with the address of `absent`: `absent` has announced it as a mate, or
-  /// has not joined.
-  [[nodiscard]] bool stands_in(uint32_t port, uint32_t absent) const;
-  /// The only peer that has joined. @return kNoNetDestId: none has, or several have.
-  [[nodiscard]] uint32_t only_one() const;
   /// Record that `count` destIDs behind `port` send for it.
   void set_more(uint32_t port, uint32_t count) {
     more[port].store(static_cast<uint8_t>(count), std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #include "pmd/net/port.hpp"
 
+#include <rte_alarm.h>
 #include <rte_malloc.h>
 #include <rte_random.h>
 
@@ -13,6 +14,8 @@
 
 namespace rio::pmd {
 namespace {
+
+constexpr uint32_t kLooksBetweenWakings = 100;  // by the watch, of sleeping peers
 
 /// Log2 of the number of entries, rounded up.
 [[nodiscard]] uint8_t log2_of(uint32_t entries) {
@@ -100,7 +103,6 @@ int NetPort::attach(rte_eth_dev* dev) {
   shared_->ring_log2_max = static_cast<uint16_t>(std::min(caps.ring_log2_max, 15u));
   shared_->tx_queues_max = static_cast<uint16_t>(
       std::min({card_->queue_pairs() - qp_, uint32_t{kTxQueuesMax}, kNetDestIds - dest_id()}));
-  shared_->numa_node = card_->bus().numa_node();
   return 0;
 }
 
@@ -142,7 +144,6 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   made.room_bytes = room_bytes;
   made.entries = entries;
   made.rearm = rearm_of(dev_->data->port_id);
-  rx_log2_[queue] = log2_of(entries);
   dev_->data->rx_queues[queue] = &made;
   return 0;
 }
@@ -166,7 +167,7 @@ int NetPort::make_ring(NetRxQueue& queue) {
   }
   char ring[RTE_RING_NAMESIZE];
   std::snprintf(ring, sizeof(ring), "net_rio_%u_rx%u", dev_->data->port_id, queue.number);
-  queue.ring = rte_ring_create(ring, std::max(1024u, 1u << rx_log2_[queue.number]), SOCKET_ID_ANY,
+  queue.ring = rte_ring_create(ring, std::max(1024u, std::bit_ceil(queue.entries)), SOCKET_ID_ANY,
                                RING_F_SC_DEQ | RING_F_SP_ENQ | RING_F_EXACT_SZ);
   if (queue.ring == nullptr) {
     base::log_error("%s: no memory for the ring of receive queue %u: give EAL more", name_.c_str(),
@@ -221,7 +222,7 @@ int NetPort::open_pair(uint16_t queue) {
   config.tx_log2 = tx_[queue]->config().ring_log2;
   config.rings = ring_bit(regs::Ring::kTx);
   if (queue == 0) {
-    config.shared_log2 = rx_log2_[0];
+    config.shared_log2 = log2_of(rx_queues_[0]->entries);
     config.doorbell_log2 = card_->args().doorbell_log2;
     config.rings |= ring_bit(regs::Ring::kShared) | ring_bit(regs::Ring::kDoorbell);
   }
@@ -230,10 +231,11 @@ int NetPort::open_pair(uint16_t queue) {
 
 int NetPort::open_rx() {
   const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
-  if (rx_ == nullptr || rx_->config().ring_log2 != rx_log2_[0] || rx_priv_bytes_ != priv_bytes) {
+  const uint8_t ring_log2 = log2_of(rx_queues_[0]->entries);
+  if (rx_ == nullptr || rx_->config().ring_log2 != ring_log2 || rx_priv_bytes_ != priv_bytes) {
     forget_rx();
     const NetRxConfig config = {
-        .ring_log2 = rx_log2_[0],
+        .ring_log2 = ring_log2,
         .mbox = args_.mbox,
         .storm_frames_per_s = args_.storm_frames_per_s,
         .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
@@ -258,8 +260,17 @@ int NetPort::open_rx() {
                     dev_->data->nb_rx_queues, shared_->rss_conf, *tx_[0]);
 }
 
-/// Opens the rings, and starts the receiver and the transmit queues on them.
+/// Opens the rings, and starts the receiver and the transmit queues on them; all or none.
 int NetPort::open() {
+  const int rc = open_all();
+  closed_ = rc != 0;
+  if (closed_) {
+    close();
+  }
+  return rc;
+}
+
+int NetPort::open_all() {
   const uint16_t count = dev_->data->nb_tx_queues;
   ++epoch_;
   peers_->own.store(dest_id(), std::memory_order_relaxed);
@@ -306,12 +317,8 @@ int NetPort::check_queues() {
 int NetPort::start() {
   int rc = card_->require_card(name_);
   rc = rc != 0 ? rc : check_queues();
+  rc = rc != 0 ? rc : open();
   if (rc != 0) {
-    return rc;
-  }
-  rc = open();
-  if (rc != 0) {
-    close();
     return rc;
   }
   for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
@@ -324,18 +331,22 @@ int NetPort::start() {
   link_down_ = false;
   recovering_ = false;
   failed_ = false;
-  invite();
+  call_peers(true);
   watch();
   return 0;
 }
 
-/// Invites peers before the first poll, since programs send from their first burst on. After a
-/// reset this includes earlier peers: they have not noticed the reset, and may be in no list.
-void NetPort::invite() {
+/// Calls peers that were invited, or were there and did not say that they leave: the absent ones,
+/// and sleeping ones rarely. @param opened the port was just opened: call all, since programs send
+/// from their first burst on, and since peers have not noticed a reset.
+void NetPort::call_peers(bool opened) {
   const uint32_t own = dest_id();
-  const auto call = [this, own](uint32_t id) {
-    if (id != own) {
+  const bool wake = looks_ % kLooksBetweenWakings == 0;
+  const auto call = [&](uint32_t id) {
+    if (id != own && opened) {
       peers_->reachable.add(id);
+    }
+    if (id != own && (opened || (!peers_->joined.has(id) && (wake || !peers_->asleep.has(id))))) {
       peers_->owe_greeting(id);
     }
     return true;
@@ -344,7 +355,9 @@ void NetPort::invite() {
     (void)call(id);
   }
   peers_->known.for_each(call);
-  tx_[0]->tell();  // during a reset the watch does it soon after
+  if (opened) {
+    tx_[0]->tell();  // during a reset the watch does it soon after
+  }
 }
 
 void NetPort::close() {
@@ -372,7 +385,7 @@ void NetPort::stop() {
     return;
   }
   started_ = false;
-  stop_watching();
+  rte_eal_alarm_cancel(&NetPort::on_alarm, this);
   // ethdev keeps out threads of this process, but no others.
   const bool away = !held_ && take_away();
   if (!std::exchange(closed_, false)) {
@@ -408,34 +421,24 @@ int NetPort::set_mtu(uint16_t mtu) {
   return 0;
 }
 
-/// Whether a destID belongs to another port of this process.
-bool NetPort::is_mate(uint32_t dest_id) {
-  return std::any_of(all_ports().begin(), all_ports().end(), [this, dest_id](NetPort* port) {
-    return port != this && port->dest_id() == dest_id;
-  });
-}
-
-/// Announces all ports of this process as mates, to peers that have joined and to those that join
-/// later.
-void NetPort::know_mates() {
-  const uint32_t own = dest_id();
-  peers_->mates.add(own, own);
-  for (NetPort* const port : all_ports()) {
-    if (const uint32_t id = port->dest_id(); id < kNetDestIds) {
-      peers_->mates.add(own, id);
-    }
-  }
-  peers_->joined.for_each([this](uint32_t dest_id) {
-    peers_->owe(peers_->owed_mates, dest_id);
-    return true;
-  });
-}
-
+/// Announces all ports of this process as each other's mates, to peers that have joined and to
+/// those that join later.
 void NetPort::introduce_all() {
   for (NetPort* const port : all_ports()) {
-    if (port->peers_ != nullptr && port->dest_id() < kNetDestIds) {
-      port->know_mates();
+    const uint32_t own = port->peers_ != nullptr ? port->dest_id() : kNoNetDestId;
+    if (own >= kNetDestIds) {
+      continue;
     }
+    port->peers_->mates.add(own, own);
+    for (NetPort* const mate : all_ports()) {
+      if (const uint32_t id = mate->dest_id(); id < kNetDestIds) {
+        port->peers_->mates.add(own, id);
+      }
+    }
+    port->peers_->joined.for_each([port](uint32_t dest_id) {
+      port->peers_->owe(port->peers_->owed_mates, dest_id);
+      return true;
+    });
   }
 }
 
@@ -443,7 +446,11 @@ int NetPort::set_address(const rte_ether_addr& address) {
   uint8_t bytes[sizeof(Mac)] = {};
   std::copy_n(address.addr_bytes, RTE_ETHER_ADDR_LEN, bytes);
   const uint32_t wanted = dest_id_of(load_mac(bytes));
-  return wanted != kNoNetDestId && (wanted == dest_id() || is_mate(wanted)) ? 0 : -ENOTSUP;
+  const bool is_ours =
+      wanted != kNoNetDestId && std::ranges::any_of(all_ports(), [wanted](NetPort* port) {
+        return port->dest_id() == wanted;
+      });
+  return is_ours ? 0 : -ENOTSUP;
 }
 
 int NetPort::set_link(bool up) {
@@ -456,21 +463,15 @@ int NetPort::set_link(bool up) {
   if (const int rc = hold(); rc != 0) {
     return rc;
   }
-  int rc = 0;
-  if (up) {
-    rc = open();
-  }
-  if (!up && !closed_) {
+  const int rc = up ? open() : 0;
+  if (!up && !std::exchange(closed_, true)) {
     tx_[0]->leave();
-  }
-  if (rc != 0 || (!up && !closed_)) {
     close();
   }
-  closed_ = !up || rc != 0;
   link_down_ = !up;
   let_go();
   if (up && rc == 0) {
-    invite();
+    call_peers(true);
   }
   (void)update_link();
   return rc;

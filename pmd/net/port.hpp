@@ -34,22 +34,17 @@ class NetPort;
 
 /// The part of a port that all processes see: ethdev's private data.
 struct NetShared {
-  static constexpr uint32_t kCountsMax = 64;
-  static constexpr uint32_t kQueueCounts = 5;
+  static constexpr uint32_t kCountsMax = 64 + 5 * RTE_ETHDEV_QUEUE_STAT_CNTRS;
 
   NetPort* port;  ///< the primary's object; null: closed
   Peers* peers;
   NetRx* rx;         ///< null before the first start
   bool others_poll;  ///< the card works even when the primary does not poll
-  bool rss;          ///< RSS is on
   uint16_t ring_log2_min;
   uint16_t ring_log2_max;
   uint16_t tx_queues_max;
-  int numa_node;
   Rss rss_conf;
-  // Counts at their last reset, by the table in stats.cc; then those of queues.
-  uint64_t zero[kCountsMax];
-  uint64_t queue_zero[RTE_ETHDEV_QUEUE_STAT_CNTRS][kQueueCounts];
+  std::array<uint64_t, kCountsMax> zero;  ///< counts at their last reset, as stats.cc orders them
 };
 
 /// A port in the primary process. Control path, under control_lock(). Functions return 0 or -errno;
@@ -91,11 +86,11 @@ class NetPort final : public CardUser {
   [[nodiscard]] uint32_t dest_id();
   [[nodiscard]] bool started() const { return started_; }
   [[nodiscard]] NetShared& shared() { return *shared_; }
-  [[nodiscard]] rte_eth_dev& dev() { return *dev_; }
 
  private:
   NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args);
   [[nodiscard]] int open();
+  [[nodiscard]] int open_all();
   [[nodiscard]] int open_pair(uint16_t queue);
   [[nodiscard]] int open_rx();
   void forget_rx();
@@ -103,22 +98,18 @@ class NetPort final : public CardUser {
   [[nodiscard]] int check_queues();
   [[nodiscard]] int make_ring(NetRxQueue& queue);
   void close();
+  [[nodiscard]] std::vector<Turn*> turns();
   [[nodiscard]] bool take_away();
   void give_back();
-  void invite();
-  [[nodiscard]] bool is_mate(uint32_t dest_id);
-  void know_mates();
+  void call_peers(bool opened);
   static void introduce_all();
   [[nodiscard]] uint32_t frame_bytes_max() const { return dev_->data->mtu + kFrameBytesOverMtu; }
-  [[nodiscard]] NetTx* tx(uint16_t queue) const { return tx_[queue].get(); }
 
   // Watching: runs in EAL's interrupt thread.
   void watch();
-  void stop_watching();
   static void on_alarm(void* self);
   void look();
   void give_up(NetTx& queue);
-  void call_absent();
   [[nodiscard]] bool is_dead();
 
   std::string name_;
@@ -141,8 +132,6 @@ class NetPort final : public CardUser {
   std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;
   std::array<SharedPtr<NetTx>, kTxQueuesMax> tx_;
   std::array<std::unique_ptr<QueuePair>, kTxQueuesMax> pairs_;
-  // Ring sizes of the queues that were set up.
-  std::array<uint8_t, kRxQueuesMax> rx_log2_{};
 };
 
 }  // namespace rio::pmd

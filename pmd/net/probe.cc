@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/log.hpp"
-#include "fpga/name/keys.hpp"
+#include "base/number.hpp"
 #include "pmd/card/open_card.hpp"
 #include "pmd/net/ops.hpp"
 
@@ -19,22 +19,21 @@ namespace {
 
 /// Parses "0x100:0x200-0x20f". @return false: malformed.
 bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
-  for (bool more = true; more;) {
-    const size_t end = std::min(text.find(':'), text.size());
-    const std::string_view part = text.substr(0, end);
-    more = end != text.size();
-    text.remove_prefix(more ? end + 1 : end);
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(':', at), text.size());
+    const std::string_view part = text.substr(at, end - at);
     const size_t dash = part.find('-');
-    const bool range = dash != std::string_view::npos;
-    uint64_t first = 0;
-    uint64_t last = 0;
+    uint32_t first = 0;
+    uint32_t last = 0;
     if (!base::read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
-        !base::read_number(range ? part.substr(dash + 1) : part, first, kNetDestIds - 1, &last)) {
+        !base::read_number(dash == part.npos ? part : part.substr(dash + 1), first, kNetDestIds - 1,
+                           &last)) {
       return false;
     }
-    for (uint64_t id = first; id <= last; ++id) {
-      out->push_back(static_cast<uint32_t>(id));
+    for (; first <= last; ++first) {
+      out->push_back(first);
     }
+    at = end + 1;
   }
   return true;
 }
@@ -43,7 +42,7 @@ bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
 template <typename Number>
 name::OwnKey number(const char* key, uint64_t most, Number* out) {
   return {key, "0 to " + std::to_string(most),
-          [=](std::string_view text) { return name::take_number(text, 0, most, out); }};
+          [=](std::string_view text) { return base::read_number(text, 0, most, out); }};
 }
 
 int make_port(const char* name, const char* args, std::unique_ptr<NetPort>* out) {
@@ -131,16 +130,22 @@ int remove(rte_vdev_device* vdev) {
   return rc != 0 ? rc : rte_eth_dev_release_port(dev);
 }
 
-constexpr rte_vdev_driver make_driver() {
+// constinit: a dynamic initialiser would run after the registration below.
+constinit rte_vdev_driver net_rio = [] {
   rte_vdev_driver driver{};
   driver.probe = probe;
   driver.remove = remove;
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   return driver;
-}
+}();
 
-// constinit: a dynamic initialiser would run after the registration below.
-constinit rte_vdev_driver net_rio = make_driver();
+// The text that dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
+[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
+    "PMD_INFO_STRING= {\"name\" : \"net_rio\", \"params\" : \""
+    "peers=<destIDs> mbox=<0-3> storm=<frames/s> handover=<0|1> card=<name> qp=<number>, or "
+    "arguments of raw_rio "
+    "for an emulated card of its own"
+    "\", \"pci_ids\" : []}";
 
 }  // namespace
 

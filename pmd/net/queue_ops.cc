@@ -27,23 +27,24 @@ uint16_t no_burst(void*, rte_mbuf**, uint16_t) {
   return 0;
 }
 
+/// The card's ring of a receiver. @return null: it is not started.
+const SharedRxQueue* ring_of(const NetRx* rx) {
+  return rx == nullptr ? nullptr : rx->queue();
+}
+
 /// Number of waiting messages, each of at least one frame, and of frames that other queues
 /// received.
 uint32_t rx_count_of(void* queue) {
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
-  const SharedRxQueue* const ring = rx.rx == nullptr ? nullptr : rx.rx->queue();
+  const SharedRxQueue* const ring = ring_of(rx.rx);
   return (ring == nullptr ? 0 : ring->ready_count()) +
          (rx.ring == nullptr ? 0 : rte_ring_count(rx.ring));
 }
 
 int rx_status(void* queue, uint16_t offset) {
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
-  const SharedRxQueue* const ring = rx.rx == nullptr ? nullptr : rx.rx->queue();
-  if (ring == nullptr) {
-    return -EINVAL;
-  }
-  const uint32_t size = 1u << rx.rx->config().ring_log2;
-  if (offset >= size) {
+  const SharedRxQueue* const ring = ring_of(rx.rx);
+  if (ring == nullptr || offset >= 1u << rx.rx->config().ring_log2) {
     return -EINVAL;
   }
   const uint32_t ready = ring->ready_count();
@@ -111,30 +112,18 @@ int tx_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* mode) {
 }
 
 /// Starts or stops a queue. A stopped queue returns no frames, and accepts none.
-int set_rx(rte_eth_dev* dev, uint16_t queue, bool started) {
+template <bool kStarted>
+int set_rx(rte_eth_dev* dev, uint16_t queue) {
   static_cast<NetRxQueue*>(dev->data->rx_queues[queue])
-      ->stopped.store(!started, std::memory_order_relaxed);
-  dev->data->rx_queue_state[queue] =
-      started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+      ->stopped.store(!kStarted, std::memory_order_relaxed);
+  dev->data->rx_queue_state[queue] = state_of(kStarted);
   return 0;
 }
-int set_tx(rte_eth_dev* dev, uint16_t queue, bool started) {
-  static_cast<NetTx*>(dev->data->tx_queues[queue])->set_paused(!started);
-  dev->data->tx_queue_state[queue] =
-      started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+template <bool kStarted>
+int set_tx(rte_eth_dev* dev, uint16_t queue) {
+  static_cast<NetTx*>(dev->data->tx_queues[queue])->set_paused(!kStarted);
+  dev->data->tx_queue_state[queue] = state_of(kStarted);
   return 0;
-}
-int rx_start(rte_eth_dev* dev, uint16_t queue) {
-  return set_rx(dev, queue, true);
-}
-int rx_stop(rte_eth_dev* dev, uint16_t queue) {
-  return set_rx(dev, queue, false);
-}
-int tx_start(rte_eth_dev* dev, uint16_t queue) {
-  return set_tx(dev, queue, true);
-}
-int tx_stop(rte_eth_dev* dev, uint16_t queue) {
-  return set_tx(dev, queue, false);
 }
 
 int dump(rte_eth_dev* dev, FILE* file) {
@@ -157,7 +146,7 @@ int dump(rte_eth_dev* dev, FILE* file) {
                  tx == nullptr ? 0 : 1u << tx->config().ring_log2,
                  ring == nullptr ? 0 : ring->outstanding());
   }
-  const SharedRxQueue* const ring = shared.rx == nullptr ? nullptr : shared.rx->queue();
+  const SharedRxQueue* const ring = ring_of(shared.rx);
   std::fprintf(file, "  received: %u buffers with the card, %u messages wait\n",
                ring == nullptr ? 0 : ring->outstanding(),
                ring == nullptr ? 0 : ring->ready_count());
@@ -174,10 +163,9 @@ int monitor_addr(void* queue, rte_power_monitor_cond* condition) {
     return -EINVAL;
   }
   const NetRxQueue& rx = *static_cast<const NetRxQueue*>(queue);
-  const SharedRxQueue* const ring = rx.rx == nullptr ? nullptr : rx.rx->queue();
+  const SharedRxQueue* const ring = ring_of(rx.rx);
   if (ring == nullptr || !rx.rx->works_alone()) {
-    return -ENOTSUP;  // an emulated card that works only while it is polled writes nothing while
-                      // the CPU sleeps
+    return -ENOTSUP;  // a card that works only while it is polled wakes no sleeping CPU
   }
   const auto next = ring->next_completion();
   condition->addr = const_cast<uint32_t*>(next.status);
@@ -205,10 +193,10 @@ void add_queue_ops(eth_dev_ops* ops) {
   ops->rx_burst_mode_get = rx_mode;
   ops->tx_burst_mode_get = tx_mode;
   ops->get_monitor_addr = monitor_addr;
-  ops->rx_queue_start = rx_start;
-  ops->rx_queue_stop = rx_stop;
-  ops->tx_queue_start = tx_start;
-  ops->tx_queue_stop = tx_stop;
+  ops->rx_queue_start = set_rx<true>;
+  ops->rx_queue_stop = set_rx<false>;
+  ops->tx_queue_start = set_tx<true>;
+  ops->tx_queue_stop = set_tx<false>;
   ops->eth_dev_priv_dump = dump;
 }
 

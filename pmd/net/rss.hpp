@@ -40,8 +40,7 @@ class Rss {
 
   uint64_t types_ = 0;
   std::array<uint8_t, kKeyBytes> key_;
-  std::array<uint32_t, kKeyBytes / 4>
-      words_;  // of the key, in the form that rte_softrss_be() wants
+  std::array<uint32_t, kKeyBytes / 4> words_;  // of the key, as rte_softrss_be() wants them
   std::array<uint16_t, kTable> table_{};
 };
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace rio::pmd {
@@ -160,23 +159,18 @@ void NetRx::stop(bool settled) {
   for (; spent_count_ != 0; --spent_count_) {
     rte_mbuf_raw_free(spent_[spent_count_ - 1]);
   }
-  if (settled) {
-    take_back_all();
-  }
-  buffers_.put_back_spares();
-  queue_ = nullptr;
-}
-
-/// Takes back the buffers that the card had. A card that is gone does not return all of them.
-void NetRx::take_back_all() {
-  for (uint16_t n = 1; n != 0;) {
+  for (uint16_t n = settled ? 1 : 0; n != 0;) {
     n = queue_->burst(fetched_.data(), kFetch);
     for (uint16_t i = 0; i < n; ++i) {
       rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(fetched_[i].cookie));
     }
   }
-  queue_->for_each_outstanding(
-      [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
+  if (settled) {  // a card that is gone does not return all of them
+    queue_->for_each_outstanding(
+        [](uint64_t cookie) { rte_mbuf_raw_free(reinterpret_cast<rte_mbuf*>(cookie)); });
+  }
+  buffers_.put_back_spares();
+  queue_ = nullptr;
 }
 
 /// Posts spent buffers again. Behind an incomplete message the ring may have no room for all of
@@ -368,6 +362,21 @@ uint16_t NetRx::take_small(NetRxQueue& queue, rte_mbuf** frames, uint16_t n) {
   return used;
 }
 
+/// Turns the current buffer into the frame, if another buffer can replace it. @return null: none
+/// can.
+rte_mbuf* NetRx::hand_over(const NetRxQueue& queue, const uint8_t* from, uint64_t length_bytes) {
+  rte_mbuf* const instead = buffers_.take();
+  if (instead == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  rte_mbuf* const frame = current_.buffer;
+  drop(instead);
+  current_.buffer = nullptr;
+  const auto offset = static_cast<uint64_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
+  describe(*frame, (queue.rearm & ~uint64_t{0xFFFF}) | offset, length_bytes);
+  return frame;
+}
+
 /// Takes the only frame of a bundle in place, if it is long and valid. @return whether it was
 /// taken.
 bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
@@ -380,16 +389,11 @@ bool NetRx::take_alone(NetRxQueue& queue, rte_mbuf** out) {
       [[unlikely]] {
     return false;
   }
-  rte_mbuf* const instead = buffers_.take();
-  if (instead == nullptr) [[unlikely]] {
+  rte_mbuf* const frame = hand_over(queue, from, length);
+  if (frame == nullptr) [[unlikely]] {
     return false;
   }
-  rte_mbuf* const frame = current_.buffer;
-  drop(instead);
-  current_.buffer = nullptr;
   current_.items = 0;
-  const auto offset = static_cast<uint64_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
-  describe(*frame, (queue.rearm & ~uint64_t{0xFFFF}) | offset, length);
   queue.counts.frames.add(1);
   queue.counts.bytes.add(length);
   *out = frame;

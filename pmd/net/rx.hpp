@@ -9,12 +9,12 @@
 #include <atomic>
 #include <cstdint>
 
+#include "pmd/bus/counter.hpp"
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/card/turn.hpp"
-#include "pmd/dev/doorbell_queue.hpp"
+#include "pmd/dev/notice_queue.hpp"
 #include "pmd/dev/shared_rx_queue.hpp"
 #include "pmd/net/bundle.hpp"
-#include "pmd/net/counts.hpp"
 #include "pmd/net/order.hpp"
 #include "pmd/net/peers.hpp"
 #include "pmd/net/rss.hpp"
@@ -32,6 +32,33 @@ inline constexpr uint16_t kRxQueuesMax = 16;
 /// Measured.
 inline constexpr uint32_t kHandedBytesMin = 512;
 
+/// Counts of a port's received messages, before their queue is known. The thread that has the turn
+/// writes them, as it does the others below.
+struct NetRxCounts {
+  Counter messages;
+  Counter bundles;        ///< messages that are bundles
+  Counter failed;         ///< messages that the card received in part
+  Counter lengths;        ///< frames too short for Ethernet
+  Counter too_long;       ///< frames longer than the MTU allows, or than an mbuf without `scatter`
+  Counter spoofed;        ///< frames with the source address of another card
+  Counter bad_bundles;    ///< malformed bundles; the rest of the bundle is dropped
+  Counter bad_parts;      ///< frames with a missing part
+  Counter bad_mailboxes;  ///< messages to mailboxes that the port does not use
+  Counter storms;         ///< broadcasts and multicasts beyond the limit
+  Counter late;           ///< bundles that arrived after the wait for them was over
+  Counter out_of_order;   ///< bundles that had to wait for earlier ones
+  Counter joins;
+  Counter leaves;
+};
+
+/// Counts of a receive queue.
+struct NetRxQueueCounts {
+  Counter frames;
+  Counter bytes;
+  Counter no_mbuf;    ///< times that mbufs were short; the frames wait
+  Counter ring_full;  ///< frames dropped because this queue is not polled
+};
+
 /// A receive queue, in memory of all processes, with its settings.
 struct NetRxQueue {
   NetRx* rx;
@@ -40,13 +67,11 @@ struct NetRxQueue {
   bool deferred;              ///< not started with the port
   std::atomic<bool> stopped;  ///< receives nothing
   rte_mempool* pool;
-  uint32_t room_bytes;  ///< of one of the queue's mbufs
-  uint32_t entries;     ///< as asked for at set-up
-  uint64_t rearm;       ///< an mbuf's data_off, refcnt, nb_segs and port
-  rte_ring*
-      ring;  ///< of frames that other queues have received for it; null: there are no other queues
-  uint64_t held_since_ticks;  ///< since when frames have waited for this queue to take them; 0:
-                              ///< none wait
+  uint32_t room_bytes;        ///< of one of the queue's mbufs
+  uint32_t entries;           ///< as asked for at set-up
+  uint64_t rearm;             ///< an mbuf's data_off, refcnt, nb_segs and port
+  rte_ring* ring;             ///< of frames that other queues have received; null: there are none
+  uint64_t held_since_ticks;  ///< since when frames have waited for this queue; 0: none wait
   NetRxQueueCounts counts;
 };
 
@@ -78,9 +103,8 @@ class NetRx {
   /// The rings were stopped, and no thread is in burst(). Drops the frames that had come. @param
   /// settled the card no longer writes to buffers; else those that it has are lost.
   void stop(bool settled);
-  /// Keep all threads out of burst(), like NetTx::take_away().
-  [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
-  void give_back() { turn_.give(); }
+  /// The turn of all receive queues, which keeps threads out of burst() while it is taken for good.
+  [[nodiscard]] Turn& turn() { return turn_; }
   void set_frame_bytes_max(uint32_t bytes) { frame_bytes_max_ = bytes; }
 
   /// Hot. Receive on a port with one queue. @return how many frames were received.
@@ -137,7 +161,7 @@ class NetRx {
   [[nodiscard]] NetRxQueue& queue_for(NetRxQueue& polled, const uint8_t* from,
                                       uint32_t length_bytes);
   [[nodiscard]] rte_mbuf* hand_over(const NetRxQueue& queue, const uint8_t* from,
-                                    uint32_t length_bytes);
+                                    uint64_t length_bytes);
   [[nodiscard]] rte_mbuf* copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes);
   [[nodiscard]] Took give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out);
   [[nodiscard]] bool add_part(Source& source, NetRxQueue& queue, const ItemHeader& part,
@@ -149,7 +173,6 @@ class NetRx {
   [[nodiscard]] Took no_mbufs(const NetRxQueue& polled, NetRxQueue& queue);
   void wait_for_mbufs();
   void drop_partial(Source& source);
-  void take_back_all();
 
   void poll_doorbells();
   void heard(uint32_t source, uint16_t info);

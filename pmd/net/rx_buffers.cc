@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <mutex>
 #include <vector>
 
 #include "fpga/regs/gen/rio_regs.hpp"
@@ -11,8 +10,7 @@ namespace rio::pmd {
 namespace {
 
 constexpr unsigned kCache = 64;
-constexpr uint32_t kSlack =
-    64;  // bytes behind a message, for readers that copy more than they need
+constexpr uint32_t kSlack = 64;  // bytes behind a message: readers copy more than they need
 
 /// Mempools without an owner whose frames are still with users, under control_lock(). Never
 /// destroyed, since EAL closes ports after static objects are gone.

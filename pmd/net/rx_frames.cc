@@ -1,6 +1,7 @@
 // The slow path of receiving, frame by frame: long frames, parts, plain frames, and frames for
 // other queues.
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -43,29 +44,6 @@ NetRxQueue& NetRx::queue_for(NetRxQueue& polled, const uint8_t* from, uint32_t l
                                      static_cast<uint16_t>(queues_count_ - 1))];
 }
 
-/// Turns the current buffer into the frame, if another buffer can replace it. @return null: none
-/// can.
-rte_mbuf* NetRx::hand_over(const NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes) {
-  rte_mbuf* const instead = buffers_.take();
-  if (instead == nullptr) {
-    return nullptr;
-  }
-  rte_mbuf* const frame = current_.buffer;
-  drop(instead);
-  current_.buffer = nullptr;
-  const auto offset = static_cast<uint16_t>(from - static_cast<const uint8_t*>(frame->buf_addr));
-  frame->data_off = offset;
-  frame->port = static_cast<uint16_t>(queue.rearm >> 48);
-  frame->ol_flags = 0;
-  frame->packet_type = 0;
-  frame->vlan_tci = 0;
-  frame->nb_segs = 1;
-  frame->next = nullptr;
-  frame->pkt_len = length_bytes;
-  frame->data_len = static_cast<uint16_t>(length_bytes);
-  return frame;
-}
-
 /// Copies a frame into as many mbufs as it takes. @return null: there are not enough now.
 rte_mbuf* NetRx::copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_bytes) {
   rte_mbuf* const first = rte_pktmbuf_alloc(queue.pool);
@@ -98,11 +76,9 @@ NetRx::Took NetRx::give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, 
     frame->hash.rss = rss_->hash(from, frame->data_len);
     frame->ol_flags |= RTE_MBUF_F_RX_RSS_HASH;
   }
-  if (&queue != &polled && rte_ring_sp_enqueue(queue.ring, frame) != 0) {
-    queue.counts.ring_full.add(1);  // not reached: has_place() has checked, and the turn's holder
-                                    // is the ring's only producer
-    rte_pktmbuf_free(frame);
-    return Took::kNothing;
+  if (&queue != &polled) {
+    [[maybe_unused]] const int rc = rte_ring_sp_enqueue(queue.ring, frame);
+    assert(rc == 0);  // has_place() has checked; the turn's holder is the ring's only producer
   }
   queue.held_since_ticks = 0;
   queue.counts.frames.add(1);
@@ -216,9 +192,7 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
     counts_.bad_parts.add(1);
     return Took::kNothing;
   }
-  BundleHeader header{};
-  static_cast<void>(
-      BundleHeader::decode(load_word(rte_pktmbuf_mtod(current_.buffer, const uint8_t*)), &header));
+  const BundleHeader header = header_of(current_.buffer);
   const uint32_t done = source->partial == nullptr ? 0 : source->partial->pkt_len;
   const bool first = part.offset_bytes == 0;
   const bool fits = first ? part.length_bytes < part.total_bytes
@@ -250,8 +224,8 @@ NetRx::Took NetRx::take_part(NetRxQueue& polled, const ItemHeader& part, const u
     }
     const Took took = place ? no_mbufs(polled, queue) : hold(polled, queue);
     if (took != Took::kNotNow) {
-      rte_pktmbuf_free(
-          std::exchange(source->partial, nullptr));  // already counted by hold() or no_mbufs()
+      // hold() or no_mbufs() has counted it
+      rte_pktmbuf_free(std::exchange(source->partial, nullptr));
     }
     return took;
   }

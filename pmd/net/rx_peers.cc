@@ -81,13 +81,10 @@ bool NetRx::is_of_sender(Mac mac) {
 }
 
 void NetRx::listen() {
-  if (!turn_.take()) {
-    return;
-  }
-  if (queue_ != nullptr) {
+  const InTurn inside(turn_);
+  if (inside && queue_ != nullptr) {
     poll_doorbells();
   }
-  turn_.give();
 }
 
 }  // namespace rio::pmd

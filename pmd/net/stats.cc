@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
+#include <functional>
+#include <numeric>
 #include <string_view>
 
 #include "pmd/net/ops.hpp"
@@ -64,8 +65,6 @@ constexpr Row kRows[] = {
     {"tx_bounced", tx<&NetTxCounts::bounced>},
 };
 constexpr unsigned kCount = sizeof(kRows) / sizeof(kRows[0]);
-static_assert(kCount <= NetShared::kCountsMax);
-
 /// Finds a row by its name, for stats_get(): rows may be added and moved.
 [[nodiscard]] constexpr unsigned row(std::string_view name) {
   for (unsigned i = 0; i < kCount; ++i) {
@@ -80,73 +79,79 @@ constexpr unsigned kRxErrors[] = {
     row("rx_bad_bundles"),     row("rx_bad_parts"),   row("rx_bad_mailboxes"), row("rx_storms")};
 constexpr unsigned kTxErrors[] = {row("tx_refused"), row("tx_bad_lengths"), row("tx_no_peer")};
 
-uint64_t value(const rte_eth_dev* dev, unsigned row) {
-  return kRows[row].get(dev) - shared_of(dev).zero[row];
+/// The table's counts, then those of each queue: frames and bytes in, frames dropped, frames and
+/// bytes out.
+using Counts = std::array<uint64_t, NetShared::kCountsMax>;
+constexpr unsigned kOfQueue = 5;
+static_assert(kCount + kOfQueue * RTE_ETHDEV_QUEUE_STAT_CNTRS <= NetShared::kCountsMax);
+
+Counts operator-(Counts a, const Counts& b) {
+  std::transform(a.begin(), a.end(), b.begin(), a.begin(), std::minus<>());
+  return a;
 }
 
-/// Counts of the receive and transmit queues with number `i`: frames and bytes in, frames dropped,
-/// frames and bytes out.
-QueueCounts of_queue(const rte_eth_dev* dev, uint16_t i) {
-  const NetRxQueue* const rx = i < dev->data->nb_rx_queues ? rx_of(dev, i) : nullptr;
-  const NetTx* const tx = i < dev->data->nb_tx_queues ? tx_of(dev, i) : nullptr;
-  return {rx == nullptr ? 0 : rx->counts.frames.get(), rx == nullptr ? 0 : rx->counts.bytes.get(),
-          rx == nullptr ? 0 : rx->counts.ring_full.get(),
-          tx == nullptr ? 0 : tx->counts().frames.get(),
-          tx == nullptr ? 0 : tx->counts().bytes.get()};
-}
-
-/// Counts of a queue since their last reset.
-QueueCounts told_of_queue(const rte_eth_dev* dev, uint16_t i) {
-  QueueCounts counts = of_queue(dev, i);
-  for (uint32_t k = 0; k < NetShared::kQueueCounts; ++k) {
-    counts[k] -= shared_of(dev).queue_zero[i][k];
+/// All counts, as they are.
+Counts all_counts(const rte_eth_dev* dev) {
+  Counts all{};
+  for (unsigned i = 0; i < kCount; ++i) {
+    all[i] = kRows[i].get(dev);
   }
-  return counts;
-}
-
-template <size_t kSize>
-uint64_t sum(const rte_eth_dev* dev, const unsigned (&rows)[kSize]) {
-  uint64_t all = 0;
-  for (const unsigned row : rows) {
-    all += value(dev, row);
+  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
+    uint64_t* const of_queue = &all[kCount + kOfQueue * i];
+    if (i < dev->data->nb_rx_queues && rx_of(dev, i) != nullptr) {
+      const NetRxQueueCounts& rx = rx_of(dev, i)->counts;
+      of_queue[0] = rx.frames.get();
+      of_queue[1] = rx.bytes.get();
+      of_queue[2] = rx.ring_full.get();
+    }
+    if (i < dev->data->nb_tx_queues && tx_of(dev, i) != nullptr) {
+      const NetTxCounts& tx = tx_of(dev, i)->counts();
+      of_queue[3] = tx.frames.get();
+      of_queue[4] = tx.bytes.get();
+    }
   }
   return all;
 }
 
+/// All counts since their last reset.
+Counts told_counts(const rte_eth_dev* dev) {
+  return all_counts(dev) - shared_of(dev).zero;
+}
+
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
-  stats->ipackets = value(dev, row("rx_frames"));
-  stats->ibytes = value(dev, row("rx_bytes"));
-  stats->rx_nombuf = value(dev, row("rx_no_mbuf"));
-  stats->imissed = value(dev, row("rx_ring_full"));
-  stats->ierrors = sum(dev, kRxErrors);
-  stats->opackets = value(dev, row("tx_frames"));
-  stats->obytes = value(dev, row("tx_bytes"));
-  stats->oerrors = sum(dev, kTxErrors);
-  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
-    const QueueCounts told = told_of_queue(dev, i);
-    stats->q_ipackets[i] = told[0];
-    stats->q_ibytes[i] = told[1];
-    stats->q_errors[i] = told[2];
-    stats->q_opackets[i] = told[3];
-    stats->q_obytes[i] = told[4];
+  const Counts told = told_counts(dev);
+  const auto sum = [&told](const auto& rows) {
+    return std::accumulate(std::begin(rows), std::end(rows), uint64_t{0},
+                           [&told](uint64_t all, unsigned row) { return all + told[row]; });
+  };
+  stats->ipackets = told[row("rx_frames")];
+  stats->ibytes = told[row("rx_bytes")];
+  stats->rx_nombuf = told[row("rx_no_mbuf")];
+  stats->imissed = told[row("rx_ring_full")];
+  stats->ierrors = sum(kRxErrors);
+  stats->opackets = told[row("tx_frames")];
+  stats->obytes = told[row("tx_bytes")];
+  stats->oerrors = sum(kTxErrors);
+  for (unsigned i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
+    const uint64_t* const of_queue = &told[kCount + kOfQueue * i];
+    stats->q_ipackets[i] = of_queue[0];
+    stats->q_ibytes[i] = of_queue[1];
+    stats->q_errors[i] = of_queue[2];
+    stats->q_opackets[i] = of_queue[3];
+    stats->q_obytes[i] = of_queue[4];
   }
   return 0;
 }
 
 int stats_reset(rte_eth_dev* dev) {
-  for (unsigned i = 0; i < kCount; ++i) {
-    shared_of(dev).zero[i] = kRows[i].get(dev);
-  }
-  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
-    const QueueCounts now = of_queue(dev, i);
-    std::copy(now.begin(), now.end(), shared_of(dev).queue_zero[i]);
-  }
+  shared_of(dev).zero = all_counts(dev);
   return 0;
 }
 
 int xstats_get(rte_eth_dev* dev, rte_eth_xstat* xstats, unsigned n) {
+  const Counts told = told_counts(dev);
   for (unsigned i = 0; i < kCount && n >= kCount; ++i) {
-    xstats[i] = {.id = i, .value = value(dev, i)};
+    xstats[i] = {.id = i, .value = told[i]};
   }
   return static_cast<int>(kCount);
 }
@@ -160,27 +165,11 @@ int xstats_names(rte_eth_dev*, rte_eth_xstat_name* names, unsigned n) {
 
 }  // namespace
 
-KeptCounts::KeptCounts(rte_eth_dev* dev) : dev_(*dev) {
-  for (unsigned i = 0; i < kCount; ++i) {
-    told_[i] = value(dev, i);
-  }
-  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
-    told_of_queue_[i] = told_of_queue(dev, i);
-  }
-}
+KeptCounts::KeptCounts(rte_eth_dev* dev) : dev_(*dev), told_(told_counts(dev)) {}
 
 KeptCounts::~KeptCounts() {
-  // A count may be smaller than at the last reset: the sums wrap.
-  NetShared& shared = shared_of(&dev_);
-  for (unsigned i = 0; i < kCount; ++i) {
-    shared.zero[i] = kRows[i].get(&dev_) - told_[i];
-  }
-  for (uint16_t i = 0; i < RTE_ETHDEV_QUEUE_STAT_CNTRS; ++i) {
-    const QueueCounts now = of_queue(&dev_, i);
-    for (uint32_t k = 0; k < NetShared::kQueueCounts; ++k) {
-      shared.queue_zero[i][k] = now[k] - told_of_queue_[i][k];
-    }
-  }
+  // A count may be smaller than at the last reset: the differences wrap.
+  shared_of(&dev_).zero = all_counts(&dev_) - told_;
 }
 
 void add_stats_ops(eth_dev_ops* ops) {

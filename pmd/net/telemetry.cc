@@ -1,7 +1,7 @@
 // /net_rio/list, /net_rio/info,PORT, /net_rio/peers,PORT, /net_rio/reset,PORT
 #include <rte_common.h>
+#include <rte_errno.h>
 #include <rte_telemetry.h>
-#include <rte_version.h>
 
 #include <cerrno>
 #include <mutex>
@@ -20,12 +20,18 @@ NetPort* find_port(uint16_t id) {
              : nullptr;
 }
 
-NetPort* port_of_params(const char* params) {
-  if (params == nullptr) {
-    return nullptr;
-  }
+/// Runs `work(NetPort&)` under the control lock. @return 0; -ENODEV: the parameters name no port.
+template <class Work>
+int with_port(const char* params, Work&& work) {
+  const std::lock_guard guard(control_lock());
   uint16_t id = 0;
-  return base::read_number(params, &id) ? find_port(id) : nullptr;
+  NetPort* const port =
+      params != nullptr && base::read_number(params, &id) ? find_port(id) : nullptr;
+  if (port == nullptr) {
+    return -ENODEV;
+  }
+  work(*port);
+  return 0;
 }
 
 int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {
@@ -40,46 +46,34 @@ int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {
 }
 
 int info(const char* /*command*/, const char* params, rte_tel_data* data) {
-  const std::lock_guard guard(control_lock());
-  NetPort* const port = port_of_params(params);
-  if (port == nullptr) {
-    return -ENODEV;
-  }
-  rte_tel_data_start_dict(data);
-  rte_tel_data_add_dict_string(data, "name", port->name().c_str());
-  rte_tel_data_add_dict_string(data, "card", port->card().name().c_str());
-  rte_tel_data_add_dict_string(data, "bus", port->card().bus().name().c_str());
-  rte_tel_data_add_dict_int(data, "dest_id", static_cast<int>(port->dest_id()));
-  rte_tel_data_add_dict_int(data, "started", port->started() ? 1 : 0);
-  rte_tel_data_add_dict_int(data, "others_poll", port->shared().others_poll ? 1 : 0);
-  return 0;
+  return with_port(params, [data](NetPort& port) {
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(data, "name", port.name().c_str());
+    rte_tel_data_add_dict_string(data, "card", port.card().name().c_str());
+    rte_tel_data_add_dict_string(data, "bus", port.card().bus().name().c_str());
+    rte_tel_data_add_dict_int(data, "dest_id", static_cast<int>(port.dest_id()));
+    rte_tel_data_add_dict_int(data, "started", port.started() ? 1 : 0);
+    rte_tel_data_add_dict_int(data, "others_poll", port.shared().others_poll ? 1 : 0);
+  });
 }
 
 /// Lists the destIDs that have joined.
 int peers(const char* /*command*/, const char* params, rte_tel_data* data) {
-  const std::lock_guard guard(control_lock());
-  NetPort* const port = port_of_params(params);
-  if (port == nullptr) {
-    return -ENODEV;
-  }
-  rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
-  port->shared().peers->joined.for_each([data](uint32_t dest_id) {
-    return rte_tel_data_add_array_int(data, static_cast<int>(dest_id)) == 0;
+  return with_port(params, [data](NetPort& port) {
+    rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
+    port.shared().peers->joined.for_each([data](uint32_t dest_id) {
+      return rte_tel_data_add_array_int(data, static_cast<int>(dest_id)) == 0;
+    });
   });
-  return 0;
 }
 
 /// Resets the card, and with it all its devices.
 int reset(const char* /*command*/, const char* params, rte_tel_data* data) {
-  const std::lock_guard guard(control_lock());
-  NetPort* const port = port_of_params(params);
-  if (port == nullptr) {
-    return -ENODEV;
-  }
-  const int rc = port->card().reset();
-  rte_tel_data_start_dict(data);
-  rte_tel_data_add_dict_string(data, "reset", rc == 0 ? "done" : rte_strerror(-rc));
-  return 0;
+  return with_port(params, [data](NetPort& port) {
+    const int rc = port.card().reset();
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(data, "reset", rc == 0 ? "done" : rte_strerror(-rc));
+  });
 }
 
 }  // namespace

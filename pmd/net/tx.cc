@@ -87,11 +87,7 @@ inline bool NetTx::begin_filling(Filling* filling, const rte_mbuf& frame) {
 }
 
 NetTx::NetTx(Peers& peers, const Caps& caps, const NetTxConfig& config)
-    : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {
-  for (OpenBundle& lane : lanes_) {
-    lane.mac = kNoMac;
-  }
-}
+    : peers_(peers), config_(config), misaligned_(caps.tx_addr_align - 1), wide_(caps.wide) {}
 
 int NetTx::create(Bus& bus, const Caps& caps, Peers& peers, const NetTxConfig& config,
                   SharedPtr<NetTx>* out) {
@@ -190,55 +186,11 @@ void NetTx::close(OpenBundle& lane) {
   lanes_open_ &= ~(1u << (&lane - lanes_.data()));
 }
 
-/// Copies a small frame of several segments into a bundle. @return false: not now.
-bool NetTx::copy_chain(const rte_mbuf& frame, Mac mac) {
-  const uint32_t length_bytes = frame.pkt_len;
-  const uint32_t bytes = item_bytes(length_bytes);
-  OpenBundle& lane = lane_of(mac);
-  if ((lane.mac != mac || lane.at + bytes > kBundleBytesMax) && !open(lane, mac)) {
-    return false;
-  }
-  uint8_t* const to = lane.va + lane.at;
-  lane.at += bytes;
-  ++lane.items;
-  store_word(to, length_bytes);
-  store_word(to + bytes - sizeof(uint64_t), 0);
-  const void* const all = rte_pktmbuf_read(&frame, 0, length_bytes, to + kItemHeaderBytes);
-  if (all != to + kItemHeaderBytes) {
-    std::memcpy(to + kItemHeaderBytes, all, length_bytes);
-  }
-  return true;
-}
-
-/// Frees frames that fill() has copied.
-inline void NetTx::free_filled(rte_mbuf** frames, uint32_t n) {
-  if (n != 0) {
-    rte_mempool_put_bulk(frames[0]->pool, reinterpret_cast<void**>(frames), n);
-  }
-}
-
 void NetTx::stage(uint64_t iova, uint32_t record, uint32_t length_bytes, uint8_t mbox) {
   --room_;
   ++staged_;
   queue_->stage_good(TxQueue::slot_words(records_[record].dest_id, mbox), length_bytes, iova,
                      record);
-}
-
-void NetTx::stage_gather(const TxGather& message) {
-  room_ -= 2;
-  ++staged_;
-  if (!queue_->stage_gather(message)) {
-    --staged_;
-    not_staged(message.cookie);
-  }
-}
-
-/// The driver has refused a message despite the room: gives its record back.
-void NetTx::not_staged(uint64_t cookie) {
-  const Record& record = records_[cookie];
-  counts_.lengths.add(record.frames);
-  rte_pktmbuf_free(record.chain);
-  free_records_[free_count_++] = static_cast<uint32_t>(cookie);
 }
 
 /// Copies small frames that go to the same receiver and can be freed together. @return how many;
@@ -316,7 +268,9 @@ uint16_t NetTx::send(rte_mbuf** frames, uint16_t n) {
   while (i != n) {
     if (filling.mac != kNoMac) {
       const uint32_t filled = fill(&filling, frames + i, n - i);
-      free_filled(frames + i, filled);
+      if (filled != 0) {
+        rte_mempool_put_bulk(frames[i]->pool, reinterpret_cast<void**>(frames + i), filled);
+      }
       i += filled;
       if (i == n) {
         break;

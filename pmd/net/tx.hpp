@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "pmd/bus/counter.hpp"
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/card/turn.hpp"
 #include "pmd/dev/tx_queue.hpp"
 #include "pmd/net/bundle.hpp"
-#include "pmd/net/counts.hpp"
 #include "pmd/net/cutter.hpp"
 #include "pmd/net/peers.hpp"
 
@@ -33,6 +33,18 @@ struct NetTxConfig {
   uint8_t mbox;    ///< of plain frames; bundles use the other three in turn
   bool fast_free;  ///< RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
   bool deferred;   ///< not started with the port
+};
+
+/// Counts of a transmit queue. The thread that has the turn writes them.
+struct NetTxCounts {
+  Counter frames;
+  Counter bytes;
+  Counter messages;
+  Counter refused;  ///< frames that the peer refused, or that are in doubt
+  Counter lengths;  ///< frames too short for Ethernet, or too long
+  // Frames whose address no joined peer has, or broadcasts to more peers than the ring has entries.
+  Counter no_peer;
+  Counter bounced;  ///< long frames copied because the card cannot read them in place
 };
 
 /// A transmit queue, in memory of all processes, without code pointers. Functions are control path
@@ -57,10 +69,8 @@ class NetTx {
   /// The ring was stopped, and no thread is in burst(). @param settled the card no longer reads
   /// mbufs: all come back. Else those that it may still read stay allocated.
   void stop(bool settled);
-  /// Keep all threads out of burst(), until give_back(). @return false: a thread stayed inside
-  /// longer than `timeout_ms`.
-  [[nodiscard]] bool take_away(uint32_t timeout_ms) { return turn_.take_for_good(timeout_ms); }
-  void give_back() { turn_.give(); }
+  /// The queue's turn, which keeps threads out of burst() while it is taken for good.
+  [[nodiscard]] Turn& turn() { return turn_; }
 
   void set_frame_bytes_max(uint32_t bytes) {
     frame_bytes_max_ = bytes;
@@ -101,7 +111,7 @@ class NetTx {
   };
   /// A bundle that is being filled.
   struct OpenBundle {
-    Mac mac;  // of the receiver; kNoMac: the lane is not open
+    Mac mac = kNoMac;  // of the receiver; kNoMac: the lane is not open
     uint8_t* va;
     uint32_t at;
     uint32_t items;
@@ -111,7 +121,6 @@ class NetTx {
   enum class Fate : uint8_t { kTaken, kNotNow };
 
   [[nodiscard]] uint16_t send(rte_mbuf** frames, uint16_t n);
-  void free_filled(rte_mbuf** frames, uint32_t n);
 
   // Bundles that are being filled.
   struct Filling;
@@ -126,7 +135,6 @@ class NetTx {
   [[nodiscard]] bool open(OpenBundle& lane, Mac mac);
   void close(OpenBundle& lane);
   [[nodiscard]] OpenBundle& lane_of(Mac mac) { return lanes_[mac >> 40 & (kLanes - 1)]; }
-  [[nodiscard]] bool copy_chain(const rte_mbuf& frame, Mac mac);
   [[nodiscard]] uint64_t next_header(uint32_t dest_id, uint32_t items);
 
   // Messages.
@@ -146,23 +154,19 @@ class NetTx {
     mbox_bits_ = mbox_bits_ == kMultiMboxes - 1 ? 1 : mbox_bits_ + 1;
     return static_cast<uint8_t>(config_.mbox ^ mbox_bits_);
   }
-  void stage_gather(const TxGather& message);
-  void not_staged(uint64_t cookie);
+  void stage_gather(uint32_t record, uint8_t mbox, uint16_t head_bytes, const Piece& piece);
 
   // Frames beyond the fast path.
   [[nodiscard]] Fate send_slow(rte_mbuf& frame);
   void listen_if_alone();
-  [[nodiscard]] Fate send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id);
   [[nodiscard]] Fate send_cut(rte_mbuf& frame, uint32_t dest_id, bool copied);
   void send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bool whole, uint32_t at);
   [[nodiscard]] Fate send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied);
   [[nodiscard]] Fate send_to_all(rte_mbuf& frame);
-  [[nodiscard]] uint32_t entries_for_all(const rte_mbuf& frame) const;
 
   // Handle completions.
   uint32_t reap();
   void reap_all();
-  void take_back_all();
   void not_delivered(const Record& record, Status status);
   void bell_done(const TxDone& done);
   void stage_owed();

@@ -161,16 +161,16 @@ bool NetTx::tell_mates(uint32_t most) {
 }
 
 void NetTx::tell() {
-  if (peers_.owed.load(std::memory_order_relaxed) == 0 || !turn_.take()) {
+  if (peers_.owed.load(std::memory_order_relaxed) == 0) {
     return;
   }
-  if (queue_ != nullptr) {
+  const InTurn inside(turn_);
+  if (inside && queue_ != nullptr) {
     reap();
     const uint32_t head_before = queue_->begin_stage();
     stage_owed();
     queue_->end_burst(head_before);
   }
-  turn_.give();
 }
 
 void NetTx::tell_if_idle() {
@@ -192,12 +192,8 @@ void NetTx::leave() {
 }
 
 uint32_t NetTx::clean_up() {
-  if (!turn_.take()) {
-    return 0;
-  }
-  const uint32_t back = queue_ == nullptr ? 0 : reap();
-  turn_.give();
-  return back;
+  const InTurn inside(turn_);
+  return inside && queue_ != nullptr ? reap() : 0;
 }
 
 /// Fetches all completions of a stopped ring.
@@ -214,13 +210,10 @@ void NetTx::stop(bool settled) {
   }
   reap_all();
   queue_ = nullptr;
-  if (settled) {
-    take_back_all();
+  if (!settled) {
+    return;
   }
-}
-
-/// Takes back the mbufs that a card which is gone has not returned.
-void NetTx::take_back_all() {
+  // A card that is gone has not returned all mbufs.
   const uint32_t count = 1u << config_.ring_log2;
   std::vector<bool> is_free(count);
   for (uint32_t i = 0; i < free_count_; ++i) {

@@ -1,6 +1,7 @@
 // The slow path of sending: long frames, frames of several segments, broadcasts, and frames to
 // peers that do not take bundles.
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "pmd/net/rx.hpp"
@@ -48,12 +49,24 @@ NetTx::Fate NetTx::send_slow(rte_mbuf& frame) {
   if (!peers_.bundles.has(dest_id)) {
     return send_plain(frame, dest_id, false);
   }
+  OpenBundle& lane = lane_of(mac);
   if (length_bytes > kCopiedBytesMax) {
-    return send_large(frame, mac, dest_id);
+    if (lane.mac == mac) {
+      close(lane);  // its number comes first
+    }
+    return send_cut(frame, dest_id, !wide_);
   }
-  if (!copy_chain(frame, mac)) {
+  // A small frame of several segments: it is copied into a bundle.
+  const uint32_t bytes_in_bundle = item_bytes(length_bytes);
+  if ((lane.mac != mac || lane.at + bytes_in_bundle > kBundleBytesMax) && !open(lane, mac)) {
     return Fate::kNotNow;
   }
+  uint8_t* const to = lane.va + lane.at;
+  lane.at += bytes_in_bundle;
+  ++lane.items;
+  store_word(to, length_bytes);
+  store_word(to + bytes_in_bundle - sizeof(uint64_t), 0);
+  copy_out(frame, 0, length_bytes, to + kItemHeaderBytes);
   rte_pktmbuf_free(&frame);
   return Fate::kTaken;
 }
@@ -71,14 +84,6 @@ void NetTx::listen_if_alone() {
     stage_owed();
     room_ -= bells_out_ - before;
   }
-}
-
-NetTx::Fate NetTx::send_large(rte_mbuf& frame, Mac mac, uint32_t dest_id) {
-  OpenBundle& lane = lane_of(mac);
-  if (lane.mac == mac) {
-    close(lane);  // its number comes first
-  }
-  return send_cut(frame, dest_id, !wide_);
 }
 
 /// Sends a frame in as many messages as it takes. @param copied copy all of it.
@@ -121,16 +126,26 @@ void NetTx::send_piece(rte_mbuf& frame, uint32_t dest_id, const Piece& piece, bo
     stage(place_iova(record), record, kBundleBytesBefore + piece.bytes, next_mbox());
     return;
   }
+  stage_gather(record, next_mbox(), kBundleBytesBefore, piece);
+}
+
+/// Stages a message of a piece that stays in place. @param head_bytes in the record's place that
+/// come before the piece.
+void NetTx::stage_gather(uint32_t record, uint8_t mbox, uint16_t head_bytes, const Piece& piece) {
   TxGather message{};
   message.cookie = record;
-  message.dest_id = dest_id;
-  message.mbox = next_mbox();
-  message.count = static_cast<uint8_t>(1 + piece.places);
+  message.dest_id = records_[record].dest_id;
+  message.mbox = mbox;
   message.iova[0] = place_iova(record);
-  message.length_bytes[0] = kBundleBytesBefore;
-  std::copy_n(piece.iova, piece.places, message.iova + 1);
-  std::copy_n(piece.length_bytes, piece.places, message.length_bytes + 1);
-  stage_gather(message);
+  message.length_bytes[0] = head_bytes;
+  const uint32_t heads = head_bytes != 0 ? 1 : 0;
+  message.count = static_cast<uint8_t>(heads + piece.places);
+  std::copy_n(piece.iova, piece.places, message.iova + heads);
+  std::copy_n(piece.length_bytes, piece.places, message.length_bytes + heads);
+  room_ -= 2;
+  ++staged_;
+  [[maybe_unused]] const bool is_staged = queue_->stage_gather(message);
+  assert(is_staged);  // Cutter keeps to the card's rules, and the caller has checked the room
 }
 
 /// Sends a plain frame. @param copied copy it in any case; then the frame stays the caller's.
@@ -156,14 +171,7 @@ NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   const bool in_place = one_place || gathers;
   const uint32_t record = take_record(dest_id, in_place ? &frame : nullptr, 1);
   if (gathers) {
-    TxGather message{};
-    message.cookie = record;
-    message.dest_id = dest_id;
-    message.mbox = config_.mbox;
-    message.count = static_cast<uint8_t>(piece.places);
-    std::copy_n(piece.iova, piece.places, message.iova);
-    std::copy_n(piece.length_bytes, piece.places, message.length_bytes);
-    stage_gather(message);
+    stage_gather(record, config_.mbox, 0, piece);
     return Fate::kTaken;
   }
   if (!in_place) {
@@ -178,21 +186,14 @@ NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
   return Fate::kTaken;
 }
 
-/// Number of entries for a copy of the frame to every joined peer.
-uint32_t NetTx::entries_for_all(const rte_mbuf& frame) const {
-  const uint32_t each = (frame.pkt_len + kItemBytesMax - 1) / kItemBytesMax;
-  uint32_t entries = 0;
-  peers_.joined.for_each([&](uint32_t) {
-    entries += each;
-    return true;
-  });
-  return entries;
-}
-
 /// Sends a broadcast or multicast: a copy to each peer that has joined.
 NetTx::Fate NetTx::send_to_all(rte_mbuf& frame) {
   close_all();
-  const uint32_t entries = entries_for_all(frame);
+  uint32_t entries = 0;
+  peers_.joined.for_each([&](uint32_t) {
+    entries += (frame.pkt_len + kItemBytesMax - 1) / kItemBytesMax;
+    return true;
+  });
   if (!has_room(entries, entries)) {
     if (entries <= 1u << config_.ring_log2) {
       return Fate::kNotNow;

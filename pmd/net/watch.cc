@@ -2,6 +2,7 @@
 // in EAL's interrupt thread.
 #include <rte_alarm.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -14,7 +15,6 @@ namespace {
 
 constexpr uint64_t kPeriodUs = 100'000;
 constexpr uint32_t kLooksBetweenCalls = 10;
-constexpr uint32_t kLooksBetweenWakings = 100;
 constexpr uint32_t kStuckLooks = 10;  // with no progress in between
 constexpr uint32_t kInsideTimeoutMs = 2000;
 constexpr uint32_t kStopTimeoutMs = 2000;
@@ -28,10 +28,6 @@ void NetPort::watch() {
         "go unnoticed",
         name_.c_str());
   }
-}
-
-void NetPort::stop_watching() {
-  rte_eal_alarm_cancel(&NetPort::on_alarm, this);
 }
 
 /// The lock's holder may be waiting for this alarm to end: try again later.
@@ -67,7 +63,7 @@ void NetPort::look() {
   }
   if (!closed_) {
     if (++looks_ % kLooksBetweenCalls == 0) {
-      call_absent();
+      call_peers(false);
     }
     rx_->listen();
     tx_[0]->tell_if_idle();
@@ -82,7 +78,7 @@ void NetPort::look() {
 
 /// A peer's card without buffers answers RETRY, and messages to other peers wait behind.
 void NetPort::give_up(NetTx& queue) {
-  if (!queue.take_away(kInsideTimeoutMs)) {
+  if (!queue.turn().take_for_good(kInsideTimeoutMs)) {
     return;
   }
   // The next check finds a ring that no longer works.
@@ -92,23 +88,7 @@ void NetPort::give_up(NetTx& queue) {
         "the card give up sooner with retry_limit=",
         name_.c_str(), static_cast<uint32_t>(kStuckLooks * kPeriodUs / 1000));
   }
-  queue.give_back();
-}
-
-/// Calls peers that should be there, and peers that were and did not say that they leave.
-void NetPort::call_absent() {
-  const uint32_t own = dest_id();
-  const bool wake = looks_ % kLooksBetweenWakings == 0;
-  const auto call = [this, own, wake](uint32_t id) {
-    if (id != own && !peers_->joined.has(id) && (wake || !peers_->asleep.has(id))) {
-      peers_->owe_greeting(id);
-    }
-    return true;
-  };
-  for (const uint32_t id : args_.invited) {
-    (void)call(id);
-  }
-  peers_->known.for_each(call);
+  queue.turn().give();
 }
 
 /// Whether a ring no longer works.
@@ -149,21 +129,23 @@ int NetPort::update_link() {
   return rc;
 }
 
+std::vector<Turn*> NetPort::turns() {
+  std::vector<Turn*> all = {&rx_->turn()};
+  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
+    all.push_back(&tx_[i]->turn());
+  }
+  return all;
+}
+
 /// Keeps threads out of all queues, or of none.
 bool NetPort::take_away() {
-  if (!rx_->take_away(kInsideTimeoutMs)) {
-    return false;
+  const std::vector<Turn*> all = turns();
+  const auto stays = std::find_if_not(
+      all.begin(), all.end(), [](Turn* turn) { return turn->take_for_good(kInsideTimeoutMs); });
+  if (stays != all.end()) {
+    std::for_each(all.begin(), stays, [](Turn* turn) { turn->give(); });
   }
-  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
-    if (!tx_[i]->take_away(kInsideTimeoutMs)) {
-      while (i != 0) {
-        tx_[--i]->give_back();
-      }
-      rx_->give_back();
-      return false;
-    }
-  }
-  return true;
+  return stays == all.end();
 }
 
 int NetPort::hold() {
@@ -188,9 +170,8 @@ void NetPort::let_go() {
 }
 
 void NetPort::give_back() {
-  rx_->give_back();
-  for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
-    tx_[i]->give_back();
+  for (Turn* const turn : turns()) {
+    turn->give();
   }
 }
 
@@ -208,16 +189,14 @@ void NetPort::before_reset() {
 }
 
 int NetPort::after_reset() {
-  if (!closed_ || link_down_) {
+  if (!started_ || !closed_ || link_down_) {
     return 0;
   }
   if (const int rc = open(); rc != 0) {
-    close();
     return rc;
   }
-  closed_ = false;
   failed_ = false;
-  invite();
+  call_peers(true);
   if (std::exchange(recovering_, false)) {
     rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_SUCCESS, nullptr);
     base::log_warning("%s: the port works again", name_.c_str());

@@ -1,9 +1,14 @@
 #include "pmd/raw/device.hpp"
 
+#include <rte_rawdev.h>
+#include <rte_rawdev_pmd.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <utility>
 
 #include "base/log.hpp"
+#include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
 
@@ -54,6 +59,224 @@ int RawDevice::configure(const rte_raw_rio_config& config) {
     wanted.receive_timeout_us = static_cast<uint32_t>(most_us);
   }
   return card_->configure(wanted);
+}
+
+rte_raw_rio_queue_conf RawDevice::default_conf() const {
+  const CardArgs& args = card_->args();
+  rte_raw_rio_queue_conf conf{};
+  conf.tx_log2 = static_cast<uint8_t>(args.tx_log2);
+  conf.shared_log2 = static_cast<uint8_t>(args.shared_log2);
+  conf.dedicated_log2 = static_cast<uint8_t>(args.dedicated_log2);
+  conf.doorbell_log2 = static_cast<uint8_t>(args.doorbell_log2);
+  conf.dma_log2 = static_cast<uint8_t>(args.dma_log2);
+  conf.event_log2 = static_cast<uint8_t>(args.event_log2);
+  return conf;
+}
+
+int RawDevice::check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf) {
+  const Caps& caps = card()->caps();
+  const std::pair<const char*, uint32_t> sizes[] = {{"tx_log2", conf.tx_log2},
+                                                    {"shared_log2", conf.shared_log2},
+                                                    {"dedicated_log2", conf.dedicated_log2},
+                                                    {"doorbell_log2", conf.doorbell_log2},
+                                                    {"dma_log2", conf.dma_log2},
+                                                    {"event_log2", conf.event_log2}};
+  for (const auto& [key, log2] : sizes) {
+    if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
+      base::log_error("%s: queue pair %u: %s is %u; this card takes %u to %u", name_.c_str(), qp,
+                      key, log2, caps.ring_log2_min, caps.ring_log2_max);
+      return -EINVAL;
+    }
+  }
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    if (conf.dedicated[i].open != 0 && conf.dedicated[i].mbox >= regs::kMultiMailboxes) {
+      base::log_error("%s: queue pair %u: dedicated queue %u has mailbox %u; allowed are 0 to %u",
+                      name_.c_str(), qp, i, conf.dedicated[i].mbox, regs::kMultiMailboxes - 1);
+      return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+int RawDevice::setup_queue(uint32_t qp, const rte_raw_rio_queue_conf* conf) {
+  if (card() == nullptr) {
+    return -ENODEV;
+  }
+  if (started_ && qp < queue_pairs()) {
+    base::log_error("%s: stop the device before setting up queue pair %u", name_.c_str(), qp);
+    return -EBUSY;
+  }
+  const rte_raw_rio_queue_conf wanted = conf != nullptr ? *conf : default_conf();
+  if (const int rc = check_conf(qp, wanted); rc != 0) {
+    return rc;
+  }
+  if (const int rc = card_->claim(qp, *this); rc != 0) {
+    return rc;
+  }
+  queues_[qp].conf = wanted;
+  return 0;
+}
+
+int RawDevice::release_queue(uint32_t qp) {
+  if (qp >= queue_pairs()) {
+    return -EINVAL;
+  }
+  if (started_ && queues_[qp].pair != nullptr) {
+    base::log_error("%s: stop the device before releasing queue pair %u", name_.c_str(), qp);
+    return -EBUSY;
+  }
+  card_->release(qp, *this);
+  return 0;
+}
+
+int RawDevice::open_queue(uint32_t qp) {
+  Queue& queue = queues_[qp];
+  QueuePairConfig config;
+  config.tx_log2 = queue.conf.tx_log2;
+  config.shared_log2 = queue.conf.shared_log2;
+  config.dedicated_log2 = queue.conf.dedicated_log2;
+  config.doorbell_log2 = queue.conf.doorbell_log2;
+  config.dma_log2 = queue.conf.dma_log2;
+  config.event_log2 = queue.conf.event_log2;
+  config.irq_moderation_us = queue.conf.irq_moderation_us;
+  if (const int rc = queue.irq.prepare(bus(), card()->caps(), qp, queue.conf.irq_rings, &config);
+      rc != 0) {
+    return rc;
+  }
+  if (const int rc = card()->open_queue_pair(qp, config, &queue.pair); rc != 0) {
+    return rc;
+  }
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    const rte_raw_rio_dedicated_conf& wanted = queue.conf.dedicated[i];
+    if (wanted.open == 0) {
+      continue;
+    }
+    DedicatedRxQueue* opened = nullptr;
+    if (const int rc = queue.pair->open_dedicated(i, wanted.source, wanted.mbox, &opened);
+        rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+void RawDevice::close_queue(uint32_t qp) {
+  Queue& queue = queues_[qp];
+  if (queue.pair == nullptr) {
+    return;
+  }
+  queue.past = totals(qp);
+  queue.pair.reset();
+}
+
+int RawDevice::start() {
+  if (card() == nullptr) {
+    return -ENODEV;
+  }
+  for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
+    if (!claimed(qp)) {
+      continue;
+    }
+    if (const int rc = open_queue(qp); rc != 0) {
+      base::log_error("%s: queue pair %u did not start (%d)", name_.c_str(), qp, rc);
+      stop();
+      return rc;
+    }
+  }
+  started_ = true;
+  return 0;
+}
+
+void RawDevice::stop() {
+  for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
+    close_queue(qp);
+  }
+  started_ = false;
+}
+
+QueuePair* RawDevice::queue_pair(uint32_t qp) {
+  return qp < queue_pairs() ? queues_[qp].pair.get() : nullptr;
+}
+
+bool RawDevice::claimed(uint32_t qp) const {
+  return card_->has(qp, *this);
+}
+
+rte_raw_rio_queue_conf RawDevice::queue_conf(uint32_t qp) const {
+  return claimed(qp) ? queues_[qp].conf : default_conf();
+}
+
+QueueTotals RawDevice::totals(uint32_t qp) {
+  Queue& queue = queues_[qp];
+  QueueTotals sum = queue.past;
+  if (queue.pair == nullptr) {
+    return sum;
+  }
+  QueuePair& pair = *queue.pair;
+  sum[0] += pair.tx().totals();
+  sum[1] += pair.shared().totals();
+  sum[2] += pair.doorbells().totals();
+  if ((pair.rings() & ring_bit(regs::Ring::kDma)) != 0) {
+    sum[3] += pair.dma().totals();
+  }
+  sum[4] += pair.events().totals();
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    sum[5] += pair.dedicated_totals(i);
+  }
+  return sum;
+}
+
+int register_device(rte_device* parent, const char* driver_name, int numa_node,
+                    std::unique_ptr<RawDevice> device) {
+  // No private memory from rawdev: it would be freed by rte_free, and the object is C++.
+  rte_rawdev* const raw = rte_rawdev_pmd_allocate(device->name().c_str(), 0, numa_node);
+  if (raw == nullptr) {
+    base::log_error("%s: no room for a raw device of this name (at most %d devices)",
+                    device->name().c_str(), RTE_RAWDEV_MAX_DEVS);
+    return -ENOMEM;
+  }
+  raw->device = parent;
+  raw->driver_name = driver_name;
+  raw->dev_ops = &kRawOps;
+  raw->dev_private = device.release();
+  return 0;
+}
+
+int unregister_device(const char* name) {
+  const std::lock_guard guard(control_lock());
+  rte_rawdev* const raw = name != nullptr ? rte_rawdev_pmd_get_named_dev(name) : nullptr;
+  if (raw == nullptr) {
+    return -ENODEV;
+  }
+  if (const RawDevice* const device = find_device(raw->dev_id);
+      device != nullptr && device->holders > 0) {
+    base::log_error("%s: cannot be unplugged: the program (process %d) uses it; end it first", name,
+                    static_cast<int>(getpid()));
+    return -EBUSY;
+  }
+  if (raw->started != 0) {
+    rte_rawdev_stop(raw->dev_id);
+  }
+  return rte_rawdev_pmd_release(raw);
+}
+
+RawDevice* find_device(uint16_t dev_id) {
+  if (dev_id >= RTE_RAWDEV_MAX_DEVS) {
+    return nullptr;
+  }
+  const rte_rawdev& raw = rte_rawdevs[dev_id];
+  const bool ours = raw.attached == RTE_RAWDEV_ATTACHED && raw.dev_ops == &kRawOps;
+  return ours ? device_of(&raw) : nullptr;
+}
+
+std::vector<uint16_t> device_ids() {
+  std::vector<uint16_t> ids;
+  for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id) {
+    if (find_device(id) != nullptr) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
 }
 
 }  // namespace rio::pmd

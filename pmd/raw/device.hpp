@@ -1,5 +1,6 @@
 /// @file
-/// A raw device: queue pairs of a card.
+/// A raw device: queue pairs of a card; and how one is made of a device that a bus of EAL has
+/// found.
 #pragma once
 
 #include <array>
@@ -11,6 +12,8 @@
 #include "pmd/dev/queue_irq.hpp"
 #include "pmd/dev/queue_pair.hpp"
 #include "pmd/raw/rte_raw_rio.h"
+
+struct rte_device;
 
 namespace rio::pmd {
 
@@ -90,5 +93,13 @@ class RawDevice final : public CardUser {
 [[nodiscard]] RawDevice* find_device(uint16_t dev_id);
 /// Numbers of all raw devices of this driver.
 [[nodiscard]] std::vector<uint16_t> device_ids();
+
+/// Give a device to rawdev, which owns the object from now on, even on failure. @param driver_name
+/// a constant. @return 0 or -errno.
+[[nodiscard]] int register_device(rte_device* parent, const char* driver_name, int numa_node,
+                                  std::unique_ptr<RawDevice> device);
+
+/// Stop and close the raw device of this name and remove it from rawdev. @return 0, -ENODEV.
+[[nodiscard]] int unregister_device(const char* name);
 
 }  // namespace rio::pmd

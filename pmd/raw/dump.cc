@@ -1,4 +1,5 @@
-#include <cinttypes>
+#include <algorithm>
+#include <cctype>
 
 #include "pmd/dev/names.hpp"
 #include "pmd/raw/ops.hpp"
@@ -10,54 +11,10 @@ void line(std::FILE* file, Mmio& bar, const char* name, uint32_t offset) {
   std::fprintf(file, "%05x %-24s %08x\n", offset, name, bar.read32(offset));
 }
 
-void dump_id(std::FILE* file, Mmio& bar, uint32_t queue_pairs) {
-  using namespace regs::id;
-  const std::pair<const char*, uint32_t> words[] = {
-      {"ID.MAGIC", magic()},
-      {"ID.HEARTBEAT", heartbeat()},
-      {"ID.HW_VERSION", hw_version()},
-      {"ID.BUILD", build()},
-      {"ID.CAP_QUEUES", cap_queues()},
-      {"ID.CAP_MESSAGES", cap_messages()},
-      {"ID.CAP_ALIGN", cap_align()},
-      {"ID.CAP_FLAGS", cap_flags()},
-      {"ID.CAP_TIMERS", cap_timers()},
-      {"ID.CAP_DMA_BYTES", cap_dma_bytes()},
-      {"ID.GEN_ACK", gen_ack()},
-      {"ID.GEN_REQ", gen_req()},
-      {"ID.DEST_ID_SIZE", dest_id_size()},
-      {"ID.RESPONSE_TIMEOUT_US", response_timeout_us()},
-      {"ID.RECEIVE_TIMEOUT_US", receive_timeout_us()},
-      {"ID.RETRY_LIMIT", retry_limit()},
-      {"ID.RETRY_DELAY_US", retry_delay_us()},
-  };
-  for (const auto& [name, offset] : words) {
-    line(file, bar, name, offset);
-  }
-  for (uint32_t i = 0; i < queue_pairs; ++i) {
-    char name[32];
-    std::snprintf(name, sizeof(name), "ID.QP_DEST_ID[%u]", i);
-    line(file, bar, name, qp_dest_id(i));
-  }
-}
-
-void dump_port(std::FILE* file, Mmio& bar) {
-  using namespace regs::port;
-  const std::pair<const char*, uint32_t> words[] = {
-      {"PORT.LINK", link()},
-      {"PORT.TX_PACKETS", tx_packets()},
-      {"PORT.RX_PACKETS", rx_packets()},
-      {"PORT.TX_RETRIES", tx_retries()},
-      {"PORT.RX_RETRIES", rx_retries()},
-      {"PORT.RX_ERRORS", rx_errors()},
-      {"PORT.TX_TIMEOUTS", tx_timeouts()},
-      {"PORT.RX_TIMEOUTS", rx_timeouts()},
-      {"PORT.RX_UNMAPPED", rx_unmapped()},
-      {"PORT.CONTROL", control()},
-  };
-  for (const auto& [name, offset] : words) {
-    line(file, bar, name, offset);
-  }
+void dump_block(std::FILE* file, Mmio& bar, const char* block) {
+  each_word(block, [&](const regs::names::RegName& reg) {
+    line(file, bar, in_capitals(reg, '.').c_str(), reg.offset);
+  });
 }
 
 void dump_rx_map(std::FILE* file, Mmio& bar) {
@@ -119,6 +76,13 @@ void dump_windows(std::FILE* file, Mmio& bar, uint32_t qp) {
 
 }  // namespace
 
+std::string in_capitals(const regs::names::RegName& reg, char between) {
+  std::string text = std::string(reg.block) + between + reg.name;
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
 int dump(rte_rawdev* dev, std::FILE* file) {
   return with_device(dev, [&](RawDevice& device) {
     Mmio bar = device.bus().bar();
@@ -129,8 +93,12 @@ int dump(rte_rawdev* dev, std::FILE* file) {
       std::fprintf(file, "the card is gone: it reads all ones\n");
       return 0;
     }
-    dump_id(file, bar, device.queue_pairs());
-    dump_port(file, bar);
+    dump_block(file, bar, "id");
+    for (uint32_t i = 0; i < device.queue_pairs(); ++i) {
+      line(file, bar, ("ID.QP_DEST_ID[" + std::to_string(i) + "]").c_str(),
+           regs::id::qp_dest_id(i));
+    }
+    dump_block(file, bar, "port");
     dump_rx_map(file, bar);
     for (uint32_t qp = 0; qp < device.queue_pairs(); ++qp) {
       const OwnerToken owner = device.eal_card().shared().owner(qp);

@@ -1,44 +1,34 @@
-#include <cerrno>
-
-#include "pmd/raw/device.hpp"
+#include "pmd/raw/ops.hpp"
 #include "pmd/raw/raw_rio.hpp"
 
 namespace rio::pmd {
 
 Card* raw_card(uint16_t dev_id) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  return device != nullptr ? device->card() : nullptr;
+  return with_device<Card*>(dev_id, nullptr, [](RawDevice& device) { return device.card(); });
 }
 
 QueuePair* raw_queue_pair(uint16_t dev_id, uint32_t qp) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  return device != nullptr ? device->queue_pair(qp) : nullptr;
+  return with_device<QueuePair*>(dev_id, nullptr,
+                                 [qp](RawDevice& device) { return device.queue_pair(qp); });
 }
 
 int raw_hold(uint16_t dev_id) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  if (device == nullptr) {
-    return -ENODEV;
-  }
-  ++device->holders;
-  return 0;
+  return with_device(dev_id, -ENODEV, [](RawDevice& device) {
+    ++device.holders;
+    return 0;
+  });
 }
 
 void raw_let_go(uint16_t dev_id) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  if (device != nullptr && device->holders > 0) {
-    --device->holders;
-  }
+  (void)with_device(dev_id, 0, [](RawDevice& device) {
+    device.holders -= device.holders > 0 ? 1 : 0;
+    return 0;
+  });
 }
 
 int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  return device != nullptr ? device->eal_card().set_faults(seed, rate) : -ENODEV;
+  return with_device(dev_id, -ENODEV,
+                     [=](RawDevice& device) { return device.eal_card().set_faults(seed, rate); });
 }
 
 }  // namespace rio::pmd

@@ -58,22 +58,11 @@ int get(rte_rawdev_buf** buffers, unsigned count, Fetch&& fetch) {
 struct Place {
   QueuePair* pair;
   uint32_t ring;
+  DedicatedRxQueue* dedicated;  // null: the ring is another one
 };
 
-[[nodiscard]] bool has_dma(const Place& at) {
-  return (at.pair->rings() & ring_bit(regs::Ring::kDma)) != 0;
-}
-
-/// Finds a dedicated queue. @return null: the number names no dedicated ring, or the ring is not
-/// open.
-DedicatedRxQueue* dedicated_of(const Place& at) {
-  const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;  // below the first dedicated ring this
-                                                        // wraps, to a value far above the limit
-  return i < regs::kDedicatedQueues ? at.pair->dedicated(i) : nullptr;
-}
-
 /// Finds the ring of a call. @return -ENODEV: the device is closed or not started, or the queue
-/// pair is not this process's.
+/// pair is not this process's; -EINVAL: there is no such ring, or it is not open.
 int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring, Place* out) {
   RawDevice* const device = device_of(dev);
   if (device == nullptr) {
@@ -83,8 +72,18 @@ int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring,
   if (context != nullptr) {
     at = *static_cast<const rte_raw_rio_context*>(context);
   }
-  *out = {device->queue_pair(at.queue_pair), at.ring};
-  return out->pair == nullptr ? -ENODEV : 0;
+  *out = {device->queue_pair(at.queue_pair), at.ring, nullptr};
+  if (out->pair == nullptr) {
+    return -ENODEV;
+  }
+  if (at.ring < RTE_RAW_RIO_DEDICATED0) {
+    return at.ring == RTE_RAW_RIO_DMA && (out->pair->rings() & ring_bit(regs::Ring::kDma)) == 0
+               ? -EINVAL
+               : 0;
+  }
+  const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;
+  out->dedicated = i < regs::kDedicatedQueues ? out->pair->dedicated(i) : nullptr;
+  return out->dedicated == nullptr ? -EINVAL : 0;
 }
 
 }  // namespace
@@ -97,30 +96,21 @@ int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
   }
   switch (at.ring) {
     case RTE_RAW_RIO_TX:
-      return put<TxMessage>(buffers, count, [&](const TxMessage* items, uint16_t n) {
-        return at.pair->tx().burst(items, n);
-      });
+      return put<TxMessage>(buffers, count,
+                            [&](auto... burst) { return at.pair->tx().burst(burst...); });
     case RTE_RAW_RIO_SHARED:
-      return put<RxBuffer>(buffers, count, [&](const RxBuffer* items, uint16_t n) {
-        return at.pair->shared().post(items, n);
-      });
+      return put<RxBuffer>(buffers, count,
+                           [&](auto... burst) { return at.pair->shared().post(burst...); });
     case RTE_RAW_RIO_DMA:
-      if (!has_dma(at)) {
-        return -EINVAL;
-      }
-      return put<DmaRequest>(buffers, count, [&](const DmaRequest* items, uint16_t n) {
-        return at.pair->dma().post(items, n);
-      });
+      return put<DmaRequest>(buffers, count,
+                             [&](auto... burst) { return at.pair->dma().post(burst...); });
     default:
       break;
   }
-  DedicatedRxQueue* const dedicated = dedicated_of(at);
-  if (dedicated == nullptr) {
-    return -EINVAL;
-  }
-  return put<DedicatedEntry>(buffers, count, [&](const DedicatedEntry* items, uint16_t n) {
-    return dedicated->post(items, n);
-  });
+  return at.dedicated == nullptr ? -EINVAL
+                                 : put<DedicatedEntry>(buffers, count, [&](auto... burst) {
+                                     return at.dedicated->post(burst...);
+                                   });
 }
 
 int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
@@ -132,35 +122,25 @@ int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
   switch (at.ring) {
     case RTE_RAW_RIO_TX:
       return get<TxDone>(buffers, count,
-                         [&](TxDone* items, uint16_t n) { return at.pair->tx().reap(items, n); });
+                         [&](auto... burst) { return at.pair->tx().reap(burst...); });
     case RTE_RAW_RIO_SHARED:
-      return get<RxMessage>(buffers, count, [&](RxMessage* items, uint16_t n) {
-        return at.pair->shared().burst(items, n);
-      });
+      return get<RxMessage>(buffers, count,
+                            [&](auto... burst) { return at.pair->shared().burst(burst...); });
     case RTE_RAW_RIO_DOORBELL:
-      return get<DoorbellEvent>(buffers, count, [&](DoorbellEvent* items, uint16_t n) {
-        return at.pair->doorbells().burst(items, n);
-      });
+      return get<DoorbellEvent>(
+          buffers, count, [&](auto... burst) { return at.pair->doorbells().burst(burst...); });
     case RTE_RAW_RIO_DMA:
-      if (!has_dma(at)) {
-        return -EINVAL;
-      }
-      return get<EntryDone>(buffers, count, [&](EntryDone* items, uint16_t n) {
-        return at.pair->dma().reap(items, n);
-      });
+      return get<EntryDone>(buffers, count,
+                            [&](auto... burst) { return at.pair->dma().reap(burst...); });
     case RTE_RAW_RIO_EVENT:
-      return get<CardEvent>(buffers, count, [&](CardEvent* items, uint16_t n) {
-        return at.pair->events().burst(items, n);
-      });
+      return get<CardEvent>(buffers, count,
+                            [&](auto... burst) { return at.pair->events().burst(burst...); });
     default:
       break;
   }
-  DedicatedRxQueue* const dedicated = dedicated_of(at);
-  if (dedicated == nullptr) {
-    return -EINVAL;
-  }
-  return get<EntryDone>(buffers, count,
-                        [&](EntryDone* items, uint16_t n) { return dedicated->reap(items, n); });
+  return at.dedicated == nullptr ? -EINVAL : get<EntryDone>(buffers, count, [&](auto... burst) {
+    return at.dedicated->reap(burst...);
+  });
 }
 
 }  // namespace rio::pmd

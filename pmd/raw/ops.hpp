@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
+#include <string>
+#include <string_view>
 
+#include "fpga/regs/gen/rio_names.hpp"
 #include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
@@ -28,6 +31,29 @@ int with_device(const rte_rawdev* dev, Work&& work) {
   RawDevice* const device = device_of(dev);
   return device == nullptr ? -ENODEV : work(*device);
 }
+
+/// Runs `work(RawDevice&)` under the control lock. @return what it returned, or `otherwise` where
+/// there is no such device.
+template <typename Result, typename Work>
+Result with_device(uint16_t dev_id, Result otherwise, Work&& work) {
+  const std::lock_guard guard(control_lock());
+  RawDevice* const device = find_device(dev_id);
+  return device == nullptr ? otherwise : work(*device);
+}
+
+/// Calls `visit(RegName)` for the single words of block "id" or "port", but those of the chain of
+/// blocks, in the order of the register map.
+template <typename Visit>
+void each_word(std::string_view block, Visit&& visit) {
+  for (const regs::names::RegName& reg : regs::names::kRegisters) {
+    const std::string_view name = reg.name;
+    if (reg.block == block && reg.count == 1 && name != "block" && name != "next") {
+      visit(reg);
+    }
+  }
+}
+/// "ID/MAGIC". @param between '/'.
+[[nodiscard]] std::string in_capitals(const regs::names::RegName& reg, char between);
 
 // io.cc; hot: no lock
 int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,

@@ -1,67 +1,130 @@
-#include "pmd/raw/probe.hpp"
+// Drivers of EAL's buses: virtual devices raw_rio0, raw_rio1… are emulated cards; PCI cards include
+// QEMU's ivshmem devices whose BAR a card model serves on the other side.
 
-#include <rte_rawdev.h>
-#include <rte_rawdev_pmd.h>
-#include <unistd.h>
+#include <bus_pci_driver.h>
+#include <bus_vdev_driver.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
 
-#include <cerrno>
+#include <functional>
 
-#include "base/log.hpp"
-#include "pmd/raw/ops.hpp"
+#include "pmd/card/open_card.hpp"
+#include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
+namespace {
 
-int register_device(rte_device* parent, const char* driver_name, int numa_node,
-                    std::unique_ptr<RawDevice> device) {
-  // No private memory from rawdev: it would be freed by rte_free, and the object is C++.
-  rte_rawdev* const raw = rte_rawdev_pmd_allocate(device->name().c_str(), 0, numa_node);
-  if (raw == nullptr) {
-    base::log_error("%s: no room for a raw device of this name (at most %d devices)",
-                    device->name().c_str(), RTE_RAWDEV_MAX_DEVS);
-    return -ENOMEM;
+int vdev_probe(rte_vdev_device* vdev) {
+  const char* const name = rte_vdev_device_name(vdev);
+  if (name == nullptr) {
+    return -EINVAL;
   }
-  raw->device = parent;
-  raw->driver_name = driver_name;
-  raw->dev_ops = &kRawOps;
-  raw->dev_private = device.release();
+  const std::lock_guard guard(control_lock());
+  CardArgs args;
+  args.base_dest_id = default_dest_id(name);
+  if (rte_eal_process_type() == RTE_PROC_PRIMARY) {  // a secondary has the primary's arguments
+    const char* const given = rte_vdev_device_args(vdev);
+    if (const int rc = parse_devargs(name, given, name::Place::kDevice, &args); rc != 0) {
+      return rc;
+    }
+  }
+  std::shared_ptr<EalCard> card;
+  if (const int rc = open_emulated_card(name, args, &card); rc != 0) {
+    return rc;
+  }
+  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node,
+                         std::make_unique<RawDevice>(name, std::move(card)));
+}
+
+int vdev_remove(rte_vdev_device* vdev) {
+  return unregister_device(rte_vdev_device_name(vdev));
+}
+
+/// Runs `work` on a virtual device. @return 0, or -1 with rte_errno, as the bus expects.
+int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work) {
+  const std::lock_guard guard(control_lock());
+  int rc = -ENODEV;
+  for (const uint16_t id : device_ids()) {
+    RawDevice* const device = find_device(id);
+    if (device->name() == rte_vdev_device_name(vdev)) {
+      rc = work(*device);
+    }
+  }
+  if (rc != 0) {
+    rte_errno = -rc;
+    return -1;
+  }
   return 0;
 }
 
-int unregister_device(const char* name) {
+int vdev_dma_map(rte_vdev_device* vdev, void* va, uint64_t iova, size_t len_bytes) {
+  return with_vdev(
+      vdev, [=](RawDevice& device) { return device.eal_card().dma_map(va, iova, len_bytes); });
+}
+
+int vdev_dma_unmap(rte_vdev_device* vdev, void* va, uint64_t /*iova*/, size_t len_bytes) {
+  return with_vdev(vdev,
+                   [=](RawDevice& device) { return device.eal_card().dma_unmap(va, len_bytes); });
+}
+
+constexpr rte_vdev_driver make_vdev_driver() {
+  rte_vdev_driver driver{};
+  driver.probe = vdev_probe;
+  driver.remove = vdev_remove;
+  driver.dma_map = vdev_dma_map;
+  driver.dma_unmap = vdev_dma_unmap;
+  // Rings and BAR larger than a page must be contiguous for the card.
+  driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
+  return driver;
+}
+
+// constinit: a dynamic initialiser would run after the registrations below.
+constinit rte_vdev_driver raw_rio_vdev = make_vdev_driver();
+
+constexpr rte_pci_id kPciIds[] = {
+    {RTE_PCI_DEVICE(regs::kPciVendor, regs::kPciDevice)},
+    {RTE_PCI_DEVICE(regs::kPciIvshmemVendor, regs::kPciIvshmemDevice)},
+    {},
+};
+
+int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
   const std::lock_guard guard(control_lock());
-  rte_rawdev* const raw = name != nullptr ? rte_rawdev_pmd_get_named_dev(name) : nullptr;
-  if (raw == nullptr) {
-    return -ENODEV;
+  CardArgs args;
+  args.base_dest_id = 0x100;
+  const rte_devargs* const given = pci->device.devargs;
+  if (const int rc = parse_devargs(pci->name, given != nullptr ? given->args : "",
+                                   name::Place::kPciDevice, &args);
+      rc != 0) {
+    return rc;
   }
-  if (const RawDevice* const device = find_device(raw->dev_id);
-      device != nullptr && device->holders > 0) {
-    base::log_error("%s: cannot be unplugged: the program (process %d) uses it; end it first", name,
-                    static_cast<int>(getpid()));
-    return -EBUSY;
+  std::shared_ptr<EalCard> card;
+  if (const int rc = open_pci_card(pci, args, &card); rc != 0) {
+    return rc;
   }
-  if (raw->started != 0) {
-    rte_rawdev_stop(raw->dev_id);
-  }
-  return rte_rawdev_pmd_release(raw);
+  return register_device(&pci->device, "raw_rio_pci", pci->device.numa_node,
+                         std::make_unique<RawDevice>(pci->name, std::move(card)));
 }
 
-RawDevice* find_device(uint16_t dev_id) {
-  if (dev_id >= RTE_RAWDEV_MAX_DEVS) {
-    return nullptr;
-  }
-  const rte_rawdev& raw = rte_rawdevs[dev_id];
-  const bool ours = raw.attached == RTE_RAWDEV_ATTACHED && raw.dev_ops == &kRawOps;
-  return ours ? device_of(&raw) : nullptr;
+int pci_remove(rte_pci_device* pci) {
+  return unregister_device(pci->name);
 }
 
-std::vector<uint16_t> device_ids() {
-  std::vector<uint16_t> ids;
-  for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id) {
-    if (find_device(id) != nullptr) {
-      ids.push_back(id);
-    }
-  }
-  return ids;
+constexpr rte_pci_driver make_pci_driver() {
+  rte_pci_driver driver{};
+  driver.id_table = kPciIds;
+  driver.probe = pci_probe;
+  driver.remove = pci_remove;
+  driver.drv_flags = RTE_PCI_DRV_NEED_MAPPING;
+  return driver;
 }
+
+constinit rte_pci_driver raw_rio_pci = make_pci_driver();
+
+}  // namespace
+
+RTE_PMD_REGISTER_VDEV(raw_rio, raw_rio_vdev);
+RTE_PMD_REGISTER_PCI(raw_rio_pci, raw_rio_pci);
 
 }  // namespace rio::pmd

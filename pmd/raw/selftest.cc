@@ -12,19 +12,25 @@ constexpr uint32_t kLinkTimeoutMs = 1000;
 constexpr uint32_t kPatienceMs = 5000;
 constexpr uint32_t kDoubtsMax = 8;  // see selftest::Rules
 
-/// A queue pair of a device, taken for a test, with its rings open. Gives all back.
+/// A queue pair of a device, taken for a test, with its rings open. Faults are off while this
+/// lives. Gives all back.
 class TestEnd {
  public:
-  explicit TestEnd(RawDevice& device) : device_(device) {}
+  explicit TestEnd(RawDevice& device)
+      : device_(device),
+        fault_seed_(device.eal_card().args().emu.model.fault_seed),
+        fault_rate_(device.eal_card().args().emu.model.fault_rate) {
+    set_fault_rate(0.0);
+  }
   ~TestEnd() {
-    if (!claimed_) {
-      return;
-    }
     pair_.reset();  // stops the rings: now the memory is ours
     if (end_.memory.va != nullptr) {
       device_.bus().dma_free(end_.memory);
     }
-    device_.eal_card().shared().release(qp_);
+    if (claimed_) {
+      device_.eal_card().shared().release(qp_);
+    }
+    set_fault_rate(fault_rate_);
   }
   TestEnd(const TestEnd&) = delete;
   TestEnd& operator=(const TestEnd&) = delete;
@@ -62,7 +68,15 @@ class TestEnd {
   [[nodiscard]] const RawDevice& device() const { return device_; }
 
  private:
+  void set_fault_rate(double rate) {
+    if (fault_rate_ > 0.0) {
+      (void)device_.eal_card().set_faults(fault_seed_, rate);
+    }
+  }
+
   RawDevice& device_;
+  const uint64_t fault_seed_;  // before the test
+  const double fault_rate_;
   uint32_t qp_ = 0;
   bool claimed_ = false;
   std::unique_ptr<QueuePair> pair_;
@@ -104,31 +118,6 @@ int run(const TestEnd& from, const TestEnd& to) {
   return exchange.gone() ? -ENODEV : exchange.stalled() ? -ETIMEDOUT : -EIO;
 }
 
-/// Faults are off while this lives.
-class NoFaults {
- public:
-  explicit NoFaults(RawDevice& device)
-      : device_(device),
-        seed_(device.eal_card().args().emu.model.fault_seed),
-        rate_(device.eal_card().args().emu.model.fault_rate) {
-    if (rate_ > 0.0) {
-      (void)device_.eal_card().set_faults(seed_, 0.0);
-    }
-  }
-  ~NoFaults() {
-    if (rate_ > 0.0) {
-      (void)device_.eal_card().set_faults(seed_, rate_);
-    }
-  }
-  NoFaults(const NoFaults&) = delete;
-  NoFaults& operator=(const NoFaults&) = delete;
-
- private:
-  RawDevice& device_;
-  uint64_t seed_;
-  double rate_;
-};
-
 int test_device(RawDevice& device) {
   if (device.card() == nullptr) {
     return -ENODEV;
@@ -147,8 +136,6 @@ int test_device(RawDevice& device) {
       return -ENOLINK;
     }
   }
-  const NoFaults here(device);
-  const NoFaults there(*peer);
   TestEnd own(device);
   int rc = own.open();
   if (rc == 0 && peer != &device) {
@@ -166,9 +153,7 @@ int test_device(RawDevice& device) {
 }  // namespace
 
 int selftest(uint16_t dev_id) {
-  const std::lock_guard guard(control_lock());
-  RawDevice* const device = find_device(dev_id);
-  return device == nullptr ? -ENODEV : test_device(*device);
+  return with_device(dev_id, -ENODEV, test_device);
 }
 
 }  // namespace rio::pmd

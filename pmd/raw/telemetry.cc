@@ -12,7 +12,7 @@
 
 #include "base/number.hpp"
 #include "pmd/dev/names.hpp"
-#include "pmd/raw/device.hpp"
+#include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -110,43 +110,37 @@ int queues(const char* /*command*/, const char* params, rte_tel_data* data) {
   return 0;
 }
 
-/// Adds the size of a ring and its outstanding entries, as far as another thread than the polling
-/// one can tell. Descriptors of 64 bytes count twice.
-void add_fill(Mmio& bar, uint32_t qp, uint32_t ring, const QueueStats& done, uint32_t* entries,
-              uint32_t* fill) {
-  const uint32_t size =
-      1u << regs::qp::RingSize::log2.get(bar.read32(regs::qp::ring_size(qp, ring)));
-  const uint32_t posted =
-      bar.read32(regs::qp::tail(qp, ring)) - bar.read32(regs::qp::ring_start(qp, ring));
-  const auto left =
-      static_cast<int32_t>(posted - static_cast<uint32_t>(done.messages + done.failed));
-  *entries += size;
-  *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
-}
-
-/// Gets the fill of one of kCountedRings, if it has entries and is open in this process.
-void ring_fill(RawDevice& device, uint32_t qp, size_t counted, uint32_t* entries, uint32_t* fill) {
+/// Gets the size of one of kCountedRings, and its outstanding entries as far as another thread than
+/// the polling one can tell, if it has entries and is open in this process. Descriptors of 64 bytes
+/// count twice.
+void ring_fill(RawDevice& device, uint32_t qp, std::string_view name, uint32_t* entries,
+               uint32_t* fill) {
   QueuePair* const pair = device.queue_pair(qp);
   if (pair == nullptr) {
     return;
   }
   Mmio bar = device.bus().bar();
-  const auto add = [&](regs::Ring ring, const QueueStats& done) {
-    add_fill(bar, qp, static_cast<uint32_t>(ring), done, entries, fill);
+  const auto add = [&](regs::Ring first, uint32_t number, const QueueStats& done) {
+    const uint32_t ring = static_cast<uint32_t>(first) + number;
+    const uint32_t size =
+        1u << regs::qp::RingSize::log2.get(bar.read32(regs::qp::ring_size(qp, ring)));
+    const uint32_t posted =
+        bar.read32(regs::qp::tail(qp, ring)) - bar.read32(regs::qp::ring_start(qp, ring));
+    const auto left =
+        static_cast<int32_t>(posted - static_cast<uint32_t>(done.messages + done.failed));
+    *entries += size;
+    *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
   };
-  const std::string_view name = kCountedRings[counted];
   if (name == "tx") {
-    add(regs::Ring::kTx, pair->tx().stats());
+    add(regs::Ring::kTx, 0, pair->tx().stats());
   } else if (name == "shared") {
-    add(regs::Ring::kShared, pair->shared().stats());
+    add(regs::Ring::kShared, 0, pair->shared().stats());
   } else if (name == "dma" && (pair->rings() & ring_bit(regs::Ring::kDma)) != 0) {
-    add(regs::Ring::kDma, pair->dma().stats());
-  } else if (name == "dedicated") {
-    for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-      if (const DedicatedRxQueue* queue = pair->dedicated(i); queue != nullptr) {
-        add_fill(bar, qp, static_cast<uint32_t>(regs::Ring::kDedicated0) + i, queue->stats(),
-                 entries, fill);
-      }
+    add(regs::Ring::kDma, 0, pair->dma().stats());
+  }
+  for (uint32_t i = 0; name == "dedicated" && i < regs::kDedicatedQueues; ++i) {
+    if (const DedicatedRxQueue* queue = pair->dedicated(i); queue != nullptr) {
+      add(regs::Ring::kDedicated0, i, queue->stats());
     }
   }
 }
@@ -179,7 +173,7 @@ int queue(const char* /*command*/, const char* params, rte_tel_data* data) {
     const std::string ring = kCountedRings[i];
     uint32_t entries = 0;
     uint32_t fill = 0;
-    ring_fill(*device, qp, i, &entries, &fill);
+    ring_fill(*device, qp, ring, &entries, &fill);
     add_number(data, (ring + "_messages").c_str(), totals[i].stats.messages);
     add_number(data, (ring + "_bytes").c_str(), totals[i].stats.bytes);
     add_number(data, (ring + "_failed").c_str(), totals[i].stats.failed);
@@ -196,34 +190,15 @@ int registers(const char* /*command*/, const char* params, rte_tel_data* data) {
   if (device == nullptr) {
     return -ENODEV;
   }
-  namespace id = regs::id;
-  namespace port = regs::port;
-  const std::pair<const char*, uint32_t> words[] = {
-      {"ID/MAGIC", id::magic()},
-      {"ID/HEARTBEAT", id::heartbeat()},
-      {"ID/HW_VERSION", id::hw_version()},
-      {"ID/CAP_QUEUES", id::cap_queues()},
-      {"ID/CAP_MESSAGES", id::cap_messages()},
-      {"ID/CAP_ALIGN", id::cap_align()},
-      {"ID/CAP_FLAGS", id::cap_flags()},
-      {"ID/CAP_TIMERS", id::cap_timers()},
-      {"ID/CAP_DMA_BYTES", id::cap_dma_bytes()},
-      {"ID/GEN_ACK", id::gen_ack()},
-      {"ID/GEN_REQ", id::gen_req()},
-      {"PORT/LINK", port::link()},
-      {"PORT/TX_PACKETS", port::tx_packets()},
-      {"PORT/RX_PACKETS", port::rx_packets()},
-      {"PORT/TX_RETRIES", port::tx_retries()},
-      {"PORT/RX_RETRIES", port::rx_retries()},
-      {"PORT/RX_ERRORS", port::rx_errors()},
-      {"PORT/TX_TIMEOUTS", port::tx_timeouts()},
-      {"PORT/RX_TIMEOUTS", port::rx_timeouts()},
-      {"PORT/RX_UNMAPPED", port::rx_unmapped()},
-  };
   Mmio bar = device->bus().bar();
   rte_tel_data_start_dict(data);
-  for (const auto& [name, offset] : words) {
-    add_number(data, name, bar.read32(offset));
+  for (const char* const block : {"id", "port"}) {
+    each_word(block, [&](const regs::names::RegName& reg) {
+      const std::string_view name = reg.name;
+      if (name != "build" && (!reg.host || name == "gen_req")) {  // settings are left out
+        add_number(data, in_capitals(reg, '/').c_str(), bar.read32(reg.offset));
+      }
+    });
   }
   return 0;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -11,11 +12,17 @@ namespace {
 /// Counters of a ring, in the order of their numbers.
 constexpr std::array<const char*, 7> kPerRing = {
     "messages", "bytes", "failed", "rejected", "bad_completions", "bar_writes", "bar_reads"};
-/// Counters of the port, in the order of their numbers; they come first.
-constexpr std::array<const char*, 8> kPerPort = {"tx_packets",  "rx_packets", "tx_retries",
-                                                 "rx_retries",  "rx_errors",  "tx_timeouts",
-                                                 "rx_timeouts", "rx_unmapped"};
-constexpr auto kPortCount = static_cast<unsigned>(kPerPort.size());
+constexpr unsigned kPortCount = 8;
+static_assert(regs::port::rx_unmapped() - regs::port::tx_packets() == 4 * (kPortCount - 1));
+
+/// A counter of the port; they come first, in the order of the register map.
+const regs::names::RegName& port_counter(unsigned id) {
+  static const auto* const kFirst =
+      std::find_if(std::begin(regs::names::kRegisters), std::end(regs::names::kRegisters),
+                   [](const auto& reg) { return reg.offset == regs::port::tx_packets(); });
+  return kFirst[id];
+}
+
 constexpr auto kRingCount = static_cast<unsigned>(kPerRing.size());
 constexpr unsigned kPerQueue = kRingCount * static_cast<unsigned>(kCountedRings.size());
 
@@ -26,7 +33,7 @@ unsigned count_of(const RawDevice& device) {
 /// @param id below count_of().
 std::string name_of(unsigned id) {
   if (id < kPortCount) {
-    return std::string("port_") + kPerPort[id];
+    return std::string("port_") + port_counter(id).name;
   }
   id -= kPortCount;
   const unsigned within = id % kPerQueue;
@@ -41,18 +48,10 @@ uint64_t ring_value(const RingTotals& ring, unsigned which) {
   return values[which];
 }
 
-uint64_t port_value(RawDevice& device, unsigned which) {
-  const uint32_t offsets[kPortCount] = {regs::port::tx_packets(),  regs::port::rx_packets(),
-                                        regs::port::tx_retries(),  regs::port::rx_retries(),
-                                        regs::port::rx_errors(),   regs::port::tx_timeouts(),
-                                        regs::port::rx_timeouts(), regs::port::rx_unmapped()};
-  return device.bus().bar().read32(offsets[which]);
-}
-
 /// The raw count of the card, or of this process's queues; xstats_reset() only moves the zero.
 uint64_t raw_value(RawDevice& device, unsigned id) {
   if (id < kPortCount) {
-    return port_value(device, id);
+    return device.bus().bar().read32(port_counter(id).offset);
   }
   id -= kPortCount;
   const unsigned within = id % kPerQueue;

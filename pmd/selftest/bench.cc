@@ -43,17 +43,29 @@ std::string Bench::reset() {
   return "";
 }
 
-std::string Bench::open(const pmd::QueuePairConfig& queues, std::unique_ptr<pmd::QueuePair>* out) {
-  const int rc = card_->open_queue_pair(0, queues, out);
-  gone = gone || rc == -ENODEV;
-  return rc == 0 ? "" : std::string("queue pair 0 cannot be opened: ") + std::strerror(-rc);
-}
-
-std::string Bench::close(std::unique_ptr<pmd::QueuePair> pair) {
+std::string Bench::loop(const Work& work, const pmd::QueuePairConfig& queues, bool need_link) {
+  if (need_link && !wait_link()) {
+    return "the link is down";
+  }
+  std::unique_ptr<pmd::QueuePair> pair;
+  if (const int rc = card_->open_queue_pair(0, queues, &pair); rc != 0) {
+    gone = gone || rc == -ENODEV;
+    return std::string("queue pair 0 cannot be opened: ") + std::strerror(-rc);
+  }
+  const End end{.card = card_.get(),
+                .pair = pair.get(),
+                .hook = bus_.poll_hook(0),
+                .dest_id = config_.dest_id,
+                .memory = memory_};
+  Exchange exchange(end, end, {.seed = config_.seed, .patience_ms = config_.patience_ms});
+  std::string wrong = work(*pair, exchange);
   const int rc = pair->stop();
-  gone = gone || rc == -ENODEV;
+  gone = gone || exchange.gone() || rc == -ENODEV;
   leave_memory_ = leave_memory_ || (rc != 0 && rc != -ENODEV);
-  return rc == 0 ? "" : std::string("the rings do not stop: ") + std::strerror(-rc);
+  if (rc != 0 && wrong.empty()) {
+    wrong = std::string("the rings do not stop: ") + std::strerror(-rc);
+  }
+  return wrong;
 }
 
 bool Bench::wait_link() {
@@ -73,38 +85,6 @@ void Bench::tell(const char* step, uint64_t done, uint64_t total) {
   if (progress_) {
     progress_(step, done, total);
   }
-}
-
-Tally Bench::tally(const char* step) {
-  return Tally([this, step](uint64_t done, uint64_t total) { tell(step, done, total); });
-}
-
-Loop::~Loop() {
-  if (pair_ != nullptr) {
-    (void)close();  // something else went wrong before, and was told
-  }
-}
-
-std::string Loop::open(const pmd::QueuePairConfig& queues, bool need_link) {
-  if (need_link && !bench_.wait_link()) {
-    return "the link is down";
-  }
-  if (std::string wrong = bench_.open(queues, &pair_); !wrong.empty()) {
-    return wrong;
-  }
-  end_ = {.card = &bench_.card(),
-          .pair = pair_.get(),
-          .hook = bench_.bus().poll_hook(0),
-          .dest_id = bench_.config().dest_id,
-          .memory = bench_.memory()};
-  const Rules rules{.seed = bench_.config().seed, .patience_ms = bench_.config().patience_ms};
-  exchange_.emplace(end_, end_, rules);
-  return "";
-}
-
-std::string Loop::close() {
-  bench_.gone = bench_.gone || exchange_->gone();
-  return bench_.close(std::move(pair_));
 }
 
 }  // namespace rio::selftest

@@ -2,8 +2,8 @@
 /// The bench that the steps of a selftest share: a card that is theirs. Internal to pmd/selftest.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "pmd/selftest/parts.hpp"
@@ -24,18 +24,18 @@ class Bench {
 
   /// Reset the card, free of what an earlier step left.
   [[nodiscard]] std::string reset();
-  /// Start rings of queue pair 0, and of no other.
-  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues,
-                                 std::unique_ptr<pmd::QueuePair>* out);
-  /// Stop them.
-  [[nodiscard]] std::string close(std::unique_ptr<pmd::QueuePair> pair);
+  /// Something to do with queue pair 0, open, and its exchange with itself over a looped link.
+  using Work = std::function<std::string(pmd::QueuePair& pair, Exchange& exchange)>;
+  /// Open queue pair 0, do `work`, and stop the rings. @param queues rings 0 means transmit,
+  /// shared, doorbell, DMA, maintenance, events. @param need_link wait for the link, and fail
+  /// without one.
+  [[nodiscard]] std::string loop(const Work& work, const pmd::QueuePairConfig& queues = {},
+                                 bool need_link = true);
 
   /// Wait for the port, which trains anew after a reset. @return whether it is up, or there is none
   /// to look at.
   [[nodiscard]] bool wait_link();
   void tell(const char* step, uint64_t done, uint64_t total);
-  /// A tally that tells of a step.
-  [[nodiscard]] Tally tally(const char* step);
 
   [[nodiscard]] pmd::Card& card() { return *card_; }
   [[nodiscard]] pmd::Bus& bus() { return bus_; }
@@ -53,31 +53,6 @@ class Bench {
   std::unique_ptr<pmd::Card> card_;
   pmd::DmaMemory memory_;
   bool leave_memory_ = false;
-};
-
-/// Queue pair 0 of the bench's card, open, and its exchange with itself over a looped link.
-/// Functions return what is wrong, or empty. One thread.
-class Loop {
- public:
-  explicit Loop(Bench& bench) : bench_(bench) {}
-  /// Stops the rings.
-  ~Loop();
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
-
-  /// @param queues rings 0 means transmit, shared, doorbell, DMA, maintenance, events.
-  /// @param need_link wait for the link, and fail without one.
-  [[nodiscard]] std::string open(const pmd::QueuePairConfig& queues = {}, bool need_link = true);
-  /// Stop the rings; once, at the end of a step.
-  [[nodiscard]] std::string close();
-  [[nodiscard]] pmd::QueuePair& pair() { return *pair_; }
-  [[nodiscard]] Exchange& exchange() { return *exchange_; }
-
- private:
-  Bench& bench_;
-  std::unique_ptr<pmd::QueuePair> pair_;
-  End end_;
-  std::optional<Exchange> exchange_;
 };
 
 // The steps. Each returns how it went, and leaves nothing open.

@@ -50,13 +50,6 @@ std::vector<ScratchWord> scratch_words(const pmd::Card& card) {
   return out;
 }
 
-std::string differs(const ScratchWord& scratch, uint32_t wrote, uint32_t read) {
-  char text[160];
-  std::snprintf(text, sizeof(text), "%s holds 0x%08x after 0x%08x was written",
-                scratch.word.name().c_str(), read, wrote);
-  return text;
-}
-
 /// Write a value into each word, then read them all. @param value_of by the word's place.
 template <class ValueOf>
 std::string write_and_compare(Bench& bench, const std::vector<ScratchWord>& words,
@@ -74,7 +67,10 @@ std::string write_and_compare(Bench& bench, const std::vector<ScratchWord>& word
       return words[i].word.name() + " cannot be read";
     }
     if (((read ^ wrote) & words[i].bits) != 0) {
-      return differs(words[i], wrote, read);
+      char text[160];
+      std::snprintf(text, sizeof(text), "%s holds 0x%08x after 0x%08x was written",
+                    words[i].word.name().c_str(), read, wrote);
+      return text;
     }
   }
   return "";
@@ -86,21 +82,16 @@ struct RingTrial {
   uint32_t start_index;
 };
 
-pmd::QueuePairConfig trial_config(uint32_t ring, const RingTrial& trial) {
+/// Start and stop one ring.
+std::string try_ring(Bench& bench, uint32_t qp, uint32_t ring, const RingTrial& trial) {
+  constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
   pmd::QueuePairConfig config;
   config.tx_log2 = config.shared_log2 = config.dedicated_log2 = config.doorbell_log2 =
       config.dma_log2 = config.maint_log2 = config.event_log2 = trial.log2;
   config.start_index = trial.start_index;
-  const bool dedicated = ring >= static_cast<uint32_t>(regs::Ring::kDedicated0);
-  config.rings = dedicated ? pmd::ring_bit(regs::Ring::kEvent) : 1u << ring;
-  return config;
-}
-
-/// Start and stop one ring.
-std::string try_ring(Bench& bench, uint32_t qp, uint32_t ring, const RingTrial& trial) {
-  constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
+  config.rings = ring >= kFirst ? pmd::ring_bit(regs::Ring::kEvent) : 1u << ring;
   std::unique_ptr<pmd::QueuePair> pair;
-  int rc = bench.card().open_queue_pair(qp, trial_config(ring, trial), &pair);
+  int rc = bench.card().open_queue_pair(qp, config, &pair);
   if (rc == 0 && ring >= kFirst) {
     pmd::DedicatedRxQueue* queue = nullptr;
     rc = pair->open_dedicated(ring - kFirst, 1, 0, &queue);

@@ -150,6 +150,20 @@ std::string Exchange::send(const pmd::TxMessage& message, const std::string& wha
               [&](std::string* wrong) { return reap_one(what, &sent, wrong) && sent; });
 }
 
+/// Send a message, and wait until it has ended and `take` has got it at the other end.
+std::string Exchange::transfer(const pmd::TxMessage& message, const std::string& what,
+                               const std::function<bool()>& take) {
+  if (std::string wrong = post_tx(message, what); !wrong.empty()) {
+    return wrong;
+  }
+  bool sent = false;
+  bool came = false;
+  return wait(what, [&](std::string* wrong) {
+    came = came || take();
+    return reap_one(what, &sent, wrong) && sent && came;
+  });
+}
+
 Image Exchange::landing(const MessageTrial& trial, uint32_t len_bytes) const {
   const pmd::Caps& caps = to_.card->caps();
   const Pattern bytes = pattern(trial.number);
@@ -181,17 +195,9 @@ std::string Exchange::message(const MessageTrial& trial) {
   if (to_.pair->shared().post(&buffer, 1) != 1) {
     return "the shared queue takes no buffer";
   }
-  if (std::string wrong = post_tx(message, what); !wrong.empty()) {
-    return wrong;
-  }
-  bool sent = false;
-  bool came = false;
   pmd::RxMessage got{};
-  std::string wrong = wait(what, [&](std::string* error) {
-    came = came || to_.pair->shared().burst(&got, 1) == 1;
-    return reap_one(what, &sent, error) && sent && came;
-  });
-  if (!wrong.empty()) {
+  const auto take = [&] { return to_.pair->shared().burst(&got, 1) == 1; };
+  if (std::string wrong = transfer(message, what, take); !wrong.empty()) {
     return wrong;
   }
   const uint32_t segments = (trial.len_bytes + trial.ssize_bytes - 1) / trial.ssize_bytes;
@@ -216,17 +222,9 @@ std::string Exchange::dedicated(pmd::DedicatedRxQueue& queue, const MessageTrial
     return "a dedicated queue takes no entry of " + std::to_string(trial.len_bytes) +
            " bytes: " + pmd::name(queue.last_reject());
   }
-  if (std::string wrong = post_tx(message, what); !wrong.empty()) {
-    return wrong;
-  }
-  bool sent = false;
-  bool came = false;
   pmd::EntryDone got{};
-  std::string wrong = wait(what, [&](std::string* error) {
-    came = came || queue.reap(&got, 1) == 1;
-    return reap_one(what, &sent, error) && sent && came;
-  });
-  if (!wrong.empty()) {
+  const auto take = [&] { return queue.reap(&got, 1) == 1; };
+  if (std::string wrong = transfer(message, what, take); !wrong.empty()) {
     return wrong;
   }
   if (got.status != pmd::Status::kOk || got.cookie != trial.number ||
@@ -245,17 +243,9 @@ std::string Exchange::doorbell(uint16_t info) {
                                .length_bytes = 0,
                                .mbox = 0,
                                .flags = pmd::TxFlags::kDoorbell};
-  if (std::string wrong = post_tx(message, what); !wrong.empty()) {
-    return wrong;
-  }
-  bool sent = false;
-  bool came = false;
   pmd::DoorbellEvent got{};
-  std::string wrong = wait(what, [&](std::string* error) {
-    came = came || to_.pair->doorbells().burst(&got, 1) == 1;
-    return reap_one(what, &sent, error) && sent && came;
-  });
-  if (!wrong.empty()) {
+  const auto take = [&] { return to_.pair->doorbells().burst(&got, 1) == 1; };
+  if (std::string wrong = transfer(message, what, take); !wrong.empty()) {
     return wrong;
   }
   if (got.info != info || got.source != from_.dest_id || got.dest_id != to_.dest_id) {

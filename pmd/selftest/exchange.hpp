@@ -117,6 +117,8 @@ class Exchange {
  private:
   [[nodiscard]] pmd::TxMessage prepare(const MessageTrial& trial);
   [[nodiscard]] std::string post_tx(const pmd::TxMessage& message, const std::string& what);
+  [[nodiscard]] std::string transfer(const pmd::TxMessage& message, const std::string& what,
+                                     const std::function<bool()>& take);
   [[nodiscard]] bool reap_one(const std::string& what, bool* sent, std::string* wrong);
   [[nodiscard]] bool is_good(pmd::Status status);
   [[nodiscard]] std::string check_landing(const MessageTrial& trial, const std::string& what) const;

@@ -47,16 +47,12 @@ std::string run_vector(Bench& bench, uint32_t vector, uint64_t* done) {
     (void)!read(fd, &old, sizeof(old));  // what came before is not meant
     pmd::QueuePairConfig queues;
     queues.irq_vectors[static_cast<uint32_t>(ring)] = static_cast<int>(vector);
-    Loop loop(bench);
-    std::string wrong = loop.open(queues);
-    if (!wrong.empty()) {
-      return wrong;
-    }
-    ring == regs::Ring::kTx ? loop.pair().tx().arm() : loop.pair().doorbells().arm();
-    wrong = loop.exchange().doorbell(kDoorbellInfo);
-    wrong = wrong.empty() ? wait_irq(bench, fd, what) : wrong;
-    wrong = wrong.empty() ? loop.close() : wrong;
-    if (!wrong.empty()) {
+    const auto work = [&](pmd::QueuePair& pair, Exchange& exchange) {
+      ring == regs::Ring::kTx ? pair.tx().arm() : pair.doorbells().arm();
+      std::string wrong = exchange.doorbell(kDoorbellInfo);
+      return wrong.empty() ? wait_irq(bench, fd, what) : wrong;
+    };
+    if (std::string wrong = bench.loop(work, queues); !wrong.empty()) {
       return wrong;
     }
     bench.tell("interrupts", ++*done, 0);
@@ -70,36 +66,35 @@ Verdict test_maintenance(Bench& bench) {
   if (!bench.card().caps().maint) {
     return skip("the card has no maintenance queue");
   }
-  Loop loop(bench);
-  if (std::string wrong = loop.open({}, bench.no_loop.empty()); !wrong.empty()) {
-    return fail(wrong);
-  }
-  constexpr uint32_t kIdentityCar = 0x00;
-  constexpr uint8_t kAnyHops = 0xFF;
-  uint32_t local[8] = {};
-  int rc = loop.pair().maint().read_local(kIdentityCar, local, kMaintTimeoutMs);
-  if (rc != 0) {
-    bench.gone = rc == -ENODEV;
-    return fail(std::string("CARs of the card: ") + std::strerror(-rc));
-  }
-  if (local[0] == 0 || local[0] == regs::kAllOnes) {
-    return fail("the device identity CAR holds nothing");
-  }
-  uint64_t done = 1;
-  if (bench.no_loop.empty()) {
-    uint32_t remote[8] = {};
-    rc = loop.pair().maint().read(bench.config().dest_id, kAnyHops, kIdentityCar, remote,
-                                  kMaintTimeoutMs);
+  uint64_t done = 0;
+  const auto work = [&](pmd::QueuePair& pair, Exchange&) -> std::string {
+    constexpr uint32_t kIdentityCar = 0x00;
+    constexpr uint8_t kAnyHops = 0xFF;
+    uint32_t local[8] = {};
+    int rc = pair.maint().read_local(kIdentityCar, local, kMaintTimeoutMs);
     if (rc != 0) {
       bench.gone = rc == -ENODEV;
-      return fail(std::string("CARs of the card over the link: ") + std::strerror(-rc));
+      return std::string("CARs of the card: ") + std::strerror(-rc);
     }
-    if (std::memcmp(local, remote, sizeof(local)) != 0) {
-      return fail("the CARs read over the link are other ones than those of the card");
+    if (local[0] == 0 || local[0] == regs::kAllOnes) {
+      return "the device identity CAR holds nothing";
+    }
+    done = 1;
+    if (!bench.no_loop.empty()) {
+      return "";
+    }
+    uint32_t remote[8] = {};
+    rc = pair.maint().read(bench.config().dest_id, kAnyHops, kIdentityCar, remote, kMaintTimeoutMs);
+    if (rc != 0) {
+      bench.gone = rc == -ENODEV;
+      return std::string("CARs of the card over the link: ") + std::strerror(-rc);
     }
     ++done;
-  }
-  const std::string wrong = loop.close();
+    return std::memcmp(local, remote, sizeof(local)) == 0
+               ? ""
+               : "the CARs read over the link are other ones than those of the card";
+  };
+  const std::string wrong = bench.loop(work, {}, bench.no_loop.empty());
   return wrong.empty() ? pass(done, "reads of 8 CARs") : fail(wrong);
 }
 

@@ -9,27 +9,22 @@ namespace {
 constexpr uint32_t kProbes = 8;  // a fault may hit some of them
 constexpr uint16_t kProbeInfo = 0x5AA5;
 
-/// One doorbell to the card itself. @return what is wrong, or empty.
-std::string probe(Bench& bench) {
-  Loop loop(bench);
-  std::string wrong = loop.open();
-  wrong = wrong.empty() ? loop.exchange().doorbell(kProbeInfo) : wrong;
-  return wrong.empty() ? loop.close() : wrong;
-}
-
-/// Runs a part over a link that is looped back. @param unit of what it tries.
+/// Runs a part over a link that is looped back, `rounds` times, each with rings of its own.
+/// @param unit of what it tries.
 Verdict run_part(Bench& bench, const char* step, const char* unit,
                  const std::function<std::string(Exchange&, Tally*)>& part,
-                 const pmd::QueuePairConfig& queues = {}) {
+                 const pmd::QueuePairConfig& queues = {}, uint32_t rounds = 1) {
   if (!bench.no_loop.empty()) {
     return skip(bench.no_loop);
   }
-  Tally tally = bench.tally(step);
-  Loop loop(bench);
-  std::string wrong = loop.open(queues);
-  wrong = wrong.empty() ? part(loop.exchange(), &tally) : wrong;
-  wrong = wrong.empty() ? loop.close() : wrong;
-  return wrong.empty() ? pass(tally.done(), unit, tally.bytes()) : fail(wrong);
+  Tally tally{.tell = [&](uint64_t done, uint64_t total) { bench.tell(step, done, total); }};
+  for (uint32_t i = 0; i < rounds; ++i) {
+    const auto work = [&](auto&, Exchange& exchange) { return part(exchange, &tally); };
+    if (std::string wrong = bench.loop(work, queues); !wrong.empty()) {
+      return fail(wrong);
+    }
+  }
+  return pass(tally.done, unit, tally.bytes);
 }
 
 Verdict run_messages(Bench& bench, const char* step, const std::vector<MessageTrial>& trials) {
@@ -55,7 +50,8 @@ Verdict test_loop(Bench& bench) {
   std::string wrong = bench.wait_link() ? "" : "the link is down";
   bool heard = false;
   for (uint32_t i = 0; i < kProbes && wrong.empty() && !heard; ++i) {
-    const std::string what = probe(bench);
+    const std::string what =
+        bench.loop([](auto&, Exchange& exchange) { return exchange.doorbell(kProbeInfo); });
     heard = what.empty();
     if (bench.gone) {
       return fail(what);
@@ -110,22 +106,15 @@ Verdict test_bursts(Bench& bench) {
 }
 
 Verdict test_dedicated(Bench& bench) {
-  if (!bench.no_loop.empty()) {
-    return skip(bench.no_loop);
-  }
   // Sizes that need no alignment would be thousands for each queue.
   const uint32_t stride = bench.config().quick ? 1024 : 64;
-  Tally tally = bench.tally("dedicated");
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    Loop loop(bench);
-    std::string wrong = loop.open();
-    wrong = wrong.empty() ? try_dedicated(loop.exchange(), i, stride, &tally) : wrong;
-    wrong = wrong.empty() ? loop.close() : wrong;
-    if (!wrong.empty()) {
-      return fail(wrong);
-    }
-  }
-  return pass(tally.done(), "entries", tally.bytes());
+  uint32_t queue = 0;
+  return run_part(
+      bench, "dedicated", "entries",
+      [&](Exchange& exchange, Tally* tally) {
+        return try_dedicated(exchange, queue++, stride, tally);
+      },
+      {}, regs::kDedicatedQueues);
 }
 
 Verdict test_memory(Bench& bench) {
@@ -151,34 +140,34 @@ Verdict test_peer(Bench& bench) {
   if (!bench.config().has_peer) {
     return skip("no peer named: --peer DESTID");
   }
-  Loop loop(bench);
+  uint64_t done = 0;
+  const auto work = [&](pmd::QueuePair&, Exchange& exchange) {
+    std::string wrong;
+    pmd::TxMessage message{.iova = bench.memory().iova,
+                           .cookie = 0,
+                           .dest_id = bench.config().peer,
+                           .length_bytes = 0,
+                           .mbox = 0,
+                           .flags = 0};
+    for (const uint32_t len : some_lengths()) {
+      message.length_bytes = static_cast<uint16_t>(len);
+      message.mbox = static_cast<uint8_t>(len % regs::kMultiMailboxes);
+      wrong = wrong.empty() ? exchange.send(message, "message of " + std::to_string(len) + " bytes")
+                            : wrong;
+      bench.tell("peer", ++done, 0);
+    }
+    message.length_bytes = 0;
+    message.mbox = 0;
+    message.flags = pmd::TxFlags::kDoorbell;
+    for (uint32_t bit = 0; wrong.empty() && bit < 16; ++bit, ++done) {
+      message.info = uint64_t{1} << bit;
+      wrong = exchange.send(message, "doorbell");
+    }
+    return wrong;
+  };
   pmd::QueuePairConfig queues;
   queues.rings = pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kEvent);
-  std::string wrong = loop.open(queues);
-  uint64_t done = 0;
-  for (const uint32_t len : some_lengths()) {
-    const pmd::TxMessage message{.iova = bench.memory().iova,
-                                 .cookie = len,
-                                 .dest_id = bench.config().peer,
-                                 .length_bytes = static_cast<uint16_t>(len),
-                                 .mbox = static_cast<uint8_t>(len % regs::kMultiMailboxes),
-                                 .flags = 0};
-    wrong = wrong.empty()
-                ? loop.exchange().send(message, "message of " + std::to_string(len) + " bytes")
-                : wrong;
-    bench.tell("peer", ++done, 0);
-  }
-  for (uint32_t bit = 0; wrong.empty() && bit < 16; ++bit, ++done) {
-    const pmd::TxMessage message{.info = uint64_t{1} << bit,
-                                 .cookie = bit,
-                                 .dest_id = bench.config().peer,
-                                 .length_bytes = 0,
-                                 .mbox = 0,
-                                 .flags = pmd::TxFlags::kDoorbell};
-    wrong = loop.exchange().send(message, "doorbell");
-  }
-  wrong = wrong.empty() ? loop.close() : wrong;
-  if (!wrong.empty()) {
+  if (std::string wrong = bench.loop(work, queues); !wrong.empty()) {
     return fail(wrong + "; does the peer run a program that receives?");
   }
   Verdict verdict = pass(done, "messages and doorbells");

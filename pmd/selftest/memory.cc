@@ -19,29 +19,18 @@ constexpr uint32_t kLocalPage = End::kTxPage;   // of the requester
 constexpr uint32_t kRemotePage = End::kRxPage;  // behind the window
 
 const char* op_name(DmaOp op) {
-  switch (op) {
-    case DmaOp::kNread:
-      return "NREAD";
-    case DmaOp::kNwrite:
-      return "NWRITE";
-    case DmaOp::kNwriteR:
-      return "NWRITE_R";
-    case DmaOp::kSwrite:
-      return "SWRITE";
-    case DmaOp::kAtomicInc:
-      return "atomic increment";
-    case DmaOp::kAtomicDec:
-      return "atomic decrement";
-    case DmaOp::kAtomicSet:
-      return "atomic set";
-    case DmaOp::kAtomicClear:
-      return "atomic clear";
-    case DmaOp::kAtomicSwap:
-      return "atomic swap";
-    case DmaOp::kAtomicCswap:
-      return "atomic compare and swap";
-  }
-  return "?";
+  static constexpr std::array kNames = {"NREAD",
+                                        "NWRITE",
+                                        "NWRITE_R",
+                                        "SWRITE",
+                                        "atomic increment",
+                                        "atomic decrement",
+                                        "atomic set",
+                                        "atomic clear",
+                                        "atomic swap",
+                                        "atomic compare and swap"};
+  static_assert(kNames.size() == static_cast<size_t>(DmaOp::kAtomicCswap) + 1);
+  return kNames[static_cast<size_t>(op)];
 }
 
 /// One read or write.

@@ -1,26 +1,13 @@
 // Messages, doorbells, dedicated queues.
 #include <algorithm>
+#include <numeric>
 
 #include "pmd/selftest/parts.hpp"
 
 namespace rio::selftest {
-namespace {
-
-std::vector<uint32_t> all_lengths() {
-  std::vector<uint32_t> lengths;
-  for (uint32_t len = 1; len <= regs::kMessageBytesMax; ++len) {
-    lengths.push_back(len);
-  }
-  return lengths;
-}
-
-}  // namespace
-
 std::vector<uint32_t> some_lengths() {
-  std::vector<uint32_t> lengths;
-  for (uint32_t len = 1; len <= 64; ++len) {
-    lengths.push_back(len);
-  }
+  std::vector<uint32_t> lengths(64);
+  std::iota(lengths.begin(), lengths.end(), 1);
   for (uint32_t edge = regs::kSegmentBytesMax; edge <= regs::kMessageBytesMax;
        edge += regs::kSegmentBytesMax) {
     for (const uint32_t len : {edge - 8, edge - 1, edge, edge + 1}) {
@@ -34,7 +21,9 @@ std::vector<uint32_t> some_lengths() {
 
 std::vector<MessageTrial> length_trials(bool quick) {
   std::vector<MessageTrial> trials;
-  for (const uint32_t len : quick ? some_lengths() : all_lengths()) {
+  std::vector<uint32_t> lengths(regs::kMessageBytesMax);
+  std::iota(lengths.begin(), lengths.end(), 1);
+  for (const uint32_t len : quick ? some_lengths() : lengths) {
     trials.push_back({.number = trials.size(),
                       .len_bytes = len,
                       .mbox = static_cast<uint8_t>(len % regs::kMultiMailboxes)});
@@ -110,8 +99,7 @@ std::string try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, T
   stride = std::max(stride, exchange.to().card->caps().dedicated_size_align);
   std::string wrong;
   for (uint32_t len = stride; wrong.empty() && len <= regs::kMessageBytesMax; len += stride) {
-    wrong =
-        exchange.dedicated(*queue, {.number = tally->done() + 1, .len_bytes = len, .mbox = mbox});
+    wrong = exchange.dedicated(*queue, {.number = tally->done + 1, .len_bytes = len, .mbox = mbox});
     tally->add(1, len, 0);
   }
   if (wrong.empty() && pair.close_dedicated(index) != 0) {

@@ -1,6 +1,6 @@
 /// @file
-/// What a selftest tries through an exchange of two open ends. Each function returns what is wrong,
-/// or empty.
+/// The steps of a selftest that exchange messages between two open ends. Each function returns the
+/// fault that it found, or empty.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,18 @@
 namespace rio::selftest {
 
 /// Counts what was tried. One thread.
-class Tally {
- public:
-  /// Told after each thing. @param total 0 where it is not known.
-  using Tell = std::function<void(uint64_t done, uint64_t total)>;
-
-  explicit Tally(Tell tell = {}) : tell_(std::move(tell)) {}
-  void add(uint64_t things, uint64_t bytes, uint64_t total) {
-    done_ += things;
-    bytes_ += bytes;
-    if (tell_) {
-      tell_(done_, total);
+struct Tally {
+  /// Told after each thing; may be empty. @param total 0 where it is not known.
+  std::function<void(uint64_t done, uint64_t total)> tell;
+  uint64_t done = 0;
+  uint64_t bytes = 0;
+  void add(uint64_t things, uint64_t more_bytes, uint64_t total) {
+    done += things;
+    bytes += more_bytes;
+    if (tell) {
+      tell(done, total);
     }
   }
-  [[nodiscard]] uint64_t done() const { return done_; }
-  [[nodiscard]] uint64_t bytes() const { return bytes_; }
-
- private:
-  Tell tell_;
-  uint64_t done_ = 0;
-  uint64_t bytes_ = 0;
 };
 
 /// Lengths around those at which something changes.

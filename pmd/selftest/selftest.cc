@@ -37,6 +37,23 @@ constexpr std::array kSteps = {
 
 }  // namespace
 
+const char* name(Outcome outcome) {
+  static constexpr std::array kNames = {"pass", "fail", "skipped"};
+  return kNames[static_cast<size_t>(outcome)];
+}
+
+Verdict pass(uint64_t done, std::string unit, uint64_t bytes) {
+  return {Outcome::kPass, "", done, std::move(unit), bytes};
+}
+
+Verdict fail(std::string reason) {
+  return {Outcome::kFail, std::move(reason), 0, "", 0};
+}
+
+Verdict skip(std::string reason) {
+  return {Outcome::kSkipped, std::move(reason), 0, "", 0};
+}
+
 std::vector<StepName> steps() {
   std::vector<StepName> names;
   for (const Step& step : kSteps) {

@@ -8,9 +8,26 @@
 #include <vector>
 
 #include "pmd/bus/bus.hpp"
-#include "pmd/selftest/verdict.hpp"
 
 namespace rio::selftest {
+
+enum class Outcome : uint8_t { kPass, kFail, kSkipped };
+
+/// "pass", "fail", "skipped".
+[[nodiscard]] const char* name(Outcome outcome);
+
+/// Result of one step.
+struct Verdict {
+  Outcome outcome = Outcome::kPass;
+  std::string reason;  ///< of a failure or a skip; a remark otherwise
+  uint64_t done = 0;   ///< things that were tried
+  std::string unit;    ///< what they are: "messages"
+  uint64_t bytes = 0;  ///< that were compared, one by one
+};
+
+[[nodiscard]] Verdict pass(uint64_t done, std::string unit, uint64_t bytes = 0);
+[[nodiscard]] Verdict fail(std::string reason);
+[[nodiscard]] Verdict skip(std::string reason);
 
 /// The user's choices.
 struct Config {

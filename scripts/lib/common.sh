@@ -177,6 +177,8 @@ optional_modules() {
 # compile FOLDER [TARGET...]: ninja; silent but for compiler messages where output is no terminal.
 compile() {
   local dir=$1 start=$SECONDS
+  # ccache remembers what includes a precompiled header (tests/meson.build) only if told so.
+  local -x CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
   shift
   say compile "${dir#"$root"/}"
   # Where a meson.build changed, meson runs first, and says a lot.
@@ -216,14 +218,15 @@ build_tree() {
 
 # run_meson_tests FOLDER SECONDS MESON_ARGUMENT...: runs the tests of a build folder within the
 # time, prints what failed and what was skipped and, last, the counts. Sets meson_tests_failed
-# to 0 or 1. meson_test_prefix is a command to start meson with. That none at all runs is a failure if --suite or a name is among the arguments.
+# to 0 or 1. Tests wait and sleep a third of their time, so three run on two cores. meson_test_prefix is a command
+# to start meson with. That none at all runs is a failure if --suite or a name is among the arguments.
 meson_test_prefix=()
 run_meson_tests() {
   local dir=$1 limit=$2 code=0 log
   shift 2
   log="$dir/meson-logs/testlog.json"
   rm -f "$log"
-  MESON_TESTTHREADS=$jobs timeout --signal=INT --kill-after=20 "$limit" \
+  MESON_TESTTHREADS=$(((jobs * 3 + 1) / 2)) timeout --signal=INT --kill-after=20 "$limit" \
     "${meson_test_prefix[@]}" meson test -C "$dir" --no-rebuild "$@" >"$dir/test-run.log" 2>&1 </dev/null || code=$?
   local -a selected=()
   local argument previous=''

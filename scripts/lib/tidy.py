@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Runs clang-tidy over the project's translation units, several at once.
 
-    tidy.py BUILD_FOLDER [--jobs N] [--all | --once] [--since COMMIT] [FILE...]
+    tidy.py BUILD_FOLDER [--jobs N] [--all | --once] [--since COMMIT | --since-clean] [FILE...]
 
 BUILD_FOLDER was configured with clang. A unit that was clean stays clean until its preprocessed
 text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that, and
 --once, for a tree that is looked at once, does not spend the time to remember it. --since looks only at
 units that differ from a commit: in their source, or in a header of ours that they include; at all if
-.clang-tidy or a warning of the top meson file differs.
+.clang-tidy or a warning of the top meson file differs. --since-clean takes the nearest to HEAD of the
+commits that are known to be clean: RIO_LANDED, origin/main, and the one in scripts/tidy.clean.
 Exit code 1 if clang-tidy had anything to say.
 """
 import argparse
@@ -82,6 +83,15 @@ def changed_since(commit):
     return None if rules or re.search(r"^[+-].*-W", warnings, re.MULTILINE) else changed
 
 
+def clean_commit(names):
+    """The nearest ancestor of HEAD among some names of commits, or None. HEAD itself would leave nothing to look at."""
+    known = []
+    for name in names:
+        if name and git("merge-base", "--is-ancestor", name, "HEAD") is not None:
+            known.append((int(git("rev-list", "--count", f"{name}..HEAD")), name))
+    return min((one for one in known if one[0] > 0), default=(0, None))[1]
+
+
 def preprocessed(folder, command):
     """The unit after the preprocessor, comments (NOLINT) kept; None if that fails."""
     words = [word for word in command if os.path.basename(word) != "ccache"]
@@ -129,6 +139,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--since", metavar="COMMIT")
+    parser.add_argument("--since-clean", action="store_true")
     parser.add_argument("files", nargs="*", help="only these, as paths from the top of the tree")
     args = parser.parse_args()
 
@@ -137,6 +148,9 @@ def main():
     if args.all:
         version += str(time.time()).encode()
     chosen = [unit for unit in units(args.build) if not args.files or unit[0] in args.files]
+    if args.since_clean:
+        with open(os.path.join(ROOT, "scripts", "tidy.clean"), encoding="utf-8") as file:
+            args.since = clean_commit((os.environ.get("RIO_LANDED"), "origin/main", file.read().strip()))
     changed = changed_since(args.since) if args.since else None
     if changed is not None:
         known, total = {}, len(chosen)

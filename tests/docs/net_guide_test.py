@@ -61,8 +61,8 @@ WHERE = {
     "Unicast MAC filter": r"mac_addr_add =",
     "Multicast MAC filter": r"set_mc_addr_list =",
     "RSS hash": r"RTE_ETH_RX_OFFLOAD_RSS_HASH",
-    "RSS key update": r"ops->rss_hash_update =",
-    "RSS reta update": r"ops->reta_update =",
+    "RSS key update": r"ops\.rss_hash_update =",
+    "RSS reta update": r"ops\.reta_update =",
     "VLAN filter": r"vlan_filter_set =",
     "Flow control": r"flow_ctrl_set =",
     "Rate limitation": r"set_queue_rate_limit =",
@@ -165,7 +165,7 @@ class Guide(unittest.TestCase):
 
     def test_arguments(self):
         told = first_cells(section(read(GUIDE), "Devices and arguments"))
-        info = re.findall(r"(\w+)=<", read("pmd/net/pmdinfo.cc"))
+        info = re.findall(r"(\w+)=<", read("pmd/net/probe.cc"))
         self.assertTrue(info)
         self.assertEqual(sorted(told), sorted(info))
 

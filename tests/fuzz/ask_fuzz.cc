@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "lib/ofi/ask.hpp"
-#include "lib/ofi/name.hpp"
+#include "lib/ofi/resolve.hpp"
 
 using namespace rio::ofi;
 
@@ -38,7 +38,7 @@ void read_as_name(const uint8_t* data) {
     require(rio::tag::dest_id_of(address) == name.dest_id);
     require(rio::tag::context_of(address) < kEndpoints * kContextsOfEndpoint);
     char text[128];
-    require(print_name(read, text, sizeof(text)) < static_cast<int>(sizeof(text)));
+    require(print_address(read, text, sizeof(text)) < static_cast<int>(sizeof(text)));
   }
 }
 

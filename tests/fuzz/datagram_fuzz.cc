@@ -42,8 +42,8 @@ class Member {
 
  private:
   void fill() {
-    const uint8_t byte = 0;
-    while (sender_.push({&byte, 1})) {
+    while (!sender_.begin(1).empty()) {
+      sender_.end(1);
     }
     for (uint32_t i = 0; i < kWindow; ++i) {
       static_cast<void>(sender_.send(now_ns_));

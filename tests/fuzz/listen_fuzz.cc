@@ -11,7 +11,8 @@
 #include <string>
 
 #include "base/unix_socket.hpp"
-#include "fpga/cardsim/listen.hpp"
+#include "fpga/cardsim/attachment.hpp"
+#include "fpga/cardsim/listen_protocol.hpp"
 
 namespace base = rio::base;
 using namespace rio::cardsim;
@@ -30,7 +31,7 @@ constexpr uint64_t kMemoryBytes = 0x4000;
 }
 
 /// Touches each window that the card has.
-void touch(Listen& listen, uint64_t iova) {
+void touch(Attachment& listen, uint64_t iova) {
   rio::model::HostWindow window;
   if (!listen.memory().find(iova, &window)) {
     return;
@@ -53,11 +54,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const base::Fd kOpen = memfd_of(0);
   CardSpec spec;
   spec.name = kPath;
-  Listen listen({kPath}, spec);
+  std::unique_ptr<Attachment> attachment;
   base::Fd client;
-  if (listen.open() != 0 || base::connect_to(kPath, SOCK_SEQPACKET, &client) != 0) {
+  if (attach(rio::name::Listen{kPath}, spec, &attachment) != 0 ||
+      base::connect_to(kPath, SOCK_SEQPACKET, &client) != 0) {
     std::abort();
   }
+  Attachment& listen = *attachment;
   listen.serve();
   const protocol::Request hello;
   if (size > 0 && (data[0] & 0x80) == 0 &&

@@ -84,9 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check(rings[1], 2);
     check(rings[2], 3);
   }
-  uint32_t process = 0;
-  std::string what;
-  while (traffic.next_foul(&process, &what)) {
+  for (const auto& [process, what] : traffic.take_fouls()) {
     want(process == 1 && !what.empty());
     traffic.remove(process, false);
   }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "fpga/wire/udp/connection.hpp"
-#include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/contact.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 #include "fpga/wire/udp/frame_units.hpp"
-#include "fpga/wire/udp/greeting.hpp"
 
 using namespace rio::wire::udp;
 using rio::model::InFrame;

@@ -32,6 +32,19 @@ class Tidy(unittest.TestCase):
     def test_unknown_commit(self):
         self.assertIsNone(tidy.changed_since("no-such-commit"))
 
+    def test_nearest_clean_commit(self):
+        ahead = {"landed": 7, "origin/main": 3, "head": 0}  # commits of HEAD that the name has not
+
+        def git(*words):
+            if words[0] == "merge-base":
+                return "" if words[2] in ahead else None
+            return f"{ahead[words[2].removesuffix('..HEAD')]}\n"
+
+        with unittest.mock.patch.object(tidy, "git", git):
+            for names, nearest in ((("landed", "origin/main", "gone"), "origin/main"), (("landed", "head"), "landed"),
+                                   ((None, "", "gone"), None), (("head",), None)):
+                self.assertEqual(tidy.clean_commit(names), nearest, names)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,12 +14,8 @@ using pmd::cores::format_cpu_list;
 constexpr uint64_t kLatencyMaxUs = 10;
 
 std::vector<unsigned> in_both(const std::vector<unsigned>& a, const std::vector<unsigned>& b) {
-  std::vector<unsigned> both;
-  for (const unsigned cpu : a) {
-    if (std::find(b.begin(), b.end(), cpu) != b.end()) {
-      both.push_back(cpu);
-    }
-  }
+  std::vector<unsigned> both = a;
+  std::erase_if(both, [&b](unsigned cpu) { return std::find(b.begin(), b.end(), cpu) == b.end(); });
   return both;
 }
 
@@ -54,13 +50,14 @@ std::string cpu_folder(const Machine& machine, unsigned cpu) {
   return machine.context.paths.sysfs + "/devices/system/cpu/cpu" + std::to_string(cpu);
 }
 
-/// A loop of the shell over `cpus`.
-std::string for_each(const std::vector<unsigned>& cpus, const std::string& command) {
+/// A loop of the shell with `variable` over `numbers`.
+template <class Numbers>
+std::string for_each(const char* variable, const Numbers& numbers, const std::string& command) {
   std::string list;
-  for (const unsigned cpu : cpus) {
-    list += " " + std::to_string(cpu);
+  for (const unsigned number : numbers) {
+    list += " " + std::to_string(number);
   }
-  return "for c in" + list + "; do " + command + "; done";
+  return std::string("for ") + variable + " in" + list + "; do " + command + "; done";
 }
 
 void check_governor(const Machine& machine, const std::vector<unsigned>& cpus, Findings& findings) {
@@ -75,7 +72,7 @@ void check_governor(const Machine& machine, const std::vector<unsigned>& cpus, F
   }
   if (!slow.empty()) {
     findings.add("cpu.governor", "", "governor " + name + " on CPUs " + format_cpu_list(slow),
-                 for_each(slow,
+                 for_each("c", slow,
                           "echo performance > "
                           "/sys/devices/system/cpu/cpu$c/cpufreq/scaling_governor"));
   }
@@ -106,14 +103,11 @@ void check_idle(const Machine& machine, const std::vector<unsigned>& cpus, Findi
   if (deep.empty()) {
     return;
   }
-  std::string list;
-  for (const unsigned state : states) {
-    list += " " + std::to_string(state);
-  }
   findings.add("cpu.idle-states", "", seen + ", on CPUs " + format_cpu_list(deep),
-               for_each(deep, "for s in" + list +
-                                  "; do echo 1 > "
-                                  "/sys/devices/system/cpu/cpu$c/cpuidle/state$s/disable; done"));
+               for_each("c", deep,
+                        for_each("s", states,
+                                 "echo 1 > "
+                                 "/sys/devices/system/cpu/cpu$c/cpuidle/state$s/disable")));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "apps/tool/doctor/machine.hpp"
-#include "apps/tool/doctor/mounts.hpp"
+#include "apps/tool/doctor/parsers.hpp"
 #include "apps/tool/system/files.hpp"
 
 namespace rio::tool {

@@ -1,4 +1,4 @@
-// The IOMMU between the cards and memory.
+// Checks the driver of each card, and the IOMMU between the cards and memory.
 #include <algorithm>
 
 #include "apps/tool/doctor/machine.hpp"
@@ -11,6 +11,30 @@ namespace {
 
 bool is_uio(const CardState& card) {
   return card.card.driver == "uio_pci_generic" || card.card.driver == "igb_uio";
+}
+
+void check_driver(const Machine& machine, const CardState& card, Findings& findings) {
+  const std::string& address = card.card.address;
+  const std::string& driver = card.card.driver;
+  if (driver == "vfio-pci" || is_uio(card)) {
+    if (!card.override_driver.empty() && card.override_driver != driver) {
+      findings.add("bind.override", address,
+                   driver + " has it, driver_override says " + card.override_driver,
+                   "rio-tool bind --driver " + driver + " " + address);
+    }
+    return;
+  }
+  const std::string wanted = wanted_driver(card.card);
+  if (!driver_loaded(machine.context.paths, wanted)) {
+    findings.add("bind.module", address, "there is no /sys/bus/pci/drivers/" + wanted,
+                 "modprobe " + wanted);
+  }
+  const std::string command = "rio-tool bind --driver " + wanted + " " + address;
+  if (driver.empty()) {
+    findings.add("bind.none", address, "no driver is bound", command);
+  } else {
+    findings.add("bind.kernel", address, "the driver " + driver + " has it", command);
+  }
 }
 
 void check_on(const Machine& machine, Findings& findings) {
@@ -63,6 +87,12 @@ void check_group(const Machine& machine, const CardState& card, Findings& findin
 }
 
 }  // namespace
+
+void check_binding(const Machine& machine, Findings& findings) {
+  for (const CardState& card : machine.cards) {
+    check_driver(machine, card, findings);
+  }
+}
 
 void check_iommu(const Machine& machine, Findings& findings) {
   if (!machine.cards.empty()) {

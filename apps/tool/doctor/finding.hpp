@@ -1,5 +1,5 @@
 /// @file
-/// What doctor can find, and what it found.
+/// The kinds of findings of doctor, and its findings.
 #pragma once
 
 #include <span>

@@ -2,19 +2,34 @@
 /// All that doctor looks at, read once.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "apps/tool/doctor/finding.hpp"
 #include "apps/tool/global_options.hpp"
-#include "apps/tool/system/account.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/holders.hpp"
 #include "apps/tool/system/hugepage_pools.hpp"
 #include "pmd/cores/placement.hpp"
 
 namespace rio::tool {
+
+/// A user with their groups.
+struct Account {
+  std::string name;
+  uid_t uid = 0;
+  std::vector<gid_t> groups;
+  bool caller = true;  ///< the user runs this program
+
+  [[nodiscard]] bool is_root() const { return uid == 0; }
+};
+
+/// Whether a user may read and write a file, by its owner, group and mode (and, for the caller, by
+/// the kernel's other checks). false where there is no such file.
+[[nodiscard]] bool may_use(const Account& account, const std::string& path);
 
 /// Constant after read(). Control path, one thread.
 struct Machine {
@@ -41,9 +56,6 @@ struct Machine {
   /// CPUs near a card; empty where there is no topology.
   [[nodiscard]] std::vector<unsigned> near(const CardState& card) const;
 };
-
-/// The topology of what --root names. @return null where hwloc can make none of it.
-[[nodiscard]] std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context);
 
 /// A check. Adds what it finds, in the order of all_kinds() as far as it can.
 using Check = void (*)(const Machine& machine, Findings& findings);

@@ -19,23 +19,12 @@ std::string kind_of(const PciPaths& paths, const PciCard& card) {
   char ids[16];
   std::snprintf(ids, sizeof(ids), "%04x:%04x", card.vendor, card.device);
   const uint64_t code = number_of(device_folder(paths, card.address) + "/class").value_or(0);
-  const char* kind = "device";
-  switch (code >> 16) {
-    case 0x01:
-      kind = "storage device";
-      break;
-    case 0x02:
-      kind = "network device";
-      break;
-    case 0x03:
-      kind = "display device";
-      break;
-    case 0x06:
-      kind = "bridge";
-      break;
-    default:
-      break;
-  }
+  const uint64_t base_class = code >> 16;
+  const char* const kind = base_class == 0x01   ? "storage device"
+                           : base_class == 0x02 ? "network device"
+                           : base_class == 0x03 ? "display device"
+                           : base_class == 0x06 ? "bridge"
+                                                : "device";
   return std::string("a ") + kind + " (" + ids + ")";
 }
 
@@ -76,10 +65,27 @@ std::string refusal_of(const PciCard& card, const std::string& driver) {
   return "dmesg | tail says why " + driver + " refused the card";
 }
 
+/// Take a device from the driver that has it. @return 0 or -errno, said on stderr.
+int release(const PciPaths& paths, SysfsWriter& writer, const std::string& address,
+            const std::string& driver) {
+  if (const int rc = writer.write(device_folder(paths, address) + "/driver/unbind", address);
+      rc != 0) {
+    return rc;
+  }
+  if (!writer.wait_for([&] { return driver_of(paths, address).empty(); })) {
+    (void)complain(address + ": the driver " + driver + " does not let go of it",
+                   "end the programs that use it: rio-tool doctor names them");
+    return -ETIMEDOUT;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string driver_of(const PciPaths& paths, const std::string& address) {
-  return link_name_of(device_folder(paths, address) + "/driver");
+  std::string name;
+  (void)pci::link_name(device_folder(paths, address) + "/driver", &name);
+  return name;
 }
 
 std::string wanted_driver(const PciCard& card) {
@@ -94,19 +100,13 @@ bool driver_loaded(const PciPaths& paths, const std::string& driver) {
 int find_to_change(const GlobalOptions& context, const std::string& address,
                    const std::string& verb, bool force, PciCard* out) {
   PciCard card;
-  if (const int rc = pci::find_card(context.paths, address, &card); rc != 0) {
-    return rc;  // the log has said why
+  int rc = pci::find_card(context.paths, address, &card);
+  rc = rc != 0 || force ? rc : refuse_if_not_ours(context, card, verb);
+  rc = rc != 0 || force ? rc : refuse_if_used(context, card, verb);
+  if (rc == 0) {
+    *out = card;
   }
-  if (!force) {
-    if (const int rc = refuse_if_not_ours(context, card, verb); rc != 0) {
-      return rc;
-    }
-    if (const int rc = refuse_if_used(context, card, verb); rc != 0) {
-      return rc;
-    }
-  }
-  *out = card;
-  return 0;
+  return rc;
 }
 
 int unbind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& card) {
@@ -115,25 +115,16 @@ int unbind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard
   if (const int rc = writer.write(folder + "/driver_override", ""); rc != 0) {
     return rc;
   }
-  if (driver_of(context.paths, card.address).empty()) {
-    return 0;
-  }
-  if (const int rc = writer.write(folder + "/driver/unbind", card.address); rc != 0) {
-    return rc;
-  }
-  if (!writer.wait_for([&] { return driver_of(context.paths, card.address).empty(); })) {
-    (void)complain(card.address + ": the driver " + card.driver + " does not let go of it",
-                   "end the programs that use it: rio-tool doctor names them");
-    return -ETIMEDOUT;
-  }
-  return 0;
+  return driver_of(context.paths, card.address).empty()
+             ? 0
+             : release(context.paths, writer, card.address, card.driver);
 }
 
 int bind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& card,
               const std::string& driver) {
   const PciPaths& paths = context.paths;
   const std::string folder = device_folder(paths, card.address);
-  const bool any = driver == kDefaultDriver;
+  const bool any = driver == "default";
   if (!any && !driver_loaded(paths, driver)) {
     (void)complain("no driver \"" + driver + "\" is loaded", "modprobe " + driver);
     return -ENOENT;
@@ -146,15 +137,8 @@ int bind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& 
   if (!any && now == driver) {
     return 0;
   }
-  if (!now.empty()) {
-    if (const int rc = writer.write(folder + "/driver/unbind", card.address); rc != 0) {
-      return rc;
-    }
-    if (!writer.wait_for([&] { return driver_of(paths, card.address).empty(); })) {
-      (void)complain(card.address + ": the driver " + now + " does not let go of it",
-                     "end the programs that use it: rio-tool doctor names them");
-      return -ETIMEDOUT;
-    }
+  if (const int rc = now.empty() ? 0 : release(paths, writer, card.address, now); rc != 0) {
+    return rc;
   }
   if (const int rc = writer.write(paths.sysfs + "/bus/pci/drivers_probe", card.address,
                                   any ? "" : refusal_of(card, driver));

@@ -10,9 +10,6 @@
 
 namespace rio::tool {
 
-/// For bind_card(): whichever the kernel chooses.
-inline constexpr const char* kDefaultDriver = "default";
-
 /// Find a device that is to be changed. Refused, unless `force`: one that is no card of ours, and
 /// one that a program uses. @param verb what is to be done with it, for the message.
 /// @return 0, -EINVAL, -ENODEV, -EPERM (not ours), -EBUSY; said on stderr.
@@ -25,7 +22,8 @@ inline constexpr const char* kDefaultDriver = "default";
 /// Whether a driver of this name is loaded.
 [[nodiscard]] bool driver_loaded(const pci::PciPaths& paths, const std::string& driver);
 
-/// Bind a device, whatever has it now. @return 0 or -errno, said on stderr.
+/// Bind a device, whatever has it now. @param driver "default": whichever the kernel chooses.
+/// @return 0 or -errno, said on stderr.
 [[nodiscard]] int bind_card(const GlobalOptions& context, SysfsWriter& writer,
                             const pci::PciCard& card, const std::string& driver);
 

@@ -55,12 +55,6 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-std::string link_name_of(const std::string& path) {
-  std::string name;
-  (void)pci::link_name(path, &name);
-  return name;
-}
-
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);

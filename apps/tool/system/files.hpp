@@ -23,9 +23,6 @@ namespace rio::tool {
 /// Names in a folder, sorted; empty where there is none.
 [[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
 
-/// Last part of a link's target, empty if it is no link.
-[[nodiscard]] std::string link_name_of(const std::string& path);
-
 [[nodiscard]] bool exists(const std::string& path);
 
 /// Fields of lines "name: value" (proc/meminfo, proc/PID/status). @return nothing if not there.

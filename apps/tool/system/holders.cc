@@ -20,11 +20,6 @@ bool matters(const std::string& file) {
                      [&file](const char* part) { return file.find(part) != std::string::npos; });
 }
 
-bool ends_with(const std::string& text, const std::string& ending) {
-  return text.size() >= ending.size() &&
-         text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
-}
-
 /// Whether an argument of a program (proc/PID/cmdline, parted by zeros) lets it share its cards:
 /// a secondary, or one that becomes what there is room for.
 bool shares(const std::string& cmdline) {
@@ -81,7 +76,7 @@ std::vector<Program> OpenFiles::holders_of(const std::string& ending) const {
   std::vector<Program> found;
   for (const Process& process : processes_) {
     if (std::any_of(process.files.begin(), process.files.end(),
-                    [&ending](const std::string& file) { return ends_with(file, ending); })) {
+                    [&ending](const std::string& file) { return file.ends_with(ending); })) {
       found.push_back(process.program);
     }
   }

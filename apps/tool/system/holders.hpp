@@ -1,5 +1,5 @@
 /// @file
-/// Which programs hold a card, or files of DPDK's.
+/// Programs that hold a card, or files of DPDK's.
 #pragma once
 
 #include <string>

@@ -63,8 +63,8 @@ void Card::step_to_send() noexcept {
     card.step_instead(held);
     return;
   }
-  const TxSingle::Kick kicked = card.engines.fast_tx.single().kick();
-  if (kicked != TxSingle::Kick::kSent) [[unlikely]] {
+  const FastTx::Kick kicked = card.engines.fast_tx.kick();
+  if (kicked != FastTx::Kick::kSent) [[unlikely]] {
     card.end_kick(kicked, held);
     return;
   }
@@ -143,6 +143,11 @@ uint64_t Card::faults_drawn(Fault fault) {
 uint64_t Card::refused_accesses() {
   const Impl::Hold hold(*impl_);
   return impl_->core.host.refused();
+}
+
+uint64_t Card::first_refused_address() {
+  const Impl::Hold hold(*impl_);
+  return impl_->core.host.first_refused();
 }
 
 }  // namespace rio::model

@@ -23,15 +23,9 @@ Core* Card::Impl::enter(bool self) {
     }
     entered = held;
   }
-  if (gone) {  // it vanished meanwhile
+  if (gone || core.requests_wait()) {  // gone: it vanished meanwhile
     leave(self);
     return nullptr;
-  }
-  for (const Inbound& in : core.wire->inbound()) {
-    if (in.requests->peek() != nullptr) {
-      leave(self);
-      return nullptr;
-    }
   }
   return &core;
 }
@@ -58,21 +52,21 @@ bool Card::Impl::looks_allowed() {
                     !Core::waits(pair, kDmaRing) && !Core::waits(pair, kMaintRing) &&
                     !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
                     !control.stopping();
-  return idle && engines.rx_single.aim();
+  return idle && engines.rx_plain.aim();
 }
 
-void Card::Impl::end_kick(TxSingle::Kick kicked, CardLock::Held held) {
-  TxSingle& single = engines.fast_tx.single();
-  if (kicked == TxSingle::Kick::kNot && single.find_room()) {
-    kicked = single.kick();
+void Card::Impl::end_kick(FastTx::Kick kicked, CardLock::Held held) {
+  FastTx& fast = engines.fast_tx;
+  if (kicked == FastTx::Kick::kNot && fast.find_room()) {
+    kicked = fast.kick();
   }
-  if (kicked == TxSingle::Kick::kNot) {
+  if (kicked == FastTx::Kick::kNot) {
     step_instead(held);
     return;
   }
   --kicks;
-  if (kicked == TxSingle::Kick::kSentToSleeper) {
-    single.wake();
+  if (kicked == FastTx::Kick::kSentToSleeper) {
+    fast.wake();
   }
   CardLock::unlock(held);
 }
@@ -92,7 +86,7 @@ void Card::Impl::step_to_send_shared() {
     return;
   }
   if (may_kick()) {
-    end_kick(engines.fast_tx.single().kick(), held);
+    end_kick(engines.fast_tx.kick(), held);
   } else {
     step_instead(held);
   }
@@ -104,11 +98,11 @@ uint32_t Card::Impl::kicks_allowed() {
   const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
                      core.pairs.size() == 1 && ring.running() && !ring.held &&
                      !core.wire->may_enter_neighbour(core.thread);
-  return plain && engines.fast_tx.single().aim(core.pairs[0]) ? kKicksPerStep : 0;
+  return plain && engines.fast_tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
 }
 
 void Card::Impl::count_kicks() {
-  engines.fast_tx.single().count(core.pairs[0], kicks_counted - kicks);
+  engines.fast_tx.count_kicks(core.pairs[0], kicks_counted - kicks);
   kicks_counted = kicks;
 }
 
@@ -191,11 +185,11 @@ inline void Card::Impl::take_frames(bool answers) {
   }
   for (Inbound& in : core.wire->inbound()) {
     if (answers && in.responses->peek() != nullptr) {
-      dispatch.take_responses(in);
+      engines.take_responses(in);
     }
     const InFrame* request = upkeep.receiver_is_slow() ? nullptr : in.requests->peek();
     if (request != nullptr) {
-      dispatch.take_requests(in, request);
+      engines.take_requests(in, request);
     }
   }
 }

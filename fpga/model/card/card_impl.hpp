@@ -6,7 +6,6 @@
 #include <atomic>
 
 #include "fpga/model/card.hpp"
-#include "fpga/model/card/dispatch.hpp"
 #include "fpga/model/card/upkeep.hpp"
 #include "fpga/model/card_lock.hpp"
 
@@ -17,12 +16,10 @@ namespace rio::model {
 
 struct Card::Impl final : Neighbour {
   Impl(const Config& config, Ends ends)
-      : core(config, ends.bar, bar_bytes(config.queue_pairs), ends.memory, std::move(ends.wire),
-             ends.clock, ends.irqs),
+      : core(config, bar_bytes(config.queue_pairs), std::move(ends)),
         engines(core),
         control(core, engines),
-        upkeep(core, engines, control),
-        dispatch(core, engines) {
+        upkeep(core, engines, control) {
     core.wire->attach(this);
   }
   ~Impl() override { core.wire->attach(nullptr); }
@@ -59,7 +56,7 @@ struct Card::Impl final : Neighbour {
     return core.thread == &thread_tag && kicks != 0 && core.host.current();
   }
   /// Finish a kick that could not do everything itself. @param held unlocked here.
-  [[gnu::noinline]] void end_kick(TxSingle::Kick kicked, CardLock::Held held);
+  [[gnu::noinline]] void end_kick(FastTx::Kick kicked, CardLock::Held held);
   [[gnu::noinline]] void step_instead(CardLock::Held held);
   /// step_to_send() for a thread that the lock does not prefer.
   [[gnu::noinline]] void step_to_send_shared();
@@ -90,7 +87,6 @@ struct Card::Impl final : Neighbour {
   Engines engines;
   Control control;
   Upkeep upkeep;
-  Dispatch dispatch;
 
  private:
   static constexpr uint32_t kLooksApart = 2;  // looks in vain between messages that come singly
@@ -117,7 +113,7 @@ inline bool Card::Impl::look() {
       // be in another core.
       const bool alone = looks_in_vain >= kLooksApart;
       looks_in_vain = 0;
-      return alone && engines.rx_single.take(in, word);
+      return alone && engines.rx_plain.take_single(in, word);
     }
   }
   ++looks_in_vain;

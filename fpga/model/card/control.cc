@@ -1,5 +1,8 @@
 #include "fpga/model/card/control.hpp"
 
+#include <array>
+#include <bit>
+
 namespace rio::model {
 namespace {
 
@@ -32,15 +35,14 @@ void Control::power_on() {
   bar.store(id::next(), map::kBase);
   bar.store(id::hw_version(), id::kHwVersionReset | id::HwVersion::model.put(1));
   bar.store(id::cap_queues(),
-            id::CapQueues::qps.put(c.queue_pairs) |
-                id::CapQueues::ring_log2_min.put(c.ring_log2_min) |
-                id::CapQueues::ring_log2_max.put(c.ring_log2_max) |
+            id::CapQueues::qps.put(c.queue_pairs) | id::CapQueues::ring_log2_min.put(kRingLog2Min) |
+                id::CapQueues::ring_log2_max.put(kRingLog2Max) |
                 id::CapQueues::vectors.put(core_.irqs == nullptr ? 0 : c.vectors));
   bar.store(id::cap_messages(), id::CapMessages::tx_contexts.put(c.tx_contexts) |
                                     id::CapMessages::rx_contexts.put(c.rx_contexts) |
                                     id::CapMessages::letters.put(c.letters) |
                                     id::CapMessages::inline_bytes.put(regs::kInlineBytes));
-  bar.store(id::cap_align(), id::CapAlign::tx_addr_log2.put(c.tx_addr_log2) |
+  bar.store(id::cap_align(), id::CapAlign::tx_addr_log2.put(kTxAddrLog2) |
                                  id::CapAlign::shared_addr_log2.put(c.shared_addr_log2) |
                                  id::CapAlign::dedicated_addr_log2.put(c.dedicated_addr_log2) |
                                  id::CapAlign::dedicated_size_log2.put(c.dedicated_size_log2));
@@ -48,8 +50,8 @@ void Control::power_on() {
                                  id::CapFlags::quirk_last_full_256.put(c.quirk_last_full_256) |
                                  id::CapFlags::wide.put(1) | id::CapFlags::dma.put(1) |
                                  id::CapFlags::maint.put(1) | id::CapFlags::atomics.put(1));
-  bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(c.tick_ns));
-  bar.store(id::cap_dma_bytes(), c.dma_bytes);
+  bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(kTickNs));
+  bar.store(id::cap_dma_bytes(), kDmaBytesMax);
   default_host_words();
   bar.store(map::block(), block_word(regs::BlockType::kRxMap, 0));
   bar.store(map::next(), port::kBase);
@@ -169,8 +171,7 @@ void Control::read_owners() {
       owner->dest_id = dest_id;
       std::memset(owner->pair_of_mbox, kNoPair, sizeof(owner->pair_of_mbox));
     }
-    const uint64_t mboxes =
-        static_cast<uint64_t>(bar.load(map::mbox_hi(i))) << 32 | bar.load(map::mbox_lo(i));
+    const uint64_t mboxes = bar.load64(map::mbox_lo(i), map::mbox_hi(i));
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       if ((mboxes >> m & 1) != 0 && owner->pair_of_mbox[m] == kNoPair) {
         owner->pair_of_mbox[m] = static_cast<uint8_t>(pair);
@@ -226,15 +227,12 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
   const uint32_t irq = bar.load(qp::ring_irq(q, number));
   const uint32_t vectors = core_.irqs == nullptr ? 0 : c.vectors;
   const RingKind kind = ring_kind(number);
-  const auto wide = [&](uint32_t lo, uint32_t hi) {
-    return static_cast<uint64_t>(bar.load(hi)) << 32 | bar.load(lo);
-  };
   ring.base = nullptr;
   ring.cbase = nullptr;
   ring.head = ring.tail = 0;
-  ring.base_iova = wide(qp::ring_base_lo(q, number), qp::ring_base_hi(q, number));
-  ring.cbase_iova = wide(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
-  if (log2 < c.ring_log2_min || log2 > c.ring_log2_max || clog2 < log2 || clog2 > c.ring_log2_max ||
+  ring.base_iova = bar.load64(qp::ring_base_lo(q, number), qp::ring_base_hi(q, number));
+  ring.cbase_iova = bar.load64(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
+  if (log2 < kRingLog2Min || log2 > kRingLog2Max || clog2 < log2 || clog2 > kRingLog2Max ||
       ((ring.base_iova | ring.cbase_iova) & 63) != 0 ||
       (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors)) {
     return RingError::kConfig;
@@ -343,10 +341,7 @@ void Control::finish_stops() {
       if (ring.state != RingState::kStopping) {
         continue;
       }
-      const bool idle = (r != kTxRing || pair.tx_outstanding == 0) &&
-                        (r != kDmaRing || engines_.dma.stopped(pair)) &&
-                        (r != kMaintRing || engines_.maint.stopped(pair));
-      if (!idle) {
+      if (ring.outstanding != 0) {
         stopping_ = true;
         continue;
       }
@@ -407,15 +402,11 @@ void Control::interrupts() {
 
 void Control::tell_port() {
   Bar& bar = core_.bar;
-  const PortCounts& n = core_.counts;
-  bar.store(port::tx_packets(), n.tx_packets);
-  bar.store(port::rx_packets(), n.rx_packets);
-  bar.store(port::tx_retries(), n.tx_retries);
-  bar.store(port::rx_retries(), n.rx_retries);
-  bar.store(port::rx_errors(), n.rx_errors);
-  bar.store(port::tx_timeouts(), n.tx_timeouts);
-  bar.store(port::rx_timeouts(), n.rx_timeouts);
-  bar.store(port::rx_unmapped(), n.rx_unmapped);
+  const auto counts = std::bit_cast<std::array<uint32_t, 8>>(core_.counts);
+  static_assert(port::rx_unmapped() == port::tx_packets() + 4 * (counts.size() - 1));
+  for (uint32_t i = 0; i < counts.size(); ++i) {
+    bar.store(port::tx_packets() + 4 * i, counts[i]);
+  }
   bar.store(port::link(), core_.link_up
                               ? port::Link::up.put(1) | port::Link::lanes.put(4) |
                                     port::Link::lanes_max.put(4) | port::Link::lane_mbaud.put(6250)

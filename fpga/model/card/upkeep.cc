@@ -26,22 +26,13 @@ void Upkeep::poll_link() {
   }
 }
 
-bool Upkeep::requests_wait() {
-  for (Inbound& in : core_.wire->inbound()) {
-    if (in.requests->peek() != nullptr) {
-      return true;
-    }
-  }
-  return false;
-}
-
 void Upkeep::housekeep() {
   core_.bar.store(regs::id::heartbeat(), ++heartbeat_);
   core_.wire->check_partners(core_.now_ns, core_.timers.response_ns);
   engines_.tx.check_timers();
   // While frames wait in a ring their senders are not silent. That excuse ends after kBusyLooks
   // steps.
-  busy_looks_ = requests_wait() ? busy_looks_ + 1 : 0;
+  busy_looks_ = core_.requests_wait() ? busy_looks_ + 1 : 0;
   if (busy_looks_ == 0 || busy_looks_ > kBusyLooks) {
     engines_.rx.check_timers();
   }
@@ -86,14 +77,14 @@ Activity Upkeep::activity() {
   Activity now;
   now.done = core_.bar.load(regs::id::gen_ack()) + core_.counts.rx_packets;
   now.posted = engines_.dma.busy();
-  now.under_way = requests_wait() || engines_.responder.pending() || control_.stopping() ||
+  now.under_way = core_.requests_wait() || engines_.responder.pending() || control_.stopping() ||
                   engines_.transactions.due() || engines_.tx.due() || core_.host.writes_wait() ||
                   control_.interrupt_waits();
   for (const Pair& pair : core_.pairs) {
     if (!pair.live) {
       continue;
     }
-    now.posted = now.posted || pair.tx_outstanding > 0;
+    now.posted = now.posted || pair.rings[kTxRing].outstanding > 0;
     for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
       const Ring& ring = pair.rings[r];
       now.done += uint64_t{ring.head} + ring.cidx;
@@ -132,16 +123,7 @@ void Upkeep::on_change(const PartnerChange& change) {
 void Upkeep::expire(const std::vector<Transactions::Expired>& all) {
   for (const Transactions::Expired& late : all) {
     core_.counts.tx_timeouts += late.status == regs::Status::kResponseTimeout ? 1 : 0;
-    switch (late.transaction->kind) {
-      case Transaction::kDoorbell:
-        engines_.doorbells.on_expired(*late.pair, *late.transaction, late.status);
-        break;
-      case Transaction::kDma:
-        engines_.dma.on_expired(*late.transaction, late.status);
-        break;
-      default:
-        engines_.maint.on_expired(*late.transaction, late.status);
-    }
+    engines_.end(*late.pair, *late.transaction, late.status);
     engines_.transactions.expire(*late.flow, *late.transaction);
   }
 }

@@ -26,8 +26,6 @@ class Upkeep {
   void force_down(bool down) { forced_down_ = down; }
   /// Whether a fault keeps the card from taking requests off the wire.
   [[nodiscard]] bool receiver_is_slow() const { return slow_steps_ != 0; }
-  /// Whether any request waits to be taken.
-  [[nodiscard]] bool requests_wait();
   [[nodiscard]] Activity activity();
 
  private:

@@ -2,16 +2,15 @@
 /// State that all engines of a card share.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "fpga/model/clock.hpp"
+#include "base/random.hpp"
 #include "fpga/model/config.hpp"
-#include "fpga/model/core/bar.hpp"
-#include "fpga/model/core/faults.hpp"
 #include "fpga/model/core/flow.hpp"
 #include "fpga/model/core/host_port.hpp"
 #include "fpga/model/core/ring.hpp"
@@ -19,6 +18,61 @@
 #include "fpga/model/wire.hpp"
 
 namespace rio::model {
+
+/// A view of the registers: reads host-written words, writes card-written ones. The creator of the
+/// card owns the memory, which processes may share.
+class Bar {
+ public:
+  Bar(uint8_t* memory, size_t len_bytes) : memory_(memory), len_bytes_(len_bytes) {}
+
+  [[nodiscard]] uint32_t load(uint32_t offset) const {
+    // acquire: what the host wrote before the word; pairs with Mmio::write32.
+    return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE);
+  }
+  /// Load a value of two words.
+  [[nodiscard]] uint64_t load64(uint32_t low_offset, uint32_t high_offset) const {
+    return static_cast<uint64_t>(load(high_offset)) << 32 | load(low_offset);
+  }
+  void store(uint32_t offset, uint32_t value) {
+    // release: what the card did before the word; pairs with Mmio::read32.
+    __atomic_store_n(reinterpret_cast<uint32_t*>(memory_ + offset), value, __ATOMIC_RELEASE);
+  }
+  [[nodiscard]] const uint32_t* word(uint32_t offset) const {
+    return reinterpret_cast<const uint32_t*>(memory_ + offset);
+  }
+  [[nodiscard]] size_t len_bytes() const { return len_bytes_; }
+
+ private:
+  uint8_t* memory_;
+  size_t len_bytes_;
+};
+
+/// Draws faults from a seed. Counts them, so that a soak test can prove that each kind happened.
+class Faults {
+ public:
+  explicit Faults(const FaultConfig& config) : config_(config), rng_(config.seed) {}
+
+  [[nodiscard]] bool enabled() const { return config_.rate > 0.0 && config_.kinds != 0; }
+
+  /// Whether this fault happens now.
+  [[nodiscard]] bool draw(Fault fault) {
+    if (!enabled() || (config_.kinds & static_cast<uint32_t>(fault)) == 0 ||
+        !rng_.chance(config_.rate)) {
+      return false;
+    }
+    ++drawn_[std::countr_zero(static_cast<uint32_t>(fault))];
+    return true;
+  }
+  [[nodiscard]] uint32_t below(uint32_t n) { return rng_.below(n); }
+  [[nodiscard]] uint64_t drawn(Fault fault) const {
+    return drawn_[std::countr_zero(static_cast<uint32_t>(fault))];
+  }
+
+ private:
+  FaultConfig config_;
+  base::Random rng_;
+  uint64_t drawn_[32] = {};
+};
 
 /// State of a queue pair.
 struct Pair {
@@ -30,7 +84,6 @@ struct Pair {
       {};  ///< open dedicated rings of each mailbox, one bit each
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
-  uint32_t tx_outstanding = 0;  ///< descriptors fetched and not completed
   uint32_t lost_events = 0;
   Flow* last_flow = nullptr;
   std::unordered_map<uint32_t, std::unique_ptr<Flow>> flows;
@@ -59,16 +112,15 @@ struct Timers {
 };
 
 struct Core {
-  Core(const Config& cfg, uint8_t* bar_memory, size_t bar_bytes, HostMemory* memory,
-       std::unique_ptr<Wire> w, Clock* c, IrqSink* sink)
+  Core(const Config& cfg, size_t bar_bytes, Ends ends)
       : config(cfg),
         exact(cfg.exact || cfg.faults.rate > 0.0 || cfg.pcie_seed != 0),
-        bar(bar_memory, bar_bytes),
-        host(memory, cfg.pcie_seed),
+        bar(ends.bar, bar_bytes),
+        host(ends.memory, cfg.pcie_seed),
         faults(cfg.faults),
-        wire(std::move(w)),
-        clock(c),
-        irqs(sink),
+        wire(std::move(ends.wire)),
+        clock(ends.clock),
+        irqs(ends.irqs),
         pairs(cfg.queue_pairs) {}
 
   Config config;
@@ -89,7 +141,7 @@ struct Core {
   std::vector<Owner> owners;
   Owner* last_owner = nullptr;
 
-  [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / config.tick_ns); }
+  [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / kTickNs); }
 
   /// @return the owner of this destID; null: the card has no such destID.
   [[nodiscard]] Owner* owner(uint32_t dest_id) {
@@ -123,6 +175,15 @@ struct Core {
     const auto it = pair.flows.find(dest_id);
     return it == pair.flows.end() ? nullptr : it->second.get();
   }
+  /// Whether any request waits to be taken.
+  [[nodiscard]] bool requests_wait() const {
+    for (const Inbound& in : wire->inbound()) {
+      if (in.requests->peek() != nullptr) {
+        return true;
+      }
+    }
+    return false;
+  }
   /// The pair that sends with this source ID; null: none.
   [[nodiscard]] Pair* sender(uint32_t source) {
     for (Pair& pair : pairs) {
@@ -146,8 +207,7 @@ struct Core {
     if (host.posting()) [[unlikely]] {
       uint32_t words[kWords];
       std::memcpy(words, cpl, sizeof(Cpl));
-      host.write_completion(ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words,
-                            kWords);
+      host.post_completion(ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words, kWords);
     } else {
       auto* out = reinterpret_cast<Cpl*>(ring.cbase + (ring.cidx & ring.cmask) * sizeof(Cpl));
       std::memcpy(static_cast<void*>(out), cpl, sizeof(Cpl) - 4);
@@ -155,6 +215,27 @@ struct Core {
       __atomic_store_n(&out->status, cpl->status, __ATOMIC_RELEASE);
     }
     ++ring.cidx;
+  }
+
+  /// Complete the transmit descriptor `index`.
+  void complete_tx(Ring& ring, uint32_t cookie, uint32_t index, regs::Status status,
+                   uint32_t retries = 0) {
+    regs::TxCpl cpl{cookie, index, ticks(), 0};
+    complete(ring, &cpl, last_word(status, retries));
+  }
+  /// Complete the entry `index` of a DMA, maintenance or dedicated ring.
+  void complete_entry(Ring& ring, uint32_t cookie, uint32_t index, uint32_t bytes,
+                      regs::Status status, uint32_t retries = 0) {
+    regs::EntryCpl cpl{cookie, index, bytes, 0};
+    complete(ring, &cpl, last_word(status, retries));
+  }
+  /// Complete the posted entries of a ring that is being stopped. @tparam Desc their type.
+  template <class Desc>
+  void flush_entries(Ring& ring) {
+    for (; ring.posted() > 0; ++ring.head) {
+      complete_entry(ring, ring.fetch<Desc>(ring.head).cookie, ring.head, 0,
+                     regs::Status::kFlushed);
+    }
   }
 
   /// Count the answer to a message, segment or doorbell.
@@ -202,6 +283,9 @@ struct Core {
   }
 
  private:
+  [[nodiscard]] static uint32_t last_word(regs::Status status, uint32_t retries) {
+    return static_cast<uint32_t>(status) | (retries < 255 ? retries : 255) << 8;
+  }
   [[nodiscard]] bool doorbell_is_late(uint32_t number);
   void refuse_tail(Pair& pair, uint32_t number);
 };

@@ -17,12 +17,6 @@ DmaOp op_of(const regs::DmaDesc& desc) {
 bool is_atomic(DmaOp op) {
   return op >= DmaOp::kAtomicInc;
 }
-bool has_response(DmaOp op) {
-  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
-}
-bool returns_data(DmaOp op) {
-  return op == DmaOp::kNread || is_atomic(op);
-}
 
 /// Bytes of the largest packet that the specification allows at this address. RIO Part 1 §4.1.2
 uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {
@@ -43,13 +37,12 @@ DmaEngine::DmaEngine(Core& core, Transactions& transactions)
     : core_(core),
       transactions_(transactions),
       operations_(kOperations),
-      of_pair_(core.pairs.size()),
       share_(kOperations / static_cast<uint32_t>(core.pairs.size())) {}
 
 bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
   const DmaOp op = op_of(desc);
   if (op > DmaOp::kAtomicCswap || Control::prio.get(desc.control) > 2 || desc.length == 0 ||
-      desc.length > core_.config.dma_bytes) {
+      desc.length > kDmaBytesMax) {
     return false;
   }
   if (is_atomic(op)) {
@@ -63,20 +56,20 @@ void DmaEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kDmaRing];
   uint32_t count = core_.poll_tail(pair, kDmaRing);
   for (Operation& operation : operations_) {
-    if (count == 0 || of_pair_[pair.number] == share_) {
+    if (count == 0 || ring.outstanding == share_) {
       break;
     }
     if (operation.pair != nullptr) {
       continue;
     }
     operation = Operation{};
-    std::memcpy(&operation.desc, ring.entry(ring.head, 5), sizeof(operation.desc));
+    operation.desc = ring.fetch<regs::DmaDesc>(ring.head);
     operation.pair = &pair;
     operation.index = ring.head;
     ++ring.head;
     --count;
     ++busy_;
-    ++of_pair_[pair.number];
+    ++ring.outstanding;
     operation.flow = core_.flow(pair, operation.desc.dest_id);
     if (!acceptable(operation.desc)) {
       operation.status = Status::kBadDescriptor;
@@ -105,7 +98,7 @@ void DmaEngine::issue(Operation& operation) {
   const DmaOp op = op_of(operation.desc);
   while (operation.issued < operation.desc.length && operation.status == Status::kOk) {
     Transaction request;
-    request.kind = Transaction::kDma;
+    request.ring = kDmaRing;
     request.op = static_cast<uint8_t>(op);
     request.length = static_cast<uint16_t>(packet_bytes(operation));
     request.address = operation.desc.rio_addr + operation.issued;
@@ -150,44 +143,18 @@ void DmaEngine::progress() {
   }
 }
 
-void DmaEngine::fail(Operation& operation, Status status) {
+void DmaEngine::on_end(const Transaction& transaction, Status status) {
+  Operation& operation = operations_[transaction.owner];
+  // A refusal while the ring is being stopped counts, too.
+  const bool stopped = status == Status::kRetryExpired && !transaction.resend &&
+                       !operation.pair->rings[kDmaRing].running();
+  operation.retries += transaction.retries + (stopped ? 1 : 0);
   // "In doubt" overrides other errors; otherwise the first error counts.
-  if (operation.status == Status::kOk || status == Status::kResponseTimeout) {
+  if (status == Status::kOk) {
+    operation.done += transaction.length;
+  } else if (operation.status == Status::kOk || status == Status::kResponseTimeout) {
     operation.status = status;
   }
-}
-
-void DmaEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
-                            const InFrame& frame) {
-  Operation& operation = operations_[transaction.owner];
-  const auto answer = static_cast<Answer>(frame.op);
-  if (answer == Answer::kRetry) {
-    operation.retries = static_cast<uint8_t>(std::min(255, operation.retries + 1));
-    if (pair.rings[kDmaRing].running() && transactions_.again(pair, flow, transaction)) {
-      return;
-    }
-    fail(operation, Status::kRetryExpired);
-  } else if (answer == Answer::kDone) {
-    const bool data = returns_data(op_of(operation.desc));
-    if (frame.length != (data ? transaction.length : 0)) {
-      fail(operation, Status::kErrorResponse);
-    } else {
-      if (data) {
-        core_.host.write(transaction.bus_addr, frame.payload(), frame.length);
-      }
-      operation.done += transaction.length;
-    }
-  } else {
-    fail(operation, Status::kErrorResponse);
-  }
-  --operation.flying;
-  transactions_.end(flow, transaction);
-  finish_if_over(operation);
-}
-
-void DmaEngine::on_expired(const Transaction& transaction, Status status) {
-  Operation& operation = operations_[transaction.owner];
-  fail(operation, status);
   --operation.flying;
   finish_if_over(operation);
 }
@@ -197,11 +164,10 @@ void DmaEngine::finish_if_over(Operation& operation) {
   if (operation.flying > 0 || (operation.status == Status::kOk && !all)) {
     return;
   }
-  regs::EntryCpl cpl{operation.desc.cookie, operation.index, operation.done, 0};
-  core_.complete(operation.pair->rings[kDmaRing], &cpl,
-                 static_cast<uint32_t>(operation.status) | static_cast<uint32_t>(operation.retries)
-                                                               << 8);
-  --of_pair_[operation.pair->number];
+  Ring& ring = operation.pair->rings[kDmaRing];
+  core_.complete_entry(ring, operation.desc.cookie, operation.index, operation.done,
+                       operation.status, operation.retries);
+  --ring.outstanding;
   operation.pair = nullptr;
   --busy_;
 }
@@ -215,24 +181,13 @@ void DmaEngine::begin_stop(Pair& pair) {
       finish_if_over(operation);
     }
   }
-  for (; ring.posted() > 0; ++ring.head) {
-    regs::DmaDesc desc;
-    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
-    regs::EntryCpl cpl{desc.cookie, ring.head, 0, 0};
-    core_.complete(ring, &cpl, static_cast<uint32_t>(Status::kFlushed));
-  }
-}
-
-bool DmaEngine::stopped(const Pair& pair) const {
-  return std::none_of(operations_.begin(), operations_.end(),
-                      [&](const Operation& operation) { return operation.pair == &pair; });
+  core_.flush_entries<regs::DmaDesc>(ring);
 }
 
 void DmaEngine::forget(Pair& pair) {
   for (Operation& operation : operations_) {
     if (operation.pair == &pair) {
       operation.pair = nullptr;
-      --of_pair_[pair.number];
       --busy_;
     }
   }

@@ -18,11 +18,9 @@ class DmaEngine {
   /// Send packets of the operations under way.
   void progress();
   [[nodiscard]] bool busy() const { return busy_ != 0; }
-  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
-  void on_expired(const Transaction& transaction, regs::Status status);
-  /// Begin to stop the ring. Transfers under way continue; stopped() tells when they have ended.
+  void on_end(const Transaction& transaction, regs::Status status);
+  /// Begin to stop the ring. Transfers under way continue.
   void begin_stop(Pair& pair);
-  [[nodiscard]] bool stopped(const Pair& pair) const;
   void forget(Pair& pair);
 
  private:
@@ -35,21 +33,19 @@ class DmaEngine {
     uint32_t issued = 0;
     uint32_t done = 0;
     uint32_t flying = 0;
-    uint8_t retries = 0;
+    uint32_t retries = 0;
     regs::Status status = regs::Status::kOk;
   };
 
   [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
   [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
-  static void fail(Operation& operation, regs::Status status);
   void issue(Operation& operation);
   void finish_if_over(Operation& operation);
 
   Core& core_;
   Transactions& transactions_;
   std::vector<Operation> operations_;
-  std::vector<uint32_t> of_pair_;  // operations under way, by pair
-  uint32_t share_;                 // most operations of one pair, so that no pair blocks another
+  uint32_t share_;  // most operations of one pair, so that no pair blocks another
   uint32_t busy_ = 0;
 };
 

@@ -2,6 +2,7 @@
 /// Messages and transactions that a queue pair has in flight to one destination.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct alignas(64) TxMsg {
   uint16_t open;    ///< segments sent and not answered, one bit each
   State state;
   uint8_t segments;
-  uint8_t retries;  ///< up to 255; Flow::count_retry() counts further
+  uint8_t retries;  ///< up to 255; Flow::retries counts further
   bool whole;       ///< sent as one unit; counts as one segment
 };
 static_assert(sizeof(TxMsg) == 64);
@@ -69,11 +70,10 @@ struct PullRun {
 /// A transaction of a doorbell, a request or maintenance. There is one for each transaction ID.
 struct Transaction {
   enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
-  enum Kind : uint8_t { kDoorbell, kDma, kMaint };
 
   State state = kFree;
-  Kind kind = kDoorbell;
-  uint8_t op = 0;  ///< regs::DmaOp or regs::MaintOp
+  uint8_t ring = 0;  ///< the ring that it was posted to: transmit (a doorbell), DMA, maintenance
+  uint8_t op = 0;    ///< regs::DmaOp or regs::MaintOp
   uint8_t hops = 0;
   bool resend = false;  ///< answered RETRY: send again at since_ns
   uint16_t length = 0;
@@ -89,7 +89,8 @@ inline constexpr uint32_t kTids = 256;
 
 /// One destination of one queue pair.
 struct Flow {
-  Flow(uint32_t dest, Outbound* out) : dest_id(dest), way(out), msgs(regs::kMailboxes * 4) {}
+  Flow(uint32_t dest, Outbound* out)
+      : dest_id(dest), way(out), msgs(regs::kMailboxes * 4), retries(msgs.size()) {}
 
   uint32_t dest_id;
   Outbound* way;
@@ -102,8 +103,8 @@ struct Flow {
       wide;  ///< second halves of descriptors, index as msgs; created on first use
   /// The run of each mailbox; created on first use.
   std::unique_ptr<PullRun> runs[regs::kMultiMailboxes];
-  std::unique_ptr<uint32_t[]>
-      more_retries;  ///< retries beyond 255, index as msgs; created on first use
+  std::vector<uint32_t> retries;  ///< refusals of messages, index as msgs; valid if TxMsg::retries
+                                  ///< is not 0
   std::unique_ptr<Transaction[]> transactions;  ///< index: transaction ID; created on first use
   uint8_t next_tid = 0;
   uint32_t tids_busy = 0;  ///< transactions in flight or resting
@@ -121,20 +122,22 @@ struct Flow {
     }
     return false;
   }
+  /// Call `fn(transaction)` for all that are in flight or rest.
+  template <class Fn>
+  void each_transaction(Fn fn) {
+    for (uint32_t tid = 0; tids_busy > 0 && tid < kTids; ++tid) {
+      if (transactions[tid].state != Transaction::kFree) {
+        fn(transactions[tid]);
+      }
+    }
+  }
   /// Count a RETRY to a message. @return its retries so far.
   [[nodiscard]] uint32_t count_retry(uint32_t place) {
     uint8_t& few = msgs[place].retries;
-    if (few != UINT8_MAX) {
-      ++few;
-      if (few == UINT8_MAX && more_retries != nullptr) {
-        more_retries[place] = 0;
-      }
-      return few;
-    }
-    if (more_retries == nullptr) {
-      more_retries = std::make_unique<uint32_t[]>(msgs.size());
-    }
-    return UINT8_MAX + ++more_retries[place];
+    uint32_t& count = retries[place];
+    count = few == 0 ? 1 : count + 1;
+    few = static_cast<uint8_t>(std::min<uint32_t>(count, UINT8_MAX));
+    return count;
   }
   [[nodiscard]] regs::TxWide& wide_of(uint32_t place) {
     if (wide == nullptr) {

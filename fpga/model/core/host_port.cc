@@ -9,8 +9,7 @@ bool HostPort::find(uint64_t iova, bool written, HostWindow* window) {
 }
 
 void HostPort::refuse(uint64_t iova) {
-  ++refused_;
-  memory_->refused(iova);
+  first_refused_ = refused_++ == 0 ? iova : first_refused_;
 }
 
 uint8_t* HostPort::ring_memory(uint64_t iova, uint64_t len, bool written) {
@@ -40,35 +39,33 @@ void HostPort::forget() {
   write_window_ = {};
 }
 
-bool HostPort::mapped(uint64_t iova, uint64_t len) {
+/// Call `fn(va, len)` for each piece of [iova, iova + len). @return false: a byte is not mapped.
+template <class Fn>
+bool HostPort::each_piece(uint64_t iova, uint64_t len, bool written, Fn fn) {
   while (len > 0) {
     HostWindow window;
-    if (!find(iova, false, &window)) {
+    if (!find(iova, written, &window)) {
       refuse(iova);
       return false;
     }
     const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
+    fn(window.at(iova), part);
     iova += part;
     len -= part;
   }
   return true;
 }
 
+bool HostPort::mapped(uint64_t iova, uint64_t len) {
+  return each_piece(iova, len, false, [](const uint8_t*, uint64_t) {});
+}
+
 bool HostPort::read(uint64_t iova, void* to, uint64_t len) {
   auto* out = static_cast<uint8_t*>(to);
-  while (len > 0) {
-    HostWindow window;
-    if (!find(iova, false, &window)) {
-      refuse(iova);
-      return false;
-    }
-    const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
-    std::memcpy(out, window.at(iova), part);
+  return each_piece(iova, len, false, [&out](const uint8_t* from, uint64_t part) {
+    std::memcpy(out, from, part);
     out += part;
-    iova += part;
-    len -= part;
-  }
-  return true;
+  });
 }
 
 void HostPort::write(uint64_t iova, const void* from, uint64_t len) {
@@ -84,36 +81,17 @@ void HostPort::write(uint64_t iova, const void* from, uint64_t len) {
 
 void HostPort::write_now(uint64_t iova, const void* from, uint64_t len) {
   const auto* bytes = static_cast<const uint8_t*>(from);
-  while (len > 0) {
-    HostWindow window;
-    if (!find(iova, true, &window)) {
-      refuse(iova);
-      return;
-    }
-    const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
-    std::memcpy(window.at(iova), bytes, part);
+  // A refused write is lost.
+  static_cast<void>(each_piece(iova, len, true, [&bytes](uint8_t* to, uint64_t part) {
+    std::memcpy(to, bytes, part);
     bytes += part;
-    iova += part;
-    len -= part;
-  }
+  }));
 }
 
-void HostPort::write_completion(uint64_t iova, const uint32_t* words, uint32_t count) {
-  if (posting_) {
-    for (uint32_t i = 0; i < count; ++i) {
-      post(iova + 4ull * i, &words[i], 4, i + 1 == count);
-    }
-    return;
+void HostPort::post_completion(uint64_t iova, const uint32_t* words, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    post(iova + 4ull * i, &words[i], 4, i + 1 == count);
   }
-  HostWindow window;
-  if (!find(iova, true, &window) || !window.holds(iova, 4ull * count)) {
-    refuse(iova);
-    return;
-  }
-  auto* out = reinterpret_cast<uint32_t*>(window.at(iova));
-  std::memcpy(out, words, 4ull * (count - 1));
-  // release: payload and completion visible before the last word; pairs with dma_load_last_word.
-  __atomic_store_n(&out[count - 1], words[count - 1], __ATOMIC_RELEASE);
 }
 
 void HostPort::post(uint64_t iova, const void* from, uint32_t len, bool last_word) {

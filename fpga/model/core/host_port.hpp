@@ -6,7 +6,7 @@
 #include <cstring>
 #include <deque>
 
-#include "fpga/model/core/rng.hpp"
+#include "base/random.hpp"
 #include "fpga/model/host_memory.hpp"
 
 namespace rio::model {
@@ -46,8 +46,9 @@ class HostPort {
   [[nodiscard]] bool read(uint64_t iova, void* to, uint64_t len);
   /// Copy to host memory. A refused write is lost and counted; a real card cannot notice it either.
   void write(uint64_t iova, const void* from, uint64_t len);
-  /// Write a completion. Its last word becomes visible after all earlier writes.
-  void write_completion(uint64_t iova, const uint32_t* words, uint32_t count);
+  /// Post a completion, if writes are posted. Its last word becomes visible after all earlier
+  /// writes.
+  void post_completion(uint64_t iova, const uint32_t* words, uint32_t count);
 
   /// The windows of the last readable() and writable(), for runs; possibly empty.
   [[nodiscard]] const HostWindow& read_window() const { return read_window_; }
@@ -76,7 +77,9 @@ class HostPort {
   [[nodiscard]] bool current() const { return memory_->generation() == generation_; }
   /// Accesses to memory that is not mapped, for tests; a real card's IOMMU counts them.
   [[nodiscard]] uint64_t refused() const { return refused_; }
-  [[nodiscard]] Rng& rng() { return rng_; }
+  /// The first address that was not mapped or not permitted, if refused() is not 0.
+  [[nodiscard]] uint64_t first_refused() const { return first_refused_; }
+  [[nodiscard]] base::Random& rng() { return rng_; }
 
  private:
   /// A posted write of at most 64 bytes.
@@ -94,6 +97,8 @@ class HostPort {
   void drain(uint32_t count);
   void post(uint64_t iova, const void* from, uint32_t len, bool last_word);
   void write_now(uint64_t iova, const void* from, uint64_t len);
+  template <class Fn>
+  [[nodiscard]] bool each_piece(uint64_t iova, uint64_t len, bool written, Fn fn);
 
   HostWindow read_window_;
   HostWindow write_window_;
@@ -101,7 +106,8 @@ class HostPort {
   uint32_t generation_ = 0;
   bool posting_;
   uint64_t refused_ = 0;
-  Rng rng_;
+  uint64_t first_refused_ = 0;
+  base::Random rng_;
   std::deque<Posted> posted_;
 };
 

@@ -32,7 +32,7 @@ void MaintEngine::run(Pair& pair) {
     if (operation.pair != nullptr) {
       continue;
     }
-    std::memcpy(&operation.desc, ring.entry(ring.head, 5), sizeof(operation.desc));
+    operation.desc = ring.fetch<regs::MaintDesc>(ring.head);
     const Flow* flow = Control::local.get(operation.desc.control) != 0
                            ? nullptr
                            : core_.flow(pair, operation.desc.dest_id);
@@ -43,6 +43,7 @@ void MaintEngine::run(Pair& pair) {
     operation.index = ring.head;
     bool flying = false;
     ++ring.head;
+    ++ring.outstanding;
     --count;
     const Status status = start(operation, &flying);
     if (!flying) {
@@ -69,7 +70,7 @@ Status MaintEngine::start(Operation& operation, bool* flying) {
   }
   Transaction request;
   request.state = Transaction::kFlying;
-  request.kind = Transaction::kMaint;
+  request.ring = kMaintRing;
   request.op = static_cast<uint8_t>(op);
   request.hops = static_cast<uint8_t>(Control::hop_count.get(desc.control));
   request.length = static_cast<uint16_t>(desc.length);
@@ -115,9 +116,9 @@ Status MaintEngine::local(const regs::MaintDesc& desc) {
 }
 
 void MaintEngine::finish(Operation& operation, Status status, uint32_t bytes, uint32_t retries) {
-  regs::EntryCpl cpl{operation.desc.cookie, operation.index, bytes, 0};
-  core_.complete(operation.pair->rings[kMaintRing], &cpl,
-                 static_cast<uint32_t>(status) | std::min(255u, retries) << 8);
+  Ring& ring = operation.pair->rings[kMaintRing];
+  core_.complete_entry(ring, operation.desc.cookie, operation.index, bytes, status, retries);
+  --ring.outstanding;
   operation.pair = nullptr;
 }
 
@@ -155,43 +156,13 @@ void MaintEngine::on_port_write(const InFrame& frame) {
   core_.event(core_.pairs[0], regs::EventType::kPortWrite, frame.source, 0, data);
 }
 
-void MaintEngine::on_response(Pair& pair, Flow& flow, Transaction& transaction,
-                              const InFrame& frame) {
-  Operation& operation = operations_[transaction.owner];
-  const auto answer = static_cast<Answer>(frame.op);
-  if (answer == Answer::kRetry && pair.rings[kMaintRing].running() &&
-      transactions_.again(pair, flow, transaction)) {
-    return;
-  }
-  Status status = answer == Answer::kRetry ? Status::kRetryExpired : Status::kErrorResponse;
-  const bool read = static_cast<MaintOp>(transaction.op) == MaintOp::kRead;
-  if (answer == Answer::kDone && frame.length == (read ? transaction.length : 0)) {
-    status = Status::kOk;
-    if (read) {
-      core_.host.write(transaction.bus_addr, frame.payload(), frame.length);
-    }
-  }
-  finish(operation, status, status == Status::kOk ? transaction.length : 0, transaction.retries);
-  transactions_.end(flow, transaction);
-}
-
-void MaintEngine::on_expired(const Transaction& transaction, Status status) {
-  finish(operations_[transaction.owner], status, 0, transaction.retries);
+void MaintEngine::on_end(const Transaction& transaction, Status status) {
+  finish(operations_[transaction.owner], status, status == Status::kOk ? transaction.length : 0,
+         transaction.retries);
 }
 
 void MaintEngine::begin_stop(Pair& pair) {
-  Ring& ring = pair.rings[kMaintRing];
-  for (; ring.posted() > 0; ++ring.head) {
-    regs::MaintDesc desc;
-    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
-    regs::EntryCpl cpl{desc.cookie, ring.head, 0, 0};
-    core_.complete(ring, &cpl, static_cast<uint32_t>(Status::kFlushed));
-  }
-}
-
-bool MaintEngine::stopped(const Pair& pair) const {
-  return std::none_of(operations_.begin(), operations_.end(),
-                      [&](const Operation& operation) { return operation.pair == &pair; });
+  core_.flush_entries<regs::MaintDesc>(pair.rings[kMaintRing]);
 }
 
 void MaintEngine::forget(Pair& pair) {

@@ -20,10 +20,8 @@ class MaintEngine {
   /// Answer a request. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
   void on_port_write(const InFrame& frame);
-  void on_response(Pair& pair, Flow& flow, Transaction& transaction, const InFrame& frame);
-  void on_expired(const Transaction& transaction, regs::Status status);
+  void on_end(const Transaction& transaction, regs::Status status);
   void begin_stop(Pair& pair);
-  [[nodiscard]] bool stopped(const Pair& pair) const;
   void forget(Pair& pair);
   [[nodiscard]] Csr& csr() { return csr_; }
 

@@ -34,10 +34,7 @@ void Responder::send_acks() {
   if (frame == nullptr) {
     return;  // the reader took room back that it had given: drop its answers
   }
-  frame->clear();
-  frame->type = FrameType::kAcks;
-  frame->source = source_;
-  frame->dest = dest_;
+  frame->begin(FrameType::kAcks, source_, dest_);
   frame->length = static_cast<uint16_t>(length);
   std::memcpy(frame->payload(), acks_, length);
   out_->responses->commit(frame, frame_bytes(length));
@@ -61,10 +58,7 @@ Frame* Responder::begin(const InFrame& request, FrameType type, uint32_t payload
       return nullptr;
     }
   }
-  frame->clear();
-  frame->type = type;
-  frame->source = request.dest;
-  frame->dest = request.source;
+  frame->begin(type, request.dest, request.source);
   frame->tid = request.tid;
   frame->length = static_cast<uint16_t>(payload_bytes);
   return frame;

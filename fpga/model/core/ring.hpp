@@ -2,7 +2,9 @@
 /// The card's state of a ring.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "fpga/regs/gen/rio_regs.hpp"
 
@@ -18,7 +20,8 @@ struct Ring {
   uint32_t tail = 0;  ///< last value read
   uint32_t cidx = 0;  ///< next completion
   uint32_t cmask = 0;
-  uint8_t cshift = 0;  ///< log2 of completion entries
+  uint32_t outstanding = 0;  ///< sending rings: entries fetched and not completed
+  uint8_t cshift = 0;        ///< log2 of completion entries
   regs::RingState state = regs::RingState::kStopped;
   bool held = false;  ///< stuck by a fault
   bool irq = false;
@@ -41,6 +44,13 @@ struct Ring {
   [[nodiscard]] uint32_t posted() const { return tail - head; }
   [[nodiscard]] const uint8_t* entry(uint32_t index, uint32_t log2_bytes) const {
     return base + (static_cast<uint64_t>(index & mask) << log2_bytes);
+  }
+  /// Copy an entry. @tparam Desc its type.
+  template <class Desc>
+  [[nodiscard]] Desc fetch(uint32_t index) const {
+    Desc desc;
+    std::memcpy(&desc, entry(index, std::countr_zero(sizeof(Desc))), sizeof(Desc));
+    return desc;
   }
   /// Contiguous entries up to the end of the ring's memory; completions_in_a_row(): completions up
   /// to the end of the lap.

@@ -8,10 +8,6 @@ using Control = regs::window::Control;
 
 constexpr uint64_t kAddressMask = 0x0000FFFFFFFFFFFFu;
 
-bool has_response(DmaOp op) {
-  return op != DmaOp::kNwrite && op != DmaOp::kSwrite;
-}
-
 uint32_t right_for(DmaOp op) {
   if (op == DmaOp::kNread) {
     return Control::read.mask();
@@ -34,16 +30,13 @@ void TargetEngine::read_windows(Pair& pair) {
     if (Control::gen.get(control) == Control::gen.get(window.control)) {
       continue;
     }
-    const auto wide = [&](uint32_t lo, uint32_t hi) {
-      return static_cast<uint64_t>(bar.load(hi)) << 32 | bar.load(lo);
-    };
     window.control = control;
     window.source = bar.load(w::source(q, i));
     window.source_mask = bar.load(w::source_mask(q, i));
     window.key = bar.load(w::key(q, i)) & 0xFFFF;
-    window.rio = wide(w::rio_lo(q, i), w::rio_hi(q, i)) & kAddressMask;
-    window.size = wide(w::size_lo(q, i), w::size_hi(q, i));
-    window.bus = wide(w::bus_lo(q, i), w::bus_hi(q, i));
+    window.rio = bar.load64(w::rio_lo(q, i), w::rio_hi(q, i)) & kAddressMask;
+    window.size = bar.load64(w::size_lo(q, i), w::size_hi(q, i));
+    window.bus = bar.load64(w::bus_lo(q, i), w::bus_hi(q, i));
     core_.bar.store(w::status(q, i), control);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/responder.hpp"
+#include "fpga/model/core/transactions.hpp"
 
 namespace rio::model {
 

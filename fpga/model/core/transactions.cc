@@ -5,45 +5,25 @@
 namespace rio::model {
 namespace {
 
-/// Whether the request carries data.
-bool has_data(const Transaction& t) {
-  if (t.kind == Transaction::kMaint) {
-    return static_cast<regs::MaintOp>(t.op) != regs::MaintOp::kRead;
-  }
-  const auto op = static_cast<regs::DmaOp>(t.op);
-  return t.kind == Transaction::kDma &&
-         (op == regs::DmaOp::kNwrite || op == regs::DmaOp::kNwriteR || op == regs::DmaOp::kSwrite ||
-          op == regs::DmaOp::kAtomicSwap || op == regs::DmaOp::kAtomicCswap);
-}
-
-/// Bytes of data in the request. A compare-and-swap carries two operands.
-uint32_t data_bytes(const Transaction& t) {
-  if (!has_data(t)) {
-    return 0;
-  }
-  const bool two =
-      t.kind == Transaction::kDma && static_cast<regs::DmaOp>(t.op) == regs::DmaOp::kAtomicCswap;
-  return two ? 2u * t.length : t.length;
-}
-
-/// The ring that the transaction was posted to.
-uint32_t ring_of(const Transaction& t) {
-  return t.kind == Transaction::kDoorbell ? kTxRing
-         : t.kind == Transaction::kDma    ? kDmaRing
-                                          : kMaintRing;
-}
-
 FrameType frame_type(const Transaction& t) {
-  switch (t.kind) {
-    case Transaction::kDoorbell:
+  switch (t.ring) {
+    case kTxRing:
       return FrameType::kDoorbell;
-    case Transaction::kDma:
+    case kDmaRing:
       return FrameType::kRequest;
     default:
       return static_cast<regs::MaintOp>(t.op) == regs::MaintOp::kPortWrite
                  ? FrameType::kPortWrite
                  : FrameType::kMaintRequest;
   }
+}
+
+/// Whether the response to the request carries data.
+bool returns_data(const Transaction& t) {
+  const auto op = static_cast<regs::DmaOp>(t.op);
+  return t.ring == kDmaRing
+             ? op == regs::DmaOp::kNread || op >= regs::DmaOp::kAtomicInc
+             : t.ring == kMaintRing && static_cast<regs::MaintOp>(t.op) == regs::MaintOp::kRead;
 }
 
 }  // namespace
@@ -79,12 +59,13 @@ bool Transactions::send_posted(Pair& pair, Flow& flow, const Transaction& reques
 }
 
 bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_t tid) {
-  const uint32_t payload = data_bytes(t);
+  const FrameType type = frame_type(t);
+  const uint32_t payload = payload_bytes(type, t.op, t.length);
   Frame* frame = flow.way->requests->reserve(frame_bytes(payload));
   if (frame == nullptr) {
     return false;
   }
-  frame->clear();
+  frame->begin(type, pair.dest_id, flow.dest_id);
   if (payload > 0 && !core_.host.read(t.bus_addr, frame->payload(), payload)) {
     // The memory was unmapped after the owner had checked it. Send an empty payload: the receiver
     // answers ERROR, which is a clearer report than a time-out.
@@ -92,12 +73,9 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
   } else {
     frame->length = static_cast<uint16_t>(t.length);
   }
-  frame->type = frame_type(t);
   frame->op = t.op;
   frame->tid = tid;
   frame->hops = t.hops;
-  frame->source = pair.dest_id;
-  frame->dest = flow.dest_id;
   frame->address = t.address;
   flow.way->requests->commit(frame, frame_bytes(payload));
   flow.way->requests->publish();
@@ -138,7 +116,27 @@ Transaction* Transactions::answered(Flow& flow, const InFrame& response) {
   return t.state == Transaction::kFlying && !t.resend ? &t : nullptr;
 }
 
+std::optional<regs::Status> Transactions::conclude(Pair& pair, Flow& flow, Transaction& t,
+                                                   const InFrame& response) {
+  const auto answer = static_cast<Answer>(response.op);
+  if (answer == Answer::kRetry) {
+    return again(pair, flow, t) ? std::nullopt : std::optional(regs::Status::kRetryExpired);
+  }
+  if (answer != Answer::kDone ||
+      (t.ring != kTxRing && response.length != (returns_data(t) ? t.length : 0))) {
+    return regs::Status::kErrorResponse;
+  }
+  if (returns_data(t)) {
+    core_.host.write(t.bus_addr, response.payload(), response.length);
+  }
+  return regs::Status::kOk;
+}
+
+/// Send again later. @return false: the retry limit is reached, or the ring is being stopped.
 bool Transactions::again(Pair& pair, Flow& flow, Transaction& t) {
+  if (!pair.rings[t.ring].running()) {
+    return false;
+  }
   ++core_.counts.tx_retries;
   ++t.retries;
   if (core_.timers.retry_limit != 0 && t.retries >= core_.timers.retry_limit) {
@@ -175,7 +173,7 @@ regs::Status Transactions::fate(const Pair& pair, const Transaction& t) const {
   if (!core_.link_up) {
     return regs::Status::kLinkDown;
   }
-  if (pair.rings[ring_of(t)].running()) {
+  if (pair.rings[t.ring].running()) {
     return regs::Status::kOk;
   }
   return t.retries > 0 ? regs::Status::kRetryExpired : regs::Status::kFlushed;
@@ -183,65 +181,53 @@ regs::Status Transactions::fate(const Pair& pair, const Transaction& t) const {
 
 const std::vector<Transactions::Expired>& Transactions::check_timers() {
   expired_.clear();
-  for (Pair& pair : core_.pairs) {
-    for (auto& [dest, flow] : pair.flows) {
-      for (uint32_t tid = 0; flow->tids_busy > 0 && tid < kTids; ++tid) {
-        Transaction& t = flow->transactions[tid];
-        const bool over = core_.now_ns > t.since_ns;
-        const uint64_t age = over ? core_.now_ns - t.since_ns : 0;
-        const regs::Status status = fate(pair, t);
-        const bool waited =
-            status == regs::Status::kResponseTimeout
-                ? core_.late(pair, ring_of(t), *flow, t.since_ns)
-                : age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
-        if (t.state == Transaction::kFlying && waited && status != regs::Status::kOk) {
-          expired_.push_back({&pair, flow.get(), &t, status});
-        } else if (t.state == Transaction::kQuarantine && age > 2 * core_.timers.response_ns) {
-          end(*flow, t);
-        }
-      }
+  each([this](Pair& pair, Flow& flow, Transaction& t) {
+    const bool over = core_.now_ns > t.since_ns;
+    const uint64_t age = over ? core_.now_ns - t.since_ns : 0;
+    const regs::Status status = fate(pair, t);
+    const bool waited =
+        status == regs::Status::kResponseTimeout
+            ? core_.late(pair, t.ring, flow, t.since_ns)
+            : age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
+    if (t.state == Transaction::kFlying && waited && status != regs::Status::kOk) {
+      expired_.push_back({&pair, &flow, &t, status});
+    } else if (t.state == Transaction::kQuarantine && age > 2 * core_.timers.response_ns) {
+      end(flow, t);
     }
-  }
+  });
   return expired_;
 }
 
 const std::vector<Transactions::Expired>& Transactions::lose(Pair& pair, Flow& flow) {
   expired_.clear();
-  for (uint32_t tid = 0; flow.tids_busy > 0 && tid < kTids; ++tid) {
-    Transaction& t = flow.transactions[tid];
+  flow.each_transaction([&](Transaction& t) {
     if (t.state == Transaction::kFlying) {
       expired_.push_back(
           {&pair, &flow, &t, t.resend ? regs::Status::kLinkDown : regs::Status::kResponseTimeout});
-    } else if (t.state == Transaction::kQuarantine) {
+    } else {
       end(flow, t);
     }
-  }
+  });
   return expired_;
 }
 
 void Transactions::sent_late(uint64_t time_ns) {
-  for (Pair& pair : core_.pairs) {
-    for (auto& [dest, flow] : pair.flows) {
-      for (uint32_t tid = 0; flow->tids_busy > 0 && tid < kTids; ++tid) {
-        Transaction& t = flow->transactions[tid];
-        if (t.state == Transaction::kFlying && t.since_ns == time_ns) {
-          t.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
-        }
-      }
+  each([&](Pair&, Flow&, Transaction& t) {
+    if (t.state == Transaction::kFlying && t.since_ns == time_ns) {
+      t.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
     }
-  }
+  });
 }
 
 void Transactions::forget(Pair& pair) {
   std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
   for (auto& [dest, flow] : pair.flows) {
-    for (uint32_t tid = 0; flow->tids_busy > 0 && tid < kTids; ++tid) {
-      Transaction& t = flow->transactions[tid];
+    flow->each_transaction([&](Transaction& t) {
       if (t.state == Transaction::kFlying) {
         t.state = Transaction::kQuarantine;
         t.since_ns = core_.now_ns + core_.timers.response_ns;
       }
-    }
+    });
   }
 }
 

@@ -2,11 +2,17 @@
 /// Transactions with an 8-bit ID: doorbells, reads and writes of remote memory, maintenance.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fpga/model/core/core.hpp"
 
 namespace rio::model {
+
+/// Whether a request is answered.
+[[nodiscard]] constexpr bool has_response(regs::DmaOp op) {
+  return op != regs::DmaOp::kNwrite && op != regs::DmaOp::kSwrite;
+}
 
 class Transactions {
  public:
@@ -25,8 +31,11 @@ class Transactions {
 
   /// The transaction in flight that a response answers; null: none.
   [[nodiscard]] Transaction* answered(Flow& flow, const InFrame& response);
-  /// Answered RETRY: send again later. @return false: the retry limit is reached.
-  [[nodiscard]] bool again(Pair& pair, Flow& flow, Transaction& transaction);
+  /// Process the response to a transaction; its data goes to host memory. @return how it has ended;
+  /// nullopt: answered RETRY, it is sent again later.
+  [[nodiscard]] std::optional<regs::Status> conclude(Pair& pair, Flow& flow,
+                                                     Transaction& transaction,
+                                                     const InFrame& response);
   /// End a transaction and free its ID.
   void end(Flow& flow, Transaction& transaction);
   /// End a transaction for its owner. A response may still arrive, so its ID rests.
@@ -50,6 +59,17 @@ class Transactions {
   void forget(Pair& pair);
 
  private:
+  /// Call `fn(pair, flow, transaction)` for all that are in flight or rest.
+  template <class Fn>
+  void each(Fn fn) {
+    for (Pair& pair : core_.pairs) {
+      for (auto& of_destination : pair.flows) {
+        Flow& flow = *of_destination.second;
+        flow.each_transaction([&](Transaction& t) { fn(pair, flow, t); });
+      }
+    }
+  }
+  [[nodiscard]] bool again(Pair& pair, Flow& flow, Transaction& transaction);
   struct Due {
     Pair* pair;
     Flow* flow;

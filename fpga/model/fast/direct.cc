@@ -61,8 +61,7 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
   const Ring& ring = sides.ring;
   const Ring& shared = sides.shared;
   // Locals: after each store through a byte pointer, the compiler would reload members.
-  const plain::Decoder decoder(core_.host.read_window(), sides.flow.dest_id,
-                               core_.config.tx_addr_log2);
+  const plain::Decoder decoder(core_.host.read_window(), sides.flow.dest_id);
   const HostWindow target = sides.target;
   const uint64_t last_target = target.len_bytes - kFull;
   const uint32_t all_letters = all_letters_;

@@ -1,6 +1,6 @@
 #include "fpga/model/fast/fast_tx.hpp"
 
-#include "fpga/model/reference/tx_desc.hpp"
+#include <algorithm>
 
 namespace rio::model {
 
@@ -13,8 +13,8 @@ void FastTx::run(Pair& pair) {
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
-    if (direct_.send(pair, ring, left) > 0 || (left == 1 && single_.send(pair)) ||
-        express_.send(pair, ring, left) > 0 || pull_.launch(pair, ring, left) > 0) {
+    if (direct_.send(pair, ring, left) > 0 || (left == 1 && send_single(pair)) ||
+        send_run(pair, ring, left) > 0 || pull_.launch(pair, ring, left) > 0) {
       continue;
     }
     if (!tx_.launch(pair, ring)) {
@@ -26,44 +26,136 @@ void FastTx::run(Pair& pair) {
   }
 }
 
-bool FastTx::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
-  if (msg.segments == TxMsg::kRun) {
-    return pull_.send(pair, flow, msg, place);
-  }
-  const uint32_t length = msg.desc.length;
-  const uint32_t bytes = frame_bytes(padded(length));
-  Frame* frame = flow.way->requests->reserve(bytes);
-  if (frame == nullptr) {
+bool FastTx::aim(Pair& pair) {
+  Flow* flow = pair.last_flow;
+  const HostWindow& host = core_.host.read_window();
+  if (flow == nullptr || flow->way->gone || host.len_bytes < regs::kSegmentBytesMax) {
     return false;
   }
-  std::memset(frame->payload() + (length & ~7u), 0, padded(length) - (length & ~7u));
-  if (!tx_.gather(msg, flow, place, 0, length, frame->payload())) {
-    tx_.end_message(pair, flow, msg, place, regs::Status::kHostReadFailed);
-    return true;
-  }
-  frame->clear();
-  frame->type = FrameType::kMessage;
-  frame->source = pair.dest_id;
-  frame->dest = flow.dest_id;
-  frame->length = static_cast<uint16_t>(length);
-  frame->place = static_cast<uint8_t>(place);
-  frame->segments = msg.segments;
-  frame->ssize =
-      static_cast<uint16_t>(ssize_bytes(regs::tx_desc::Control::ssize.get(msg.desc.control)));
-  frame->address = msg.index | static_cast<uint64_t>(pair.rings[kTxRing].started_us) << 32;
-  flow.way->requests->commit(frame, bytes);
-  flow.way->requests->publish();
-  ++core_.counts.tx_packets;
-  msg.unsent = 0;
-  msg.open = 1;
-  msg.since_ns = core_.now_ns;
+  lane_ = {.ring = &pair.rings[kTxRing],
+           .writer = flow->way->requests,
+           .busy = flow->busy,
+           .msgs = flow->msgs.data(),
+           .decoder = {host, flow->dest_id},
+           .route = plain::route(pair.dest_id, flow->dest_id),
+           .now_ns = core_.now_ns};
   return true;
 }
 
-void FastTx::end_run(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place,
-                     regs::Status status) {
-  PullRun& run = *flow.runs[place & 63];
-  pull_.complete(pair, msg, run, run.count - run.done, status);
+bool FastTx::send_single(Pair& pair) {
+  if (!aim(pair) || !lane_.writer->has_short_room(kLongest)) {
+    return false;
+  }
+  const Kick kicked = single();
+  if (kicked == Kick::kNot) {
+    return false;
+  }
+  if (kicked == Kick::kSentToSleeper) {
+    wake();
+  }
+  count_kicks(pair, 1);
+  return true;
+}
+
+uint32_t FastTx::send_run(Pair& pair, Ring& ring, uint32_t count) {
+  Flow* flow = pair.last_flow;
+  if (flow == nullptr) {
+    return 0;
+  }
+  const plain::Decoder decoder(core_.host.read_window(), flow->dest_id);
+  count = std::min(count, ring.entries_in_a_row());
+  FrameWriter& writer = *flow->way->requests;
+  const FrameWriter::Window window = writer.window(count * kLongest);
+  uint8_t* out = window.bytes;
+  count = std::min(count, window.room / kLongest);
+  bool hidden = window.hides_first;
+  const uint64_t first_word = window.tag | static_cast<uint64_t>(FrameType::kMessage) << 32;
+  const uint64_t route = plain::route(pair.dest_id, flow->dest_id);
+  const uint32_t letters = core_.config.letters;
+  const uint64_t now_ns = core_.now_ns;
+  TxMsg* const msgs = flow->msgs.data();
+  // Locals: after each store through a byte pointer, the compiler would reload members.
+  const uint8_t* desc = ring.entry(ring.head, 5);
+  uint8_t* const busy_letters = flow->busy;
+  const uint32_t first = ring.head;
+  uint32_t first_bytes = 0;
+  uint32_t index = first;
+  for (const uint32_t end = first + count; index != end; ++index) {
+    plain::Message message;
+    if (!decoder.decode(desc, &message)) [[unlikely]] {
+      break;
+    }
+    const uint32_t mbox = message.mbox();
+    const uint32_t busy = busy_letters[mbox];
+    const auto letter = static_cast<uint32_t>(std::countr_one(busy));
+    if (letter >= letters) [[unlikely]] {
+      break;
+    }
+    busy_letters[mbox] = static_cast<uint8_t>(busy | (busy + 1));
+    const uint32_t place = place_of(mbox, letter);
+    const uint32_t length = message.length();
+    const uint32_t bytes = frame_bytes(length);
+    if (hidden) [[unlikely]] {
+      store32(out + 4, static_cast<uint32_t>(FrameType::kMessage));
+      hidden = false;
+      first_bytes = bytes;
+    } else {
+      store64(out, bytes | first_word);
+    }
+    store64(out + 8, route);
+    store64(out + 16, plain::shape(length, place));
+    copy_padded(out + sizeof(Frame), message.bytes, length);
+    out += bytes;
+    plain::note(msgs[place], message, desc, index, now_ns);
+    desc += sizeof(regs::TxDesc);
+  }
+  const uint32_t sent = index - first;
+  writer.commit_run(window, first_bytes, static_cast<uint32_t>(out - window.bytes));
+  core_.counts.tx_packets += sent;
+  ring.outstanding += sent;
+  ring.head = index;
+  return sent;
+}
+
+void FastTx::on_acks(Pair& pair, Flow& flow, const InFrame& frame) {
+  const uint8_t* ack = frame.payload();
+  const uint8_t* const end = ack + frame.length / sizeof(Ack) * sizeof(Ack);
+  Ring& ring = pair.rings[kTxRing];
+  TxMsg* const msgs = flow.msgs.data();
+  const uint64_t time = core_.ticks();
+  // If completions cannot be written directly, no message matches, and TxEngine handles all.
+  const uint64_t life = ring.cbase != nullptr && !core_.host.posting() ? kTxLife : ~0ull;
+  uint8_t* const completions = ring.cbase;
+  const uint32_t cmask = ring.cmask;
+  uint8_t* const busy_letters = flow.busy;
+  uint32_t cidx = ring.cidx;
+  uint32_t settled = cidx;  // advances with completions that TxEngine has counted
+  uint64_t last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
+  for (; ack != end; ack += sizeof(Ack)) {
+    uint16_t word = 0;
+    std::memcpy(&word, ack, sizeof(word));
+    const auto once = static_cast<uint32_t>(pinned(word));  // the partner may overwrite it
+    TxMsg& msg = msgs[once & 0xFF];
+    if (once > 0xFF || load64(reinterpret_cast<const uint8_t*>(&msg.unsent)) != life) [[unlikely]] {
+      const uint32_t before = cidx;
+      ring.cidx = cidx;
+      tx_.answered(pair, flow, once & 0xFF,
+                   {static_cast<uint8_t>(once), static_cast<uint8_t>(once >> 8)});
+      cidx = ring.cidx;
+      settled += cidx - before;
+      last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
+      continue;
+    }
+    msg.state = TxMsg::kFree;
+    busy_letters[once & 63] ^= static_cast<uint8_t>(1u << (once >> 6));
+    plain::complete_tx(completions + (cidx & cmask) * sizeof(regs::TxCpl), msg.desc.cookie,
+                       msg.index, last_word);
+    if ((++cidx & cmask) == 0) [[unlikely]] {
+      last_word ^= 1ull << 63;  // phase of the next lap
+    }
+  }
+  ring.cidx = cidx;
+  ring.outstanding -= cidx - settled;
 }
 
 }  // namespace rio::model

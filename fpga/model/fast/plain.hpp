@@ -39,14 +39,14 @@ struct Message {
 class Decoder {
  public:
   Decoder() = default;
-  /// @param host window that payloads must be in. @param addr_log2 log2 of their alignment.
-  Decoder(const HostWindow& host, uint32_t dest_id, uint32_t addr_log2)
+  /// @param host window that payloads must be in.
+  Decoder(const HostWindow& host, uint32_t dest_id)
       : word_(kControl | static_cast<uint64_t>(dest_id) << 32),
         begin_(host.iova),
         begins_(host.len_bytes < kFull ? 0 : host.len_bytes - kFull + 1),
         len_bytes_(host.len_bytes),
         va_(reinterpret_cast<uintptr_t>(host.va)),
-        unaligned_(pinned((1ull << addr_log2) - 1)) {}
+        unaligned_(pinned(kTxUnaligned)) {}
 
   /// Hot. Decode a message of one segment, by address or inline. @return false: it is not plain, or
   /// not in the window.
@@ -70,8 +70,8 @@ class Decoder {
     const uint64_t offset = out->addr - begin_;
     // Computed as an integer: for an invalid message the sum is no valid pointer.
     out->bytes = reinterpret_cast<const uint8_t*>(va_ + offset);
-    return (out->word & ~kMboxMask) == word_ && out->length() - 1 < kMost &&
-           (out->addr & unaligned_) == 0 && offset < begins_;
+    return (out->word & ~kMboxMask) == word_ && out->length() - 1 < kMost && offset < begins_ &&
+           (out->addr & unaligned_) == 0;
   }
   /// Whether all of a message is in the window; to be checked if it is longer than a segment.
   [[nodiscard]] bool holds(const Message& message) const {
@@ -84,7 +84,7 @@ class Decoder {
   uint64_t begins_ = 0;  // bytes from there at which a segment may begin and still be read in full
   uint64_t len_bytes_ = 0;  // length of the window
   uintptr_t va_ = 0;        // address of the window in this process
-  uint64_t unaligned_ = 0;  // address bits that must be 0
+  uint64_t unaligned_ = 0;  // kTxUnaligned, in a register
 };
 
 /// Bytes 16 to 23 of the Frame of a message of one segment.

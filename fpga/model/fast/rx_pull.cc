@@ -65,8 +65,8 @@ struct Entry {
 
 }  // namespace
 
-RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxWhole& whole)
-    : core_(core), responder_(responder), admission_(admission), whole_(whole) {
+RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxEngine& rx)
+    : core_(core), responder_(responder), admission_(admission), rx_(rx) {
   runs_.reserve(kRunsMax);  // pulls hold pointers to runs
 }
 
@@ -140,7 +140,7 @@ void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
     message.length = static_cast<uint16_t>(length);
     message.segments = static_cast<uint8_t>((length + kFull - 1) / kFull);
     Landing landing;
-    run.answer = !RxWhole::sane(message)
+    run.answer = !RxEngine::sane(message)
                      ? Answer::kError
                      : admission_.admit(message, pair, padded(length), &landing);
     if (run.answer == Answer::kDone) {
@@ -254,7 +254,7 @@ void RxPull::place(const InFrame& frame, Puller& puller, Run& run, const Landing
   if (came) {
     InFrame whole = frame;
     whole.at = copy;
-    whole_.land(landing, whole);
+    rx_.land_whole(landing, whole);
   }
   end_pull({&run, nullptr, &landing, 0, 1, frame.length, nullptr}, came ? 1 : 0);
 }

@@ -6,13 +6,13 @@
 #include <array>
 #include <vector>
 
-#include "fpga/model/fast/rx_whole.hpp"
+#include "fpga/model/reference/rx_engine.hpp"
 
 namespace rio::model {
 
 class RxPull {
  public:
-  RxPull(Core& core, Responder& responder, Admission& admission, RxWhole& whole);
+  RxPull(Core& core, Responder& responder, Admission& admission, RxEngine& rx);
 
   /// Take a kPull frame. Its bytes are pulled later, in end_runs(), together with those of the next
   /// frames; until then the frame must not be overwritten, but may be popped. @param puller null:
@@ -67,7 +67,7 @@ class RxPull {
   Core& core_;
   Responder& responder_;
   Admission& admission_;
-  RxWhole& whole_;
+  RxEngine& rx_;
   std::vector<Run> runs_;      // runs to be pulled, all from one sender
   InFrame pulling_{};          // the first frame of these runs
   uint32_t run_messages_ = 0;  // messages that these runs announce

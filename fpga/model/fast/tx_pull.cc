@@ -54,8 +54,7 @@ constexpr uint32_t kBehindMax = 30 * 1024;
 }  // namespace
 
 uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
-  regs::TxDesc desc;
-  std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+  const auto desc = ring.fetch<regs::TxDesc>(ring.head);
   if (count < kOrderedRunMin || desc.length < kFirstBytesMin || !may_be_pulled(desc)) {
     return 0;
   }
@@ -77,13 +76,13 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   if (flow->runs[mbox] == nullptr) {
     flow->runs[mbox] = std::make_unique<PullRun>();
   }
-  const uint32_t found = collect(ring, count, *flow->runs[mbox]);
+  const uint32_t found = collect(ring, desc, count, *flow->runs[mbox]);
   if (found < (ordered ? kOrderedRunMin : kRunMin)) {
     return 0;
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
   TxMsg& msg = tx_.begin(*flow, place, desc, ring.head, TxMsg::kRun, true);
-  pair.tx_outstanding += found;
+  ring.outstanding += found;
   ring.head += found;
   if (!send(pair, *flow, msg, place)) {
     tx_.send_later(pair, *flow, place);
@@ -91,20 +90,18 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   return found;
 }
 
-/// Collect the messages with the same control word and destination whose memory this card may read.
+/// Collect the messages with the same control word and destination as the first one, whose memory
+/// this card may read.
 /// @return how many.
-uint32_t TxPull::collect(const Ring& ring, uint32_t count, PullRun& run) {
+uint32_t TxPull::collect(const Ring& ring, const regs::TxDesc& first, uint32_t count,
+                         PullRun& run) {
   run.index = ring.head;
   run.count = 0;
   run.done = 0;
-  const auto* const first = reinterpret_cast<const regs::TxDesc*>(ring.entry(ring.head, 5));
-  const uint32_t control = first->control;
-  const uint32_t dest_id = first->dest_id;
   for (const uint32_t end = std::min(count, kPullPartsMax); run.count < end; ++run.count) {
-    regs::TxDesc desc;
-    std::memcpy(&desc, ring.entry(ring.head + run.count, 5), sizeof(desc));
-    if (desc.control != control || desc.dest_id != dest_id ||
-        desc.length - 1 >= regs::kMessageBytesMax || (desc.addr & tx_unaligned_) != 0 ||
+    const auto desc = ring.fetch<regs::TxDesc>(ring.head + run.count);
+    if (desc.control != first.control || desc.dest_id != first.dest_id ||
+        desc.length - 1 >= regs::kMessageBytesMax || (desc.addr & kTxUnaligned) != 0 ||
         core_.host.readable(desc.addr, desc.length) == nullptr) {
       break;
     }
@@ -127,12 +124,9 @@ bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
     tx_.end_message(pair, flow, msg, place, Status::kHostReadFailed);
     return true;
   }
-  frame->clear();
-  frame->type = FrameType::kPull;
+  frame->begin(FrameType::kPull, pair.dest_id, flow.dest_id);
   frame->op = behind ? kBytesBehind : 0;
   frame->segments = static_cast<uint8_t>(left);
-  frame->source = pair.dest_id;
-  frame->dest = flow.dest_id;
   frame->length = static_cast<uint16_t>(length);
   frame->place = static_cast<uint8_t>(place);
   frame->ssize = regs::kSegmentBytesMax;
@@ -170,26 +164,25 @@ bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payl
 }
 
 void TxPull::complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, Status status) {
-  const uint32_t ticks = core_.ticks();
-  const uint32_t last = static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8;
+  Ring& ring = pair.rings[kTxRing];
   for (const uint32_t end = run.done + count; run.done < end; ++run.done) {
-    regs::TxCpl cpl{run.messages[run.done].cookie, run.index + run.done, ticks, 0};
-    core_.complete(pair.rings[kTxRing], &cpl, last);
+    core_.complete_tx(ring, run.messages[run.done].cookie, run.index + run.done, status,
+                      msg.retries);
   }
-  pair.tx_outstanding -= count;
+  ring.outstanding -= count;
 }
 
-void TxPull::on_pulled(const InFrame& frame) {
-  Pair* const pair = core_.sender(frame.dest);
-  Flow* const flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
-  if (flow == nullptr) {
-    return;
-  }
-  TxMsg& msg = flow->msgs[frame.place];
+void TxPull::end(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place, Status status) {
+  PullRun& run = *flow.runs[place & 63];
+  complete(pair, msg, run, run.count - run.done, status);
+}
+
+void TxPull::on_pulled(Pair& pair, Flow& flow, const InFrame& frame) {
+  TxMsg& msg = flow.msgs[frame.place];
   if (msg.segments != TxMsg::kRun || msg.open == 0 || msg.state == TxMsg::kFree) {
     return;  // answers nothing that is in flight
   }
-  PullRun& run = *flow->runs[frame.place & 63];
+  PullRun& run = *flow.runs[frame.place & 63];
   const uint32_t done = frame.ssize;
   if (msg.state == TxMsg::kQuarantine) {
     msg.open = 0;
@@ -201,32 +194,20 @@ void TxPull::on_pulled(const InFrame& frame) {
   }
   msg.open = 0;
   msg.pull_at = 0;
-  complete(*pair, msg, run, done, Status::kOk);
-  if (run.done == run.count) {
-    tx_.end_message(*pair, *flow, msg, frame.place, Status::kOk);
-    return;
-  }
-  msg.retries = done != 0 ? uint8_t{0} : msg.retries;
-  stopped_at(*pair, *flow, msg, frame);
-}
-
-/// Handle the first message that was not taken: it was answered RETRY or ERROR, or was not in the
-/// frame.
-void TxPull::stopped_at(Pair& pair, Flow& flow, TxMsg& msg, const InFrame& frame) {
+  complete(pair, msg, run, done, Status::kOk);
+  msg.retries = done != 0 && run.done != run.count ? uint8_t{0} : msg.retries;
   const auto answer = static_cast<Answer>(frame.op);
-  uint32_t retries = 0;
-  if (answer == Answer::kRetry) {
-    ++core_.counts.tx_retries;
-    retries = flow.count_retry(frame.place);
-  }
-  const uint32_t limit = core_.timers.retry_limit;
-  if (answer == Answer::kError) {
+  if (run.done == run.count) {
+    tx_.end_message(pair, flow, msg, frame.place, Status::kOk);
+  } else if (answer == Answer::kRetry) {
+    tx_.refused(pair, flow, msg, frame.place, 1);
+  } else if (answer == Answer::kError) {
     tx_.end_message(pair, flow, msg, frame.place, Status::kErrorResponse);
-  } else if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
+  } else if (!pair.rings[kTxRing].running()) {
     tx_.end_message(pair, flow, msg, frame.place, Status::kRetryExpired);
-  } else {
+  } else {  // the next message was not in the frame
     msg.unsent = 1;
-    msg.resend_ns = answer == Answer::kRetry ? core_.now_ns + core_.timers.retry_ns : 0;
+    msg.resend_ns = 0;
     tx_.send_later(pair, flow, frame.place);
   }
 }

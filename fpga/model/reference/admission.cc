@@ -74,8 +74,7 @@ Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, La
   if (ring.held || (ring.posted() == 0 && core_.poll_tail(pair, out->ring) == 0)) {
     return Answer::kRetry;  // the ring is open, but has no entry
   }
-  regs::DedicatedDesc entry;
-  std::memcpy(&entry, ring.entry(ring.head, 4), sizeof(entry));
+  const auto entry = ring.fetch<regs::DedicatedDesc>(ring.head);
   // Before the last segment, only the number of segments and the size of all but the last are
   // known.
   const bool count_fits = (entry.size + frame.ssize - 1) / frame.ssize == frame.segments;
@@ -121,20 +120,19 @@ void Admission::land(const Landing& landing, const InFrame& frame, uint32_t segm
 void Admission::complete(const Landing& landing, uint32_t bytes, Status status) {
   Ring& ring = landing.pair->rings[landing.ring];
   if (landing.ring != kSharedRing) {
-    regs::EntryCpl cpl{landing.cookie, landing.index, bytes, 0};
-    core_.complete(ring, &cpl, static_cast<uint32_t>(status));
+    core_.complete_entry(ring, landing.cookie, landing.index, bytes, status);
     return;
   }
-  regs::SharedCpl cpl;
-  cpl.source = landing.source;
-  cpl.dest_id = landing.dest_id;
-  cpl.length = static_cast<uint16_t>(bytes);
-  cpl.segments = landing.segments;
-  cpl.place = landing.place;
-  cpl.index = landing.index;
-  cpl.arrival = landing.arrival;
-  cpl.time = core_.ticks();
-  cpl.reserved = 0;
+  regs::SharedCpl cpl{landing.source,
+                      landing.dest_id,
+                      static_cast<uint16_t>(bytes),
+                      landing.segments,
+                      landing.place,
+                      landing.index,
+                      landing.arrival,
+                      core_.ticks(),
+                      0,
+                      0};
   core_.complete(ring, &cpl, static_cast<uint32_t>(status));
 }
 

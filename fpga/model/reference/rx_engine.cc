@@ -2,23 +2,32 @@
 
 #include <algorithm>
 
+#include "fpga/model/copy.hpp"
+
 namespace rio::model {
 
 using regs::Status;
+
+namespace {
+
+constexpr uint32_t kFull = regs::kSegmentBytesMax;
+
+}  // namespace
 
 RxEngine::RxEngine(Core& core, Responder& responder, Admission& admission)
     : core_(core), responder_(responder), admission_(admission) {
   contexts_.reserve(core.config.rx_contexts);
 }
 
-bool RxEngine::on_segment(const InFrame& frame) {
+bool RxEngine::on_message(const InFrame& frame) {
   if (!responder_.ready(frame)) {
     return false;
   }
   ++core_.counts.rx_packets;
-  const Answer answer = take(frame);
+  const bool is_whole = frame.type == FrameType::kMessage;
+  const Answer answer = is_whole ? take_whole(frame) : take(frame);
   core_.count_answer(answer);
-  responder_.ack(frame.place, frame.segment & 15u, answer);
+  responder_.ack(frame.place, is_whole ? 0 : frame.segment & 15u, answer);
   return true;
 }
 
@@ -71,6 +80,52 @@ Answer RxEngine::take_only(const InFrame& frame) {
     admission_.complete(landing, bytes, Status::kOk);
   }
   return answer;
+}
+
+bool RxEngine::sane(const Frame& frame) {
+  return frame.length >= 1 && frame.length <= regs::kMessageBytesMax && frame.segments >= 1 &&
+         frame.segments <= regs::kSegmentsMax && frame.ssize >= 8 && frame.ssize <= kFull &&
+         frame.length <= frame.segments * frame.ssize &&
+         frame.length > (frame.segments - 1) * frame.ssize &&
+         (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
+}
+
+Answer RxEngine::take_whole(const InFrame& frame) {
+  if (!sane(frame)) [[unlikely]] {
+    return Answer::kError;
+  }
+  if (frame.segments > 1 && full()) {
+    return Answer::kRetry;
+  }
+  Landing landing;
+  const uint32_t bytes = padded(frame.length);
+  const Answer answer = admission_.admit(frame, admission_.target(frame), bytes, &landing);
+  if (answer == Answer::kDone) [[likely]] {
+    land_whole(landing, frame);
+    admission_.complete(landing, bytes, regs::Status::kOk);
+  }
+  return answer;
+}
+
+void RxEngine::land_whole(const Landing& landing, const InFrame& frame) {
+  const uint32_t bytes = padded(frame.length);
+  if (frame.segments == 1 || frame.ssize == kFull) [[likely]] {
+    const uint32_t last = (frame.segments - 1) * kFull;
+    const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
+    uint8_t* to = core_.host.writable(landing.addr, extent);
+    if (to != nullptr) [[likely]] {
+      copy_bytes(to, frame.payload(), bytes);
+      if (extent != bytes) {
+        std::memset(to + bytes, 0, extent - bytes);
+      }
+      return;
+    }
+  }
+  for (uint32_t k = 0; k < frame.segments; ++k) {
+    const uint32_t offset = k * frame.ssize;
+    admission_.land(landing, frame, k, offset, frame.payload() + offset,
+                    std::min<uint32_t>(frame.ssize, bytes - offset));
+  }
 }
 
 /// Take the first segment to arrive of a message of several, whatever its number.
@@ -128,34 +183,29 @@ void RxEngine::drop(Reassembly& context, Status status) {
 }
 
 void RxEngine::check_timers() {
-  for (size_t i = 0; i < contexts_.size();) {
-    if (core_.now_ns - contexts_[i].since_ns > core_.timers.receive_ns) {
-      give_up(i);
-    } else {
-      ++i;
-    }
-  }
+  give_up_if([this](const Reassembly& context) {
+    return core_.now_ns - context.since_ns > core_.timers.receive_ns;
+  });
 }
 
 void RxEngine::lose(uint32_t source) {
-  for (size_t i = 0; i < contexts_.size();) {
-    if (contexts_[i].source == source) {
-      give_up(i);
-    } else {
-      ++i;
-    }
-  }
+  give_up_if([=](const Reassembly& context) { return context.source == source; });
   std::erase_if(given_up_, [=](const auto& each) { return std::get<0>(each.first) == source; });
 }
 
-void RxEngine::give_up(size_t i) {
-  if (!contexts_[i].broken) {
-    ++core_.counts.rx_timeouts;
-    admission_.complete(contexts_[i], 0, Status::kReceiveTimeout);
-    remember(contexts_[i]);
-  }
-  contexts_[i] = contexts_.back();
-  contexts_.pop_back();
+template <class Predicate>
+void RxEngine::give_up_if(Predicate is_over) {
+  std::erase_if(contexts_, [&](const Reassembly& context) {
+    if (!is_over(context)) {
+      return false;
+    }
+    if (!context.broken) {
+      ++core_.counts.rx_timeouts;
+      admission_.complete(context, 0, Status::kReceiveTimeout);
+      remember(context);
+    }
+    return true;
+  });
 }
 
 /// Remember a message that is given up after some segments were answered DONE and none ERROR. If
@@ -177,6 +227,42 @@ bool RxEngine::given_up(const InFrame& frame) {
   return false;
 }
 
+bool RxEngine::on_doorbell(const InFrame& frame) {
+  Frame* response = responder_.begin(frame, FrameType::kResponse, 0);
+  if (response == nullptr) {
+    return false;
+  }
+  ++core_.counts.rx_packets;
+  const Answer answer = take_doorbell(frame);
+  core_.count_answer(answer);
+  response->op = static_cast<uint8_t>(answer);
+  responder_.send(response);
+  return true;
+}
+
+Answer RxEngine::take_doorbell(const InFrame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
+  if (owner == nullptr || owner->pair_of_doorbells == kNoPair) {
+    ++core_.counts.rx_unmapped;
+    return Answer::kError;
+  }
+  if (core_.faults.draw(Fault::kError)) {
+    return Answer::kError;
+  }
+  Pair& pair = core_.pairs[owner->pair_of_doorbells];
+  Ring& ring = pair.rings[kDoorbellRing];
+  if (!ring.running()) {
+    return Answer::kError;
+  }
+  if (core_.poll_tail(pair, kDoorbellRing) == 0 || core_.faults.draw(Fault::kRetry)) {
+    return Answer::kRetry;
+  }
+  regs::DoorbellCpl cpl{frame.source, frame.dest, core_.ticks(), 0};
+  core_.complete(ring, &cpl, static_cast<uint32_t>(frame.address & 0xFFFF));
+  ++ring.head;
+  return Answer::kDone;
+}
+
 void RxEngine::stop(Pair& pair, uint32_t number) {
   Ring& ring = pair.rings[number];
   for (Reassembly& context : contexts_) {
@@ -185,16 +271,14 @@ void RxEngine::stop(Pair& pair, uint32_t number) {
       remember(context);
     }
   }
+  if (number >= kDedicatedRing) {
+    core_.flush_entries<regs::DedicatedDesc>(ring);
+  }
   Landing unused{};
   unused.pair = &pair;
   unused.ring = static_cast<uint8_t>(number);
   for (; ring.entry_bytes != 0 && ring.posted() > 0; ++ring.head) {
     unused.index = ring.head;
-    if (number >= kDedicatedRing) {
-      regs::DedicatedDesc entry;
-      std::memcpy(&entry, ring.entry(ring.head, 4), sizeof(entry));
-      unused.cookie = entry.cookie;
-    }
     admission_.complete(unused, 0, Status::kFlushed);
   }
 }

@@ -16,8 +16,11 @@ class RxEngine {
  public:
   RxEngine(Core& core, Responder& responder, Admission& admission);
 
-  /// Receive a segment. @return false: no room for the answer; leave the frame in the ring.
-  [[nodiscard]] bool on_segment(const InFrame& frame);
+  /// Receive a segment, or a message that travels as one frame (TxMsg::whole). @return false: no
+  /// room for the answer; leave the frame in the ring.
+  [[nodiscard]] bool on_message(const InFrame& frame);
+  /// Receive a doorbell. @return false: no room for the answer; leave the frame in the ring.
+  [[nodiscard]] bool on_doorbell(const InFrame& frame);
   /// Whether no message of several segments can begin.
   [[nodiscard]] bool full() const { return contexts_.size() >= core_.config.rx_contexts; }
   /// The partner `source` is gone: end its partial messages.
@@ -28,6 +31,12 @@ class RxEngine {
   void stop(Pair& pair, uint32_t ring);
   /// The card was reset: drop partial messages without a completion.
   void forget() { contexts_.clear(); }
+
+  // Used by fast/.
+  /// Whether the length, segments and mailbox of a whole message are consistent.
+  [[nodiscard]] static bool sane(const Frame& frame);
+  /// Write the bytes of a whole message where its segments would land.
+  void land_whole(const Landing& landing, const InFrame& frame);
 
  private:
   /// A message of several segments that is being reassembled.
@@ -45,11 +54,15 @@ class RxEngine {
   [[nodiscard]] static bool well_formed(const InFrame& frame);
   [[nodiscard]] Reassembly* find(const InFrame& frame);
   [[nodiscard]] Answer take(const InFrame& frame);
+  [[nodiscard]] Answer take_whole(const InFrame& frame);
   [[nodiscard]] Answer take_only(const InFrame& frame);
+  [[nodiscard]] Answer take_doorbell(const InFrame& frame);
   [[nodiscard]] Answer take_first(const InFrame& frame);
   [[nodiscard]] Answer take_next(Reassembly& context, const InFrame& frame);
   void drop(Reassembly& context, regs::Status status);
-  void give_up(size_t i);
+  /// End partial messages. @param is_over tells which.
+  template <class Predicate>
+  void give_up_if(Predicate is_over);
   void remember(const Reassembly& context);
   [[nodiscard]] bool given_up(const InFrame& frame);
 

@@ -1,6 +1,7 @@
 #include "fpga/model/reference/tx_engine.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "fpga/model/copy.hpp"
 #include "fpga/model/reference/tx_desc.hpp"
@@ -10,9 +11,9 @@ namespace rio::model {
 using regs::Status;
 using Control = regs::tx_desc::Control;
 
-TxEngine::TxEngine(Core& core, DoorbellEngine& doorbells)
+TxEngine::TxEngine(Core& core, Transactions& transactions)
     : core_(core),
-      doorbells_(doorbells),
+      transactions_(transactions),
       letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
 
 void TxEngine::run(Pair& pair) {
@@ -33,8 +34,7 @@ void TxEngine::run(Pair& pair) {
 }
 
 bool TxEngine::launch(Pair& pair, Ring& ring) {
-  regs::TxDesc desc;
-  std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
+  const auto desc = ring.fetch<regs::TxDesc>(ring.head);
   if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
     return launch_doorbell(pair, ring, desc);
   }
@@ -44,10 +44,10 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
     if (ring.posted() < 2) {
       return false;  // the second half is not posted yet
     }
-    std::memcpy(&wide, ring.entry(ring.head + 1, 5), sizeof(wide));
+    wide = ring.fetch<regs::TxWide>(ring.head + 1);
   }
   if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
-      !acceptable(core_.config, desc, is_wide ? &wide : nullptr)) {
+      !acceptable(desc, is_wide ? &wide : nullptr)) {
     finish_unsent(ring, desc, Status::kBadDescriptor);
     return true;
   }
@@ -68,21 +68,40 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
   if (is_wide) {
     flow->wide_of(place) = wide;
   }
-  ++pair.tx_outstanding;
+  ++ring.outstanding;
   ring.head += is_wide ? 2 : 1;
-  if (!msg.whole || !units_->send(pair, *flow, msg, place)) {
+  if (!msg.whole || !send(pair, *flow, msg, place, 0)) {
     send_later(pair, *flow, place);
   }
   return true;
 }
 
+/// Fetch a doorbell: it is a transaction, not a message. @return false: none is free; the ring
+/// waits.
 bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
   Flow* flow = core_.flow(pair, desc.dest_id);
   if (flow == nullptr || Control::wide.get(desc.control) != 0) {
     finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
     return true;
   }
-  return doorbells_.start(pair, ring, *flow, desc);
+  Transaction* const doorbell = transactions_.start(*flow);
+  if (doorbell == nullptr) {
+    return false;
+  }
+  doorbell->ring = kTxRing;
+  doorbell->owner = ring.head;
+  doorbell->cookie = desc.cookie;
+  doorbell->address = desc.addr & 0xFFFF;
+  ++ring.outstanding;
+  ++ring.head;
+  transactions_.send(pair, *flow, *doorbell);
+  return true;
+}
+
+void TxEngine::on_end(Pair& pair, const Transaction& doorbell, Status status) {
+  Ring& ring = pair.rings[kTxRing];
+  core_.complete_tx(ring, doorbell.cookie, doorbell.owner, status, doorbell.retries);
+  --ring.outstanding;
 }
 
 TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
@@ -98,7 +117,7 @@ TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uin
   msg.resend_ns = 0;
   msg.since_ns = core_.now_ns;
   msg.state = TxMsg::kFlying;
-  take_letter(flow, place & 63, place >> 6, segments > 1);
+  flip_letter(flow, msg, place);
   contexts_used_ += segments > 1 ? 1 : 0;
   return msg;
 }
@@ -109,24 +128,27 @@ int TxEngine::free_letter(const Flow& flow, uint32_t mbox, bool several) const {
     busy |= flow.busy[m];
   }
   const uint32_t free = ~busy & letter_mask_;
-  return free == 0 ? -1 : __builtin_ctz(free);
+  return free == 0 ? -1 : std::countr_zero(free);
 }
 
-void TxEngine::take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool several) {
-  const uint32_t end = several ? regs::kMailboxes : mbox + 1;
-  for (uint32_t m = mbox; m < end; m += regs::kMultiMailboxes) {
-    flow.busy[m] |= static_cast<uint8_t>(1u << letter);
+/// Take the letter of a message, or free it: in all mailboxes whose names its segments have, which
+/// are those with the same low two bits.
+void TxEngine::flip_letter(Flow& flow, const TxMsg& msg, uint32_t place) {
+  const auto bit = static_cast<uint8_t>(1u << (place >> 6));
+  const uint32_t mbox = place & 63;
+  if (msg.segments == 1) {
+    flow.busy[mbox] ^= bit;
+    return;
+  }
+  const uint64_t bits = (uint64_t{bit} << 32 | bit) << 8 * mbox;
+  for (uint32_t m = 0; m < regs::kMailboxes; m += 8) {
+    store64(flow.busy + m, load64(flow.busy + m) ^ bits);
   }
 }
 
 void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
-  const auto bit = static_cast<uint8_t>(1u << (place >> 6));
-  const uint32_t mailbox = place & 63;
   msg.state = TxMsg::kFree;
-  const uint32_t end = msg.segments > 1 ? regs::kMailboxes : mailbox + 1;
-  for (uint32_t m = mailbox; m < end; m += regs::kMultiMailboxes) {
-    flow.busy[m] &= static_cast<uint8_t>(~bit);
-  }
+  flip_letter(flow, msg, place);
 }
 
 bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
@@ -175,10 +197,13 @@ bool TxEngine::gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_
   return true;
 }
 
-bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
+bool TxEngine::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
+  if (msg.segments == TxMsg::kRun) {
+    return runs_->send(pair, flow, msg, place);
+  }
   const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
   const uint32_t offset = segment * ssize;
-  const uint32_t length = std::min(ssize, msg.desc.length - offset);
+  const uint32_t length = msg.whole ? msg.desc.length : std::min(ssize, msg.desc.length - offset);
   const uint32_t bytes = frame_bytes(padded(length));
   Frame* frame = flow.way->requests->reserve(bytes);
   if (frame == nullptr) {
@@ -190,10 +215,7 @@ bool TxEngine::send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, 
     end_message(pair, flow, msg, place, Status::kHostReadFailed);
     return true;
   }
-  frame->clear();
-  frame->type = FrameType::kSegment;
-  frame->source = pair.dest_id;
-  frame->dest = flow.dest_id;
+  frame->begin(msg.whole ? FrameType::kMessage : FrameType::kSegment, pair.dest_id, flow.dest_id);
   frame->length = static_cast<uint16_t>(length);
   frame->place = static_cast<uint8_t>(place);
   frame->segment = static_cast<uint8_t>(segment);
@@ -237,30 +259,24 @@ void TxEngine::send_due() {
 void TxEngine::send_unsent(const Due& due, TxMsg& msg) {
   bool room = true;
   while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
-    uint32_t segment = static_cast<uint32_t>(__builtin_ctz(msg.unsent));
+    auto segment = static_cast<uint32_t>(std::countr_zero(msg.unsent));
     if (core_.faults.draw(Fault::kReorder)) {
       // Send another segment first. The last one first is the hazard of [S0].
-      segment = 31u - static_cast<uint32_t>(__builtin_clz(msg.unsent));
+      segment = static_cast<uint32_t>(std::bit_width(msg.unsent)) - 1;
     }
-    room = msg.whole ? units_->send(*due.pair, *due.flow, msg, due.place)
-                     : send_segment(*due.pair, *due.flow, msg, due.place, segment);
+    room = send(*due.pair, *due.flow, msg, due.place, segment);
     if (core_.faults.enabled() && core_.faults.below(4) == 0) {
       break;  // let segments of several messages interleave
     }
   }
 }
 
-void TxEngine::on_acks(const InFrame& frame) {
-  Pair* pair = core_.sender(frame.dest);
-  Flow* flow = pair == nullptr ? nullptr : core_.known_flow(*pair, frame.source);
-  if (flow == nullptr) {
-    return;
-  }
+void TxEngine::on_acks(Pair& pair, Flow& flow, const InFrame& frame) {
   const uint8_t* const acks = frame.payload();
   for (uint32_t at = 0; at + sizeof(Ack) <= frame.length; at += sizeof(Ack)) {
     Ack ack;
     std::memcpy(&ack, acks + at, sizeof(ack));  // read once: the partner may overwrite it
-    answered(*pair, *flow, ack.place, ack);
+    answered(pair, flow, ack.place, ack);
   }
 }
 
@@ -309,15 +325,14 @@ void TxEngine::refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint1
 
 void TxEngine::end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
   if (msg.pull_at != 0) {
-    units_->revoke(flow, msg);
+    runs_->revoke(flow, msg);
   }
   if (msg.segments == TxMsg::kRun) {
-    units_->end_run(pair, flow, msg, place, status);
+    runs_->end(pair, flow, msg, place, status);
   } else {
-    regs::TxCpl cpl{msg.desc.cookie, msg.index, core_.ticks(), 0};
-    core_.complete(pair.rings[kTxRing], &cpl,
-                   static_cast<uint32_t>(status) | static_cast<uint32_t>(msg.retries) << 8);
-    --pair.tx_outstanding;
+    Ring& ring = pair.rings[kTxRing];
+    core_.complete_tx(ring, msg.desc.cookie, msg.index, status, msg.retries);
+    --ring.outstanding;
   }
   contexts_used_ -= msg.segments > 1 ? 1 : 0;
   const bool touched = msg.open != 0 || msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
@@ -400,18 +415,15 @@ void TxEngine::sent_late(uint64_t time_ns) {
 }
 
 void TxEngine::finish_unsent(Ring& ring, const regs::TxDesc& desc, Status status) {
-  regs::TxCpl cpl{desc.cookie, ring.head, core_.ticks(), 0};
+  const uint32_t index = ring.head;
   const bool is_wide = Control::wide.get(desc.control) != 0;
   ring.head += is_wide && ring.posted() >= 2 ? 2 : 1;
-  core_.complete(ring, &cpl, static_cast<uint32_t>(status));
+  core_.complete_tx(ring, desc.cookie, index, status);
 }
 
-void TxEngine::flush_posted(Pair& pair, Status status) {
-  Ring& ring = pair.rings[kTxRing];
+void TxEngine::flush_posted(Ring& ring, Status status) {
   while (ring.posted() > 0) {
-    regs::TxDesc desc;
-    std::memcpy(&desc, ring.entry(ring.head, 5), sizeof(desc));
-    finish_unsent(ring, desc, status);
+    finish_unsent(ring, ring.fetch<regs::TxDesc>(ring.head), status);
   }
 }
 
@@ -423,7 +435,7 @@ void TxEngine::forget(Pair& pair) {
         continue;
       }
       if (msg.pull_at != 0) {
-        units_->revoke(*flow, msg);
+        runs_->revoke(*flow, msg);
       }
       contexts_used_ -= msg.segments > 1 ? 1 : 0;
       msg.state = TxMsg::kQuarantine;
@@ -431,7 +443,6 @@ void TxEngine::forget(Pair& pair) {
       msg.since_ns = core_.now_ns + core_.timers.response_ns;
     }
   }
-  pair.tx_outstanding = 0;
 }
 
 }  // namespace rio::model

@@ -6,36 +6,37 @@
 #include <vector>
 
 #include "fpga/model/core/core.hpp"
-#include "fpga/model/reference/doorbell_engine.hpp"
+#include "fpga/model/core/transactions.hpp"
 
 namespace rio::model {
 
-/// Sends units (TxMsg::whole): a message, or a run of them, that travels as one frame and has one
-/// answer. Implemented in fast/; unused in exact mode.
-class UnitWay {
+/// Sends runs (PullRun), each as one frame with one answer. Implemented in fast/; there are none in
+/// exact mode.
+class RunWay {
  public:
-  virtual ~UnitWay() = default;
-  /// Send a unit, for the first time or again. @return false: no room on the wire.
-  virtual bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) = 0;
+  virtual ~RunWay() = default;
+  /// Send the rest of a run, for the first time or again. @return false: no room on the wire.
+  [[nodiscard]] virtual bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) = 0;
   /// Complete the remaining messages of a run.
-  virtual void end_run(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place,
-                       regs::Status status) = 0;
-  /// The memory of a message to be pulled goes back to the host: the partner must not use it any
-  /// more.
+  virtual void end(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place,
+                   regs::Status status) = 0;
+  /// The memory of a run goes back to the host: the partner must not use it any more.
   virtual void revoke(const Flow& flow, TxMsg& msg) = 0;
 };
 
 class TxEngine {
  public:
-  TxEngine(Core& core, DoorbellEngine& doorbells);
+  TxEngine(Core& core, Transactions& transactions);
 
-  /// Set the implementation for units; call it before anything is sent. @param units outlives this.
-  void use(UnitWay* units) { units_ = units; }
+  /// Set the implementation for runs; call it before anything is sent. @param runs outlives this.
+  void use(RunWay* runs) { runs_ = runs; }
 
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
   /// Process answers to segments.
-  void on_acks(const InFrame& frame);
+  void on_acks(Pair& pair, Flow& flow, const InFrame& frame);
+  /// A doorbell has ended.
+  void on_end(Pair& pair, const Transaction& doorbell, regs::Status status);
   /// Send pending segments, for the first time or again.
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
@@ -47,7 +48,7 @@ class TxEngine {
   void sent_late(uint64_t time_ns);
   /// Begin to stop the ring: entries not fetched are flushed, messages in flight are not sent
   /// again.
-  void begin_stop(Pair& pair) { flush_posted(pair, regs::Status::kFlushed); }
+  void begin_stop(Pair& pair) { flush_posted(pair.rings[kTxRing], regs::Status::kFlushed); }
   /// The card was reset: letters in flight stay in quarantine, without a completion.
   void forget(Pair& pair);
 
@@ -56,7 +57,7 @@ class TxEngine {
   [[nodiscard]] uint32_t fetchable(Pair& pair) {
     const uint32_t count = core_.poll_tail(pair, kTxRing);
     if (count != 0 && !core_.link_up) [[unlikely]] {
-      flush_posted(pair, regs::Status::kLinkDown);
+      flush_posted(pair.rings[kTxRing], regs::Status::kLinkDown);
       return 0;
     }
     return count;
@@ -74,11 +75,11 @@ class TxEngine {
   void send_later(Pair& pair, Flow& flow, uint32_t place) {
     due_.push_back({&pair, &flow, static_cast<uint16_t>(place)});
   }
-  /// Read bytes of a message from host memory. @return false: they cannot be read.
-  [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
-                            uint32_t len, uint8_t* to);
   /// Process the answer to one segment or unit.
   void answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack);
+  /// A segment, or the rest of a run, was answered RETRY: send it again later. @param bit of the
+  /// segment; 1 of a run.
+  void refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit);
   /// End a message or a run with a completion.
   void end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, regs::Status status);
 
@@ -90,21 +91,24 @@ class TxEngine {
   };
 
   [[nodiscard]] bool launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc);
-  static void take_letter(Flow& flow, uint32_t mbox, uint32_t letter, bool several);
+  static void flip_letter(Flow& flow, const TxMsg& msg, uint32_t place);
   static void rest_over(Flow& flow, TxMsg& msg, uint32_t place);
+  /// Read bytes of a message from host memory. @return false: they cannot be read.
+  [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
+                            uint32_t len, uint8_t* to);
   [[nodiscard]] bool gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
                                    uint32_t len, uint8_t* to);
-  /// Write one segment to the wire. @return false: no room.
-  bool send_segment(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
+  /// Write one segment to the wire, or all that travels as one frame (TxMsg::whole). @return false:
+  /// no room.
+  bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
   void send_unsent(const Due& due, TxMsg& msg);
-  void refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit);
   void check_timer(Pair& pair, Flow& flow, uint32_t place);
   void finish_unsent(Ring& ring, const regs::TxDesc& desc, regs::Status status);
-  void flush_posted(Pair& pair, regs::Status status);
+  void flush_posted(Ring& ring, regs::Status status);
 
   Core& core_;
-  DoorbellEngine& doorbells_;
-  UnitWay* units_ = nullptr;
+  Transactions& transactions_;
+  RunWay* runs_ = nullptr;
   uint32_t contexts_used_ = 0;
   uint64_t timers_due_ns_ = 0;       // no message can time out before this
   uint64_t timers_response_ns_ = 0;  // time-out that timers_due_ns_ was computed with

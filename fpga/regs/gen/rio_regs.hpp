@@ -214,11 +214,11 @@ enum class EventType : uint8_t {
   kLink = 2,
   /// A ring stopped with an error; INFO is ring_error, DATA0 is the entry, DATA1 the ring
   kRingError = 3,
-  /// Events were lost for want of room; INFO is how many
+  /// Events were lost for lack of room; INFO is their number
   kOverflow = 4,
-  /// An NREAD or NWRITE outside of every window; SOURCE is who
+  /// An NREAD or NWRITE outside of every window; SOURCE is the requester
   kWindowViolation = 5,
-  /// SOURCE is reachable (INFO 1), or gone for good (INFO 0) as whom it was; DATA0 is how many have come under this destID. Only where the fabric knows
+  /// SOURCE is reachable (INFO 1), or that member is gone for good (INFO 0); DATA0 is the number of members that have had this destID. Only where the fabric knows
   kPartner = 6,
 };
 
@@ -720,7 +720,7 @@ static_assert(offsetof(SharedDesc, addr) == 0);
 
 /// Received message.
 struct SharedCpl {
-  /// Who sent it.
+  /// destID of the sender.
   uint32_t source;
   /// Own ID that it was sent to.
   uint32_t dest_id;
@@ -814,7 +814,7 @@ struct Status {
 
 /// Received doorbell. RIO Part 2 §2.2.1
 struct DoorbellCpl {
-  /// Who sent it.
+  /// destID of the sender.
   uint32_t source;
   /// Own ID that it was sent to.
   uint32_t dest_id;
@@ -913,7 +913,7 @@ struct Control {
 struct EventCpl {
   /// What happened.
   uint32_t type;
-  /// Who caused it.
+  /// destID of the device that caused it.
   uint32_t source;
   /// Depends on the type.
   uint32_t info;

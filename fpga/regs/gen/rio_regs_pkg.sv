@@ -147,9 +147,9 @@ package rio_regs_pkg;
     EVENT_TYPE_PORT_WRITE = 32'd1,  // A port-write arrived; DATA is its payload
     EVENT_TYPE_LINK = 32'd2,  // The link went up (INFO 1) or down (INFO 0)
     EVENT_TYPE_RING_ERROR = 32'd3,  // A ring stopped with an error; INFO is ring_error, DATA0 is the entry, DATA1 the ring
-    EVENT_TYPE_OVERFLOW = 32'd4,  // Events were lost for want of room; INFO is how many
-    EVENT_TYPE_WINDOW_VIOLATION = 32'd5,  // An NREAD or NWRITE outside of every window; SOURCE is who
-    EVENT_TYPE_PARTNER = 32'd6  // SOURCE is reachable (INFO 1), or gone for good (INFO 0) as whom it was; DATA0 is how many have come under this destID. Only where the fabric knows
+    EVENT_TYPE_OVERFLOW = 32'd4,  // Events were lost for lack of room; INFO is their number
+    EVENT_TYPE_WINDOW_VIOLATION = 32'd5,  // An NREAD or NWRITE outside of every window; SOURCE is the requester
+    EVENT_TYPE_PARTNER = 32'd6  // SOURCE is reachable (INFO 1), or that member is gone for good (INFO 0); DATA0 is the number of members that have had this destID. Only where the fabric knows
   } event_type_e;
 
   // --------------------
@@ -1049,7 +1049,7 @@ package rio_regs_pkg;
     logic [7:0] segments;  // byte 10: Segments, 1 to 16.
     logic [15:0] length;  // byte 8: Bytes that landed, padded to a multiple of 8; 0 if the buffer comes back empty.
     logic [31:0] dest_id;  // byte 4: Own ID that it was sent to.
-    logic [31:0] source;  // byte 0: Who sent it.
+    logic [31:0] source;  // byte 0: destID of the sender.
   } shared_cpl_t;
 
   // Entry of a dedicated receive ring.
@@ -1098,7 +1098,7 @@ package rio_regs_pkg;
     doorbell_cpl_status_t status;  // byte 12: Last word.
     logic [31:0] time_;  // byte 8: When it came, in ticks.
     logic [31:0] dest_id;  // byte 4: Own ID that it was sent to.
-    logic [31:0] source;  // byte 0: Who sent it.
+    logic [31:0] source;  // byte 0: destID of the sender.
   } doorbell_cpl_t;
 
   // dma_desc.control: The operation.
@@ -1167,7 +1167,7 @@ package rio_regs_pkg;
     logic [31:0] data1;  // byte 16: Port-write word 1; ring number for ring errors.
     logic [31:0] data0;  // byte 12: Port-write word 0; index of the entry for ring errors.
     logic [31:0] info;  // byte 8: Depends on the type.
-    logic [31:0] source;  // byte 4: Who caused it.
+    logic [31:0] source;  // byte 4: destID of the device that caused it.
     event_type_e type_;  // byte 0: What happened.
   } event_cpl_t;
 

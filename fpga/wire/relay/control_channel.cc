@@ -11,11 +11,9 @@
 #include <vector>
 
 #include "base/no_cancel.hpp"
-#include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
 #include "base/wake_fd.hpp"
-#include "fpga/wire/relay/meeting_point.hpp"
 
 namespace rio::wire::relay {
 namespace {
@@ -23,11 +21,6 @@ namespace {
 constexpr int kAnswerMs = 10'000;
 constexpr auto kConnectWait = std::chrono::milliseconds(1);
 constexpr int kConnectTries = 10'000;
-
-[[nodiscard]] int fail(std::string* error, int rc, const std::string& text) {
-  *error = text + ": " + std::strerror(-rc);
-  return rc;
-}
 
 /// Reports a system call that failed in this process.
 [[nodiscard]] int fail(std::string* error, const base::Trouble& trouble) {
@@ -46,11 +39,9 @@ constexpr int kConnectTries = 10'000;
 
 }  // namespace
 
-int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news,
+int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news, MemberThread* thread,
                          std::unique_ptr<ControlChannel>* out, std::string* error) {
-  std::unique_ptr<ControlChannel> made(new ControlChannel);
-  made->news_flag_ = news;
-  made->relay_ = ticket.relay;
+  std::unique_ptr<ControlChannel> made(new ControlChannel(news, thread));
   int rc = -EAGAIN;
   for (int tries = 0; rc == -EAGAIN && tries < kConnectTries; ++tries) {
     rc = connect_to_relay(ticket.relay, &made->socket_, error);
@@ -59,8 +50,9 @@ int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news,
     }
   }
   if (rc == -EAGAIN) {
-    return fail(error, -ETIMEDOUT,
-                "relay '" + ticket.relay + "' does not accept another process; is it stopped?");
+    return base::fail(
+        error, -ETIMEDOUT,
+        "relay '" + ticket.relay + "' does not accept another process; is it stopped?");
   }
   if (rc != 0) {
     return rc;
@@ -68,12 +60,10 @@ int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news,
   if (rc = made->ask(ticket, error); rc != 0) {
     return rc;
   }
-  made->owner_ = getpid();
-  rc = base::start_thread(
-      "rio-relay", [self = made.get()](const std::stop_token& stop) { self->run(stop); },
-      &made->thread_);
+  rc = thread->start(
+      "rio-relay", [self = made.get()](const std::stop_token& stop) { self->run(stop); }, error);
   if (rc != 0) {
-    *error = "relay:" + ticket.relay + ": " + base::why_no_thread(rc);
+    *error = "relay:" + ticket.relay + ": " + *error;
     return rc;
   }
   *out = std::move(made);
@@ -82,29 +72,26 @@ int ControlChannel::join(const Ticket& ticket, std::atomic<bool>* news,
 
 int ControlChannel::ask(const Ticket& ticket, std::string* error) {
   base::Fd memory;
-  bell_ = base::make_wake_fd();
-  order_ = base::make_wake_fd();
-  if (!bell_.valid() || !order_.valid()) {
-    return fail(error, base::failed("eventfd"));
-  }
-  if (const base::Trouble trouble = Half::create(&mine_, &memory)) {
+  base::Trouble trouble = thread_.open();
+  trouble = trouble ? trouble : joint_.make(&memory);
+  if (trouble) {
     return fail(error, trouble);
   }
   const Control join{
       .say = Say::kJoin, .board = ticket.board, .first_id = ticket.id, .ids = ticket.ids};
-  const int fds[] = {memory.get(), bell_.get()};
+  const int fds[] = {memory.get(), joint_.bell.get()};
   int rc = base::send_with_fds(socket_, std::as_bytes(std::span(&join, 1)), fds);
   if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET) {
     return fail(error, {"sendmsg", rc});
   }
   std::vector<base::Fd> theirs;
-  base::Trouble trouble;
   rc = rc == 0 ? hear_seat(&theirs, &trouble) : rc;
   if (trouble) {
     return fail(error, trouble);
   }
   if (rc != 0) {
-    return fail(error, rc, "relay '" + ticket.relay + "' does not answer; look at it, or start it");
+    return base::fail(error, rc,
+                      "relay '" + ticket.relay + "' does not answer; look at it, or start it");
   }
   if (seat_.say == Say::kRefused && seat_.error < 0) {
     *error = "relay '" + ticket.relay + "': " + text_of(seat_);
@@ -112,16 +99,17 @@ int ControlChannel::ask(const Ticket& ticket, std::string* error) {
   }
   if (seat_.say != Say::kWelcome || theirs.size() != 2 || seat_.process == 0 ||
       seat_.first_id == 0 || seat_.ids != ticket.ids || seat_.ids - 1 > kLastId - seat_.first_id) {
-    return fail(error, -EPROTO, "relay '" + ticket.relay + "' sends an answer that makes no sense");
+    return base::fail(error, -EPROTO,
+                      "relay '" + ticket.relay + "' sends an answer that makes no sense");
   }
   bool sound = false;
-  if (trouble = Half::map(theirs[0], &theirs_, &sound); trouble) {
+  if (trouble = joint_.take(theirs, &sound); trouble) {
     return fail(error, trouble);
   }
   if (!sound) {
-    return fail(error, -EPROTO, "relay '" + ticket.relay + "' shows memory that is not sealed");
+    return base::fail(error, -EPROTO,
+                      "relay '" + ticket.relay + "' shows memory that is not sealed");
   }
-  host_bell_ = std::move(theirs[1]);
   return 0;
 }
 
@@ -148,14 +136,8 @@ int ControlChannel::hear_seat(std::vector<base::Fd>* fds, base::Trouble* trouble
 }
 
 ControlChannel::~ControlChannel() {
-  if (thread_.joinable()) {
-    if (owner_ != getpid()) {
-      thread_.detach();  // forked since: this process does not have the thread
-      return;
-    }
-    thread_.request_stop();
-    base::wake(order_.get());
-    thread_.join();
+  thread_.stop();
+  if (thread_.of_this_process()) {
     shutdown(socket_.get(), SHUT_RDWR);  // a forked child may have it, too
   }
 }
@@ -163,59 +145,35 @@ ControlChannel::~ControlChannel() {
 void ControlChannel::want(uint32_t id) {
   const base::NoCancel no_cancel;
   const Control want{.say = Say::kWant, .first_id = id};
-  if (owner_ != getpid()) {
-    post({.say = Say::kNoProcess,
-          .first_id = id});  // the process has forked since: the connection is its parent's
-    return;
-  }
-  if (base::send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
+  if (!thread_.of_this_process() ||  // forked since: the connection is the parent's
+      base::send_with_fds(socket_, std::as_bytes(std::span(&want, 1)), {}) != 0) {
     // The relay does not listen now: a sender that needs the destID asks again.
-    post({.say = Say::kNoProcess, .first_id = id});
+    news_.post({.say = Say::kNoProcess, .first_id = id});
   }
-}
-
-bool ControlChannel::take(Control* out) {
-  const std::lock_guard lock(mutex_);
-  if (news_.empty()) {
-    return false;
-  }
-  *out = news_.front();
-  news_.pop_front();
-  return true;
-}
-
-void ControlChannel::post(const Control& news) {
-  const std::lock_guard lock(mutex_);
-  news_.push_back(news);
-  // release: the news is complete; the reader takes the mutex.
-  news_flag_->store(true, std::memory_order_release);
-}
-
-void ControlChannel::poke_soon() {
-  base::wake(order_.get());
 }
 
 void ControlChannel::run(const std::stop_token& stop) {
   bool again = false;
   bool listens = true;
   while (!stop.stop_requested()) {
-    pollfd fds[] = {{order_.get(), POLLIN, 0},
-                    {bell_.get(), POLLIN, 0},
+    pollfd fds[] = {{thread_.order().get(), POLLIN, 0},
+                    {joint_.bell.get(), POLLIN, 0},
                     {listens ? socket_.get() : -1, POLLIN, 0}};
     const int count = poll(fds, std::size(fds), again ? 1 : -1);
     bool rung = count == 0;
-    for (const pollfd& fd : {fds[0], fds[1]}) {
-      if (fd.revents != 0) {
-        base::clear_wake_fd(fd.fd);
-        rung = true;
-      }
+    if (fds[0].revents != 0) {
+      rung = thread_.take_order() || rung;
+    }
+    if (fds[1].revents != 0) {
+      base::clear_wake_fd(fds[1].fd);
+      rung = true;
     }
     if (fds[2].revents != 0) {
       listens = hear();
       rung = true;
     }
     if (rung && !stop.stop_requested()) {
-      again = poke_.call();
+      again = thread_.call();
     }
   }
 }
@@ -231,14 +189,14 @@ bool ControlChannel::hear() {
   }
   const bool whole = got == static_cast<ssize_t>(sizeof said) && sane(said);
   if (whole && (said.say == Say::kCame || said.say == Say::kNoProcess || said.say == Say::kGone)) {
-    post(said);
+    news_.post(said);
     return true;
   }
   Control end{.say = Say::kCut};
   if (whole && said.say == Say::kCut) {
     std::snprintf(end.text, sizeof end.text, "%s", text_of(said).c_str());
   }
-  post(end);
+  news_.post(end);
   return false;
 }
 

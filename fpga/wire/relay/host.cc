@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <set>
 #include <span>
 #include <thread>
@@ -21,14 +21,12 @@
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
 #include "base/wake_fd.hpp"
+#include "fpga/wire/free_ids.hpp"
 #include "fpga/wire/half.hpp"
-#include "fpga/wire/relay/meeting_point.hpp"
-#include "fpga/wire/seen.hpp"
 
 namespace rio::wire::relay {
 namespace {
 
-constexpr int kBacklog = 4096;
 constexpr int kEventsMax = 64;
 /// Sweeps in vain before the host sleeps: few, and without yielding. A sleeping thread that is rung
 /// runs at once; one that yields to a polling program waits for the end of its time slice. The
@@ -54,15 +52,6 @@ void set_text(Control* what, const std::string& text) {
   std::snprintf(what->text, sizeof what->text, "%s", text.c_str());
 }
 
-class RingBell final : public model::Bell {
- public:
-  void set(int fd) { fd_ = fd; }
-  void ring() override { eventfd_write(fd_, 1); }
-
- private:
-  int fd_ = -1;
-};
-
 }  // namespace
 
 /// A process, from its call on.
@@ -72,13 +61,8 @@ struct Host::Guest {
   int pid = 0;
   base::Fd socket;
   base::Fd death;  // pidfd; empty if the kernel gives none
-  base::Fd bell;   // the host's
-  base::Fd their_bell;
-  RingBell their_ring;
-  Half mine;
-  Half theirs;
-  std::unique_ptr<model::FrameReader> up[kLanes];
-  std::unique_ptr<model::FrameWriter> down[kLanes];
+  Joint joint;
+  std::optional<Rings> rings;  // once it has joined
   std::deque<Control> unsaid;
 };
 
@@ -86,16 +70,15 @@ Host::Host(const HostConfig& config, Tell tell) : config_(config), tell_(tell), 
 
 int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out,
                  std::string* error) {
-  if (const base::Trouble slow = let_others_see_us()) {
-    tell(true, why_slow(slow));
+  if (const std::string slow = let_others_see_us(); !slow.empty()) {
+    tell(true, slow);
   }
   std::unique_ptr<Host> made(new Host(config, tell));
   if (const int rc = listen_as(config.name, &made->listener_, error); rc != 0) {
     return rc;
   }
   made->epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
-  if (listen(made->listener_.get(), kBacklog) != 0 || !made->epoll_.valid() ||
-      watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
+  if (!made->epoll_.valid() || watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
     const int rc = -errno;
     *error = std::string("cannot listen: ") + std::strerror(-rc);
     return rc;
@@ -139,9 +122,7 @@ void Host::run(const base::Fd& until) {
 void Host::set_asleep(bool asleep) {
   for (const auto& [process, guest] : guests_) {
     if (guest->seat.ids != 0) {
-      Heads& heads = *guest->mine.heads();
-      heads.requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
-      heads.responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+      guest->joint.mine.set_asleep(asleep);
     }
   }
   if (asleep) {
@@ -165,7 +146,7 @@ bool Host::listen_to(int timeout_ms) {
     } else if (guest == nullptr) {
       continue;  // removed by an event before this one
     } else if (source == kBell) {
-      base::clear_wake_fd(guest->bell.get());
+      base::clear_wake_fd(guest->joint.bell.get());
     } else if (source == kDeath) {
       leave(process, true);
     } else {
@@ -270,15 +251,11 @@ int Host::choose_seat(Control* seat, std::string* why) const {
       taken.insert(guest->seat.first_id + i);
     }
   }
-  uint32_t first = seat->first_id == 0 ? 1 : seat->first_id;
-  for (const uint32_t id : taken) {
-    if (id >= first && id - first < seat->ids) {
-      if (seat->first_id != 0) {
-        *why = "destID " + std::to_string(id) + " is in use; give another id=, or none";
-        return -EBUSY;
-      }
-      first = id + 1;
-    }
+  const uint32_t first = seat->first_id == 0 ? lowest_free(taken, seat->ids) : seat->first_id;
+  if (!all_free(taken, first, seat->ids)) {
+    *why = "destID " + std::to_string(*taken.lower_bound(first)) +
+           " is in use; give another id=, or none";
+    return -EBUSY;
   }
   if (seat->ids - 1 > kLastId - first) {
     *why = "not enough destIDs from there on; give a lower id=, or none";
@@ -288,37 +265,19 @@ int Host::choose_seat(Control* seat, std::string* why) const {
   return 0;
 }
 
-int Host::open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) {
-  if (fds.size() != 2) {
-    return -EPROTO;
-  }
+int Host::open_rings(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory) {
   bool sound = false;
-  base::Trouble trouble = Half::map(fds[0], &guest.theirs, &sound);
+  base::Trouble trouble = guest.joint.take(fds, &sound);
   if (!trouble && !sound) {
     return -EPROTO;
   }
-  trouble = trouble ? trouble : Half::create(&guest.mine, memory);
+  trouble = trouble ? trouble : guest.joint.make(memory);
   if (trouble) {
     tell_(true, "no connection to one more process: " + base::why(trouble));
     return trouble.rc;
   }
-  guest.bell = base::make_wake_fd();
-  if (!guest.bell.valid() || watch(epoll_, guest.bell, event_of(kBell, guest.process)) != 0) {
-    return -errno;
-  }
-  guest.their_bell = std::move(fds[1]);
-  guest.their_ring.set(guest.their_bell.get());
-  Heads& mine = *guest.mine.heads();
-  Heads& theirs = *guest.theirs.heads();
-  guest.up[0] = std::make_unique<model::FrameReader>(&mine.requests, guest.theirs.requests(),
-                                                     kRequestRingBytes);
-  guest.up[1] = std::make_unique<model::FrameReader>(&mine.responses, guest.theirs.responses(),
-                                                     kResponseRingBytes);
-  guest.down[0] = std::make_unique<model::FrameWriter>(&theirs.requests, guest.mine.requests(),
-                                                       kRequestRingBytes, &guest.their_ring);
-  guest.down[1] = std::make_unique<model::FrameWriter>(&theirs.responses, guest.mine.responses(),
-                                                       kResponseRingBytes, &guest.their_ring);
-  return 0;
+  guest.rings.emplace(guest.joint);
+  return watch(epoll_, guest.joint.bell, event_of(kBell, guest.process));
 }
 
 void Host::refuse(Guest& guest, int error, const std::string& why) {
@@ -341,17 +300,18 @@ void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds
     return;
   }
   base::Fd memory;
-  int rc = open_ends(guest, fds, &memory);
-  const int given[] = {memory.get(), guest.bell.get()};
+  int rc = open_rings(guest, fds, &memory);
+  const int given[] = {memory.get(), guest.joint.bell.get()};
   rc = rc == 0 ? base::send_with_fds(guest.socket, std::as_bytes(std::span(&seat, 1)), given) : rc;
   if (rc != 0) {
     refuse(guest, rc, std::string("no pool of buffers for it: ") + std::strerror(-rc));
     return;
   }
   guest.seat = seat;
+  Rings& rings = *guest.rings;
   traffic_.add(
       guest.process, seat.first_id, seat.ids,
-      {{guest.up[0].get(), guest.up[1].get()}, {guest.down[0].get(), guest.down[1].get()}});
+      {{&rings.in_requests, &rings.in_responses}, {&rings.out_requests, &rings.out_responses}});
   ++joined_;
   tell_(false, "process " + std::to_string(guest.process) + " (pid " + std::to_string(guest.pid) +
                    ") is on board " + std::to_string(seat.board) + ", destID " +
@@ -392,9 +352,7 @@ void Host::send_waiting(Guest& guest) {
 }
 
 void Host::tell_what_happened() {
-  uint32_t process = 0;
-  std::string what;
-  while (traffic_.next_foul(&process, &what)) {
+  for (const auto& [process, what] : traffic_.take_fouls()) {
     if (Guest* const guest = guest_of(process); guest != nullptr) {
       ++cut_off_;
       tell_(true, "process " + std::to_string(process) + " (pid " + std::to_string(guest->pid) +
@@ -406,8 +364,7 @@ void Host::tell_what_happened() {
       leave(process, false);
     }
   }
-  uint32_t to = 0;
-  while (traffic_.next_departure(&process, &to)) {
+  for (const auto& [process, to] : traffic_.take_departures()) {
     if (Guest* const guest = guest_of(to); guest != nullptr) {
       say(*guest, {.say = Say::kGone, .process = process});
     }

@@ -50,7 +50,7 @@ class Host {
   void on_message(Guest& guest);
   void on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds);
   [[nodiscard]] int choose_seat(Control* seat, std::string* why) const;
-  [[nodiscard]] int open_ends(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory);
+  [[nodiscard]] int open_rings(Guest& guest, std::vector<base::Fd>& fds, base::Fd* memory);
   void on_want(Guest& guest, uint32_t id);
   void refuse(Guest& guest, int error, const std::string& why);
   void say(Guest& guest, const Control& what);

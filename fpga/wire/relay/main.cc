@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/number.hpp"
 #include "fpga/wire/relay/host.hpp"
 
 namespace rio::wire::relay {
@@ -77,13 +78,6 @@ void raise_limit_of_files() {
   return 0;
 }
 
-[[nodiscard]] bool is_name(const std::string& text) {
-  return !text.empty() && text.size() <= 63 && text.front() != '.' &&
-         text.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
-             std::string::npos;
-}
-
 [[nodiscard]] int run(int argc, char** argv) {
   CLI::App app{"Forwards between emulated boards which reach only this host: the relay of [S2]."};
   HostConfig config;
@@ -105,7 +99,7 @@ void raise_limit_of_files() {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongCommandLine;
   }
-  if (!is_name(config.name)) {
+  if (!base::is_name(config.name, 63, "_.-") || config.name.front() == '.') {
     std::fprintf(
         stderr,
         "rio-relay: \"%s\" is not a valid name: give 1 to 63 letters, digits, '_', '.' or '-', no "

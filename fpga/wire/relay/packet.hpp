@@ -6,6 +6,7 @@
 /// reader has to check them, since they are foreign bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -56,7 +57,9 @@ struct Data {
   uint32_t length;    ///< bytes that follow
   uint32_t zero2;
 };
-static_assert(sizeof(Data) == sizeof(model::Frame));
+static_assert(sizeof(Data) == sizeof(model::Frame) &&
+              offsetof(Data, source_process) == offsetof(Announce, source_process) &&
+              offsetof(Data, dest_process) == offsetof(Announce, dest_process));
 inline constexpr uint32_t kDataMax = kBufferBytes - sizeof(Data);
 
 /// Tells a process that another one has taken so many bytes of its frames. Sent by the host.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "fpga/wire/frame_check.hpp"
-#include "fpga/wire/seen.hpp"
 
 namespace rio::wire::relay {
 namespace {
@@ -24,65 +23,36 @@ constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 
 }  // namespace
 
-/// The bell of the host's thread.
-class RelayWire::HostBell final : public EventBell {
- public:
-  HostBell(int fd, const Heads* host) : EventBell(fd), host_(host) {}
-  /// Ring because packets were taken: the host has to know it if it sleeps.
-  void ring_if_asleep() {
-    if (host_->requests.asleep.load(std::memory_order_relaxed) != 0) {
-      ring();
-    }
-  }
-
- private:
-  const Heads* host_;
-};
-
 /// Another process that this one talks to.
-struct RelayWire::Peer {
+struct RelayWire::Peer : Partner {
   /// The card's frames are turned into packets at once, so the reader of its ring always wants to
   /// be woken.
   struct Out final : model::Bell {
-    Out(RelayWire& w, Peer& p, uint32_t l)
-        : wire(w),
-          peer(p),
-          lane(l),
-          memory(kOutBytes[l] / sizeof(RingBox::Line)),
-          writer(&shared, memory.data()->bytes, kOutBytes[l], this),
-          reader(&shared, memory.data()->bytes, kOutBytes[l]) {
-      shared.asleep = 1;
+    Out(RelayWire& w, Peer& p, uint32_t l) : wire(w), peer(p), lane(l), box(kOutBytes[l], this) {
+      box.shared.asleep = 1;
     }
     void ring() override { wire.flush(peer, lane); }
 
     RelayWire& wire;
     Peer& peer;
     uint32_t lane;
-    model::FrameRingShared shared;
-    std::vector<RingBox::Line> memory;
-    model::FrameWriter writer;
-    model::FrameReader reader;
+    RingBox box;
     uint32_t sequence = 0;
     uint32_t sent = 0;   // bytes of frames; wraps
     uint32_t taken = 0;  // bytes that the partner has taken
   };
 
   Peer(RelayWire& wire, const Control& news)
-      : process(news.process),
-        first_id(news.first_id),
-        ids(news.ids),
+      : Partner{news.first_id, news.ids},
+        process(news.process),
         requests(wire, *this, 0),
         responses(wire, *this, kResponses) {}
   [[nodiscard]] Out& out(uint32_t lane) { return lane == kResponses ? responses : requests; }
 
   uint32_t process;
-  uint32_t first_id;
-  uint32_t ids;
   Out requests;
   Out responses;
   Assembler in[kLanes];
-  bool leaving = false;
-  uint32_t last_steps = kLastSteps;
 
   uint32_t mark = 0;  // tail of the requests' ring when the mark was set
   bool mark_is_sent = false;
@@ -94,34 +64,23 @@ RelayWire::RelayWire() = default;
 RelayWire::~RelayWire() = default;
 
 int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::string* error) {
-  const base::Trouble slow = let_others_see_us();
+  const std::string slow = let_others_see_us();
   std::unique_ptr<RelayWire> wire(new RelayWire);
-  std::unique_ptr<ControlChannel> channel;
-  if (const int rc = ControlChannel::join(ticket, &wire->news_, &channel, error); rc != 0) {
+  if (const int rc =
+          ControlChannel::join(ticket, &wire->news_, &wire->thread_, &wire->channel_, error);
+      rc != 0) {
     return rc;
   }
-  wire->plug(std::move(channel));
-  if (slow) {
-    wire->slow_ = why_slow(slow);
-    wire->channel_->poke_soon();
+  wire->plug();
+  if (!slow.empty()) {
+    wire->troubles_.tell(slow);
   }
   *out = std::move(wire);
   return 0;
 }
 
-void RelayWire::plug(std::unique_ptr<ControlChannel> channel) {
-  channel_ = std::move(channel);
-  const Half& mine = channel_->mine();
-  const Half& theirs = channel_->theirs();
-  host_bell_ = std::make_unique<HostBell>(channel_->host_bell().get(), theirs.heads());
-  up_[0] = std::make_unique<model::FrameWriter>(&theirs.heads()->requests, mine.requests(),
-                                                kRequestRingBytes, host_bell_.get());
-  up_[1] = std::make_unique<model::FrameWriter>(&theirs.heads()->responses, mine.responses(),
-                                                kResponseRingBytes, host_bell_.get());
-  down_[0] = std::make_unique<model::FrameReader>(&mine.heads()->requests, theirs.requests(),
-                                                  kRequestRingBytes);
-  down_[1] = std::make_unique<model::FrameReader>(&mine.heads()->responses, theirs.responses(),
-                                                  kResponseRingBytes);
+void RelayWire::plug() {
+  rings_ = std::make_unique<Rings>(channel_->joint());
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     in_[lane] = std::make_unique<RingBox>(kInBytes[lane]);
   }
@@ -139,7 +98,7 @@ RelayWire::Peer* RelayWire::peer_of(uint32_t process) {
 }
 
 bool RelayWire::find_member(uint32_t dest_id) {
-  if (link_is_lost()) {
+  if (lost_) {
     return false;
   }
   channel_->want(dest_id);
@@ -156,27 +115,29 @@ void RelayWire::pump(uint64_t /*now_ns*/) {
       on_news(news);
     }
   }
-  if (link_is_lost()) {
+  if (lost_) {
     return;
   }
   const bool responses = take(kResponses);
   if (take(0) || responses) {
-    host_bell_->ring_if_asleep();
+    rings_->ring_if_asleep();
   }
   for (const auto& [process, peer] : peers_) {
     flush(*peer, kResponses);
     flush(*peer, 0);
   }
-  const bool quiet = std::all_of(std::begin(down_), std::end(down_),
-                                 [](const auto& ring) { return ring->peek() == nullptr; }) &&
+  const bool quiet = rings_->in_requests.peek() == nullptr &&
+                     rings_->in_responses.peek() == nullptr &&
                      std::all_of(std::begin(in_), std::end(in_),
                                  [](const auto& ring) { return ring->reader.peek() == nullptr; });
   std::erase_if(leaving_, [&](uint32_t process) {
     Peer* const peer = peer_of(process);
-    if (peer == nullptr || (!quiet && peer->last_steps-- != 0)) {
-      return peer == nullptr;
+    if (peer != nullptr && !is_over(*peer, quiet)) {
+      return false;
     }
-    gone(*peer);
+    if (peer != nullptr) {
+      gone(*peer);
+    }
     return true;
   });
 }
@@ -191,9 +152,8 @@ void RelayWire::on_news(const Control& news) {
       break;
     case Say::kGone:
       if (Peer* const peer = peer_of(news.process); peer != nullptr && !peer->leaving) {
-        peer->leaving = true;
         leaving_.push_back(news.process);
-        leave(peer->first_id, peer->ids);
+        leave(*peer);
       }
       break;
     default:
@@ -211,16 +171,16 @@ void RelayWire::came(const Control& news) {
   // a frame of the new one.
   for (auto it = peers_.begin(); it != peers_.end();) {
     Peer& old = *(it++)->second;
-    if (old.first_id - news.first_id < news.ids || news.first_id - old.first_id < old.ids) {
+    if (ids_meet(old.first_id, old.ids, news.first_id, news.ids)) {
       gone(old);
     }
   }
   Peer& peer = *(peers_[news.process] = std::make_unique<Peer>(*this, news));
-  open(peer.first_id, peer.ids, {&peer.requests.writer, &peer.responses.writer, false, true, 0});
+  open(peer, {&peer.requests.box.writer, &peer.responses.box.writer, false, true, 0});
 }
 
 void RelayWire::gone(Peer& peer) {
-  close(peer.first_id, peer.ids);
+  close(peer);
   const auto it = peers_.find(peer.process);
   former_.insert(peer.process);
   past_.push_back(std::move(it->second));
@@ -228,25 +188,25 @@ void RelayWire::gone(Peer& peer) {
 }
 
 void RelayWire::lose(const std::string& why) {
-  if (link_is_lost()) {
+  if (lost_) {
     return;
   }
-  why_lost_ = why;
   lost_.store(true, std::memory_order_release);
   while (!peers_.empty()) {
     gone(*peers_.begin()->second);
   }
   absent([](uint32_t /*dest_id*/) { return true; });
-  channel_->poke_soon();  // so that next_trouble() is called
+  troubles_.tell("the link is down: " + why);
 }
 
 void RelayWire::flush(Peer& peer, uint32_t lane) {
   Peer::Out& out = peer.out(lane);
-  const InFrame* frame = out.reader.peek();
+  model::FrameWriter& up = lane == kResponses ? rings_->out_responses : rings_->out_requests;
+  const InFrame* frame = out.box.reader.peek();
   if (frame == nullptr) {
     return;
   }
-  for (; frame != nullptr; frame = out.reader.peek()) {
+  for (; frame != nullptr; frame = out.box.reader.peek()) {
     const uint32_t bytes = frame->bytes;
     if (bytes > kWindowBytes - (out.sent - out.taken)) {
       break;
@@ -263,18 +223,18 @@ void RelayWire::flush(Peer& peer, uint32_t lane) {
                         .source_port = frame->source,
                         .dest_port = frame->dest,
                         .length = bytes};
-    if (!put_transfer(*up_[lane], head, scratch_)) {
+    if (!put_transfer(up, head, scratch_)) {
       break;
     }
     ++out.sequence;
     out.sent += bytes;
-    out.reader.pop(frame);
+    out.box.reader.pop(frame);
   }
-  out.reader.release();
+  out.box.reader.release();
 }
 
 bool RelayWire::take(uint32_t lane) {
-  model::FrameReader& ring = *down_[lane];
+  model::FrameReader& ring = lane == kResponses ? rings_->in_responses : rings_->in_requests;
   const InFrame* packet = ring.peek();
   uint32_t taken = 0;
   const char* why = nullptr;
@@ -305,16 +265,15 @@ bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) 
     return *why == nullptr;
   }
   const bool control = id_of(in) == kControlBit;
-  const uint32_t source =
-      control ? packet_as<Announce>(in).source_process : packet_as<Data>(in).source_process;
-  Peer* const peer = peer_of(source);
+  const auto head = packet_as<Announce>(in);  // Data begins alike
+  Peer* const peer = peer_of(head.source_process);
   if (peer == nullptr) {
-    return former_.contains(source);  // otherwise the news that it has joined is on its way
+    return former_.contains(
+        head.source_process);  // otherwise the news that it has joined is on its way
   }
   if (!control) {
     return take_data(lane, in, *peer, why);
   }
-  const auto head = packet_as<Announce>(in);
   *why = head.source_port - peer->first_id < peer->ids && head.dest_port - first_id() < ids() &&
                  head.dest_process == channel_->seat().process
              ? peer->in[lane].announce(head)
@@ -356,24 +315,8 @@ void RelayWire::deliver(uint32_t lane, std::span<const uint8_t> frame) {
   to.publish();
 }
 
-bool RelayWire::next_trouble(std::string* text) {
-  if (!slow_.empty() && !told_slow_.exchange(true)) {
-    *text = slow_;
-    return true;
-  }
-  if (!link_is_lost() || told_lost_.exchange(true)) {
-    return false;
-  }
-  *text = "the link is down: " + why_lost();
-  return true;
-}
-
-void RelayWire::set_asleep(bool asleep) {
-  if (asleep_.load(std::memory_order_relaxed) == asleep) {
-    return;
-  }
-  asleep_.store(asleep, std::memory_order_release);
-  channel_->mine().set_asleep(asleep);
+void RelayWire::on_asleep(bool asleep) {
+  channel_->joint().mine.set_asleep(asleep);
   if (asleep) {
     // The other half of the fence that FrameWriter::wake() omits: either the host sees the flag, or
     // we see its packets.
@@ -385,19 +328,19 @@ void RelayWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& [process, peer] : peers_) {
     Peer::Out& out = peer->requests;
     const auto begin = [&, &peer = *peer] {
-      peer.mark = out.writer.tail();
+      peer.mark = out.box.writer.tail();
       peer.mark_is_sent = false;
     };
     const auto taken = [&, &peer = *peer] {
       if (!peer.mark_is_sent) {
-        peer.mark_is_sent = out.writer.passed(peer.mark);
+        peer.mark_is_sent = out.box.writer.passed(peer.mark);
         peer.mark_sent = out.sent;
         return false;
       }
       return static_cast<int32_t>(out.taken - peer.mark_sent) >= 0;
     };
     if (const uint64_t ns = peer->taken.look(now_ns, response_ns, begin, taken); ns != 0) {
-      set_answerable(peer->first_id, peer->ids, ns);
+      set_answerable(*peer, ns);
     }
   }
 }

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "fpga/model/ring_box.hpp"
+#include "fpga/wire/member.hpp"
 #include "fpga/wire/relay/control_channel.hpp"
 #include "fpga/wire/relay/packet.hpp"
-#include "fpga/wire/routed_member.hpp"
 
 namespace rio::wire::relay {
 
-class RelayWire final : public RoutedMember {
+class RelayWire final : public Member {
  public:
   /// Join. Starts the thread of the channel. @return as ControlChannel::join(); `error` gives the
   /// cause.
@@ -26,35 +26,23 @@ class RelayWire final : public RoutedMember {
   RelayWire(const RelayWire&) = delete;
   RelayWire& operator=(const RelayWire&) = delete;
 
-  /// The board that the relay gave.
-  [[nodiscard]] uint32_t board() const { return channel_->seat().board; }
-  /// Why the relay is lost: a fault of this process, or of the relay; empty: it is not. Any thread,
-  /// once link_is_lost().
-  [[nodiscard]] const std::string& why_lost() const { return why_lost_; }
-  [[nodiscard]] bool link_is_lost() const { return lost_.load(std::memory_order_acquire); }
-
   // Member
   [[nodiscard]] uint32_t first_id() const override { return channel_->seat().first_id; }
   [[nodiscard]] uint32_t ids() const override { return channel_->seat().ids; }
-  void set_poke(Poke poke, void* ctx) override { channel_->set_poke(poke, ctx); }
-  void poke_soon() override { channel_->poke_soon(); }
-  [[nodiscard]] bool next_trouble(std::string* text) override;
-  void set_asleep(bool asleep) override;
-  [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
 
   // Wire
-  [[nodiscard]] bool link_up() const override { return !link_is_lost(); }
+  [[nodiscard]] bool link_up() const override { return !lost_; }
   void pump(uint64_t now_ns) override;
   void check_partners(uint64_t now_ns, uint64_t response_ns) override;
 
  private:
-  class HostBell;
   struct Peer;
 
   RelayWire();
   [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
-  void plug(std::unique_ptr<ControlChannel> channel);
+  void plug();
+  void on_asleep(bool asleep) override;
   void on_news(const Control& news);
   void came(const Control& news);
   void gone(Peer& peer);
@@ -67,12 +55,7 @@ class RelayWire final : public RoutedMember {
   [[nodiscard]] Peer* peer_of(uint32_t process);
 
   std::atomic<bool> news_{false};
-  std::atomic<bool> asleep_{false};
   std::atomic<bool> lost_{false};
-  std::string slow_;  // set by join(): why sleeping takes longer than it should
-  std::atomic<bool> told_slow_{false};
-  std::atomic<bool> told_lost_{false};
-  std::string why_lost_;
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;  // by process
   std::vector<std::unique_ptr<Peer>>
       past_;  // gone, but the card may still hold pointers to their ways
@@ -80,9 +63,7 @@ class RelayWire final : public RoutedMember {
   std::unordered_set<uint32_t>
       former_;  // processes that are gone: the rest of their frames is dropped
   std::unique_ptr<model::RingBox> in_[kLanes];
-  std::unique_ptr<HostBell> host_bell_;
-  std::unique_ptr<model::FrameWriter> up_[kLanes];
-  std::unique_ptr<model::FrameReader> down_[kLanes];
+  std::unique_ptr<Rings> rings_;  // to and from the host
   std::vector<uint8_t> scratch_;
   std::unique_ptr<ControlChannel> channel_;  // last, since its thread uses the rest
 };

@@ -41,7 +41,7 @@ void Traffic::remove(uint32_t number, bool honest) {
     static_cast<void>(take(*gone, lane, kPacketsLeft));
   }
   all_.erase(number);
-  std::erase_if(leaving_, [&](const Key& key) { return key.second == number; });
+  std::erase_if(leaving_, [&](const Departure& key) { return key.second == number; });
   for (const auto& [other, process] : all_) {
     leaving_.emplace_back(number, other);
   }
@@ -50,7 +50,7 @@ void Traffic::remove(uint32_t number, bool honest) {
 
 // Reports the end of a process to the processes for which nothing from it is queued any more.
 void Traffic::see_off(uint32_t gone) {
-  std::erase_if(leaving_, [&](const Key& key) {
+  std::erase_if(leaving_, [&](const Departure& key) {
     if (key.first != gone) {
       return false;
     }
@@ -111,31 +111,32 @@ bool Traffic::take(Process& source, uint32_t lane, uint32_t most) {
 }
 
 const char* Traffic::on_packet(Process& source, uint32_t lane, const InFrame& in) {
-  switch (id_of(in)) {
-    case kControlBit:
-      return on_announce(source, lane, packet_as<Announce>(in));
-    case kDataBit:
-      return on_data(source, lane, in);
-    default:
-      return "sends a packet of an unknown kind";
+  const bool control = id_of(in) == kControlBit;
+  if (!control && id_of(in) != kDataBit) {
+    return "sends a packet of an unknown kind";
   }
-}
-
-const char* Traffic::on_announce(Process& source, uint32_t lane, const Announce& head) {
-  if (head.source_process != source.number || head.source_port - source.first_id >= source.ids) {
-    return "announces a transfer in another's name";
+  const auto head = packet_as<Announce>(in);  // Data begins alike
+  if (head.source_process != source.number ||
+      (control && head.source_port - source.first_id >= source.ids)) {
+    return control ? "announces a transfer in another's name" : "sends data in another's name";
   }
   if (head.dest_process == 0 || head.dest_process > last_) {
-    return "announces a transfer to a process that never was";
+    return control ? "announces a transfer to a process that never was"
+                   : "sends data to a process that never was";
   }
   Process* const dest = find(head.dest_process);
   if (dest == nullptr) {
     return nullptr;  // gone, which the source will be told
   }
-  if (head.dest_port - dest->first_id >= dest->ids) {
+  return control ? on_announce(source, *dest, lane, head) : on_data(source, *dest, lane, in);
+}
+
+const char* Traffic::on_announce(Process& source, Process& dest, uint32_t lane,
+                                 const Announce& head) {
+  if (head.dest_port - dest.first_id >= dest.ids) {
     return "announces a transfer to a port of another process";
   }
-  Flow& flow = dest->from[lane][source.number];
+  Flow& flow = dest.from[lane][source.number];
   if (const char* const what = flow.in.announce(head); what != nullptr) {
     return what;
   }
@@ -146,28 +147,18 @@ const char* Traffic::on_announce(Process& source, uint32_t lane, const Announce&
   return nullptr;
 }
 
-const char* Traffic::on_data(Process& source, uint32_t lane, const InFrame& in) {
-  const auto head = packet_as<Data>(in);
-  if (head.source_process != source.number) {
-    return "sends data in another's name";
-  }
-  if (head.dest_process == 0 || head.dest_process > last_) {
-    return "sends data to a process that never was";
-  }
-  Process* const dest = find(head.dest_process);
-  if (dest == nullptr) {
-    return nullptr;
-  }
-  const auto it = dest->from[lane].find(source.number);
-  if (it == dest->from[lane].end()) {
+const char* Traffic::on_data(Process& source, Process& dest, uint32_t lane, const InFrame& in) {
+  const auto it = dest.from[lane].find(source.number);
+  if (it == dest.from[lane].end()) {
     return "sends data that it has not announced";
   }
   bool whole = false;
   const std::span payload(in.payload(), in.bytes - sizeof(Data));
-  if (const char* const what = it->second.in.data(head, payload, &whole); what != nullptr) {
+  if (const char* const what = it->second.in.data(packet_as<Data>(in), payload, &whole);
+      what != nullptr) {
     return what;
   }
-  return whole ? enqueue(source, *dest, lane, it->second) : nullptr;
+  return whole ? enqueue(source, dest, lane, it->second) : nullptr;
 }
 
 const char* Traffic::enqueue(Process& source, Process& dest, uint32_t lane, Flow& flow) {
@@ -254,25 +245,6 @@ bool Traffic::give_credit(Process& dest, uint32_t lane) {
            flow.used -= std::exchange(flow.due, 0);
            return true;
          }) != 0;
-}
-
-bool Traffic::next_foul(uint32_t* process, std::string* what) {
-  if (fouls_.empty()) {
-    return false;
-  }
-  *process = fouls_.front().first;
-  *what = std::move(fouls_.front().second);
-  fouls_.pop_front();
-  return true;
-}
-
-bool Traffic::next_departure(uint32_t* gone, uint32_t* to) {
-  if (departures_.empty()) {
-    return false;
-  }
-  std::tie(*gone, *to) = departures_.front();
-  departures_.pop_front();
-  return true;
 }
 
 }  // namespace rio::wire::relay

@@ -46,16 +46,18 @@ class Traffic {
   /// Forward what there is, a bounded share of each process. @return whether anything was moved.
   bool sweep();
 
-  /// Get a process that broke a rule: remove() it. @return false: none.
-  [[nodiscard]] bool next_foul(uint32_t* process, std::string* what);
-  /// Get a departure: nothing of `gone` is on its way to `to` any more, so tell it. @return false:
-  /// none.
-  [[nodiscard]] bool next_departure(uint32_t* gone, uint32_t* to);
+  /// A process that broke a rule, and the rule: "announces ...".
+  using Foul = std::pair<uint32_t, std::string>;
+  /// Take them: remove() each. @return empty: none.
+  [[nodiscard]] std::vector<Foul> take_fouls() { return std::exchange(fouls_, {}); }
+  /// A process that is gone, and one that it has nothing on its way to any more.
+  using Departure = std::pair<uint32_t, uint32_t>;
+  /// Take them: tell the second process of each about the first. @return empty: none.
+  [[nodiscard]] std::vector<Departure> take_departures() { return std::exchange(departures_, {}); }
 
   [[nodiscard]] const Counts& counts(uint32_t process) const { return all_.at(process)->counts; }
 
  private:
-  using Key = std::pair<uint32_t, uint32_t>;  // source process, destination process
   struct Flow {
     Assembler in;
     std::deque<std::pair<Announce, std::vector<uint8_t>>> queue;
@@ -84,8 +86,10 @@ class Traffic {
   [[nodiscard]] Process* find(uint32_t number);
   bool take(Process& source, uint32_t lane, uint32_t most);
   [[nodiscard]] const char* on_packet(Process& source, uint32_t lane, const model::InFrame& in);
-  [[nodiscard]] const char* on_announce(Process& source, uint32_t lane, const Announce& head);
-  [[nodiscard]] const char* on_data(Process& source, uint32_t lane, const model::InFrame& in);
+  [[nodiscard]] const char* on_announce(Process& source, Process& dest, uint32_t lane,
+                                        const Announce& head);
+  [[nodiscard]] const char* on_data(Process& source, Process& dest, uint32_t lane,
+                                    const model::InFrame& in);
   [[nodiscard]] const char* enqueue(Process& source, Process& dest, uint32_t lane, Flow& flow);
   bool pass_on(Process& dest, uint32_t lane);
   bool look_who_took(Process& dest, uint32_t lane);
@@ -94,9 +98,9 @@ class Traffic {
 
   std::map<uint32_t, std::unique_ptr<Process>> all_;
   uint32_t last_ = 0;  // the highest number ever given
-  std::deque<std::pair<uint32_t, std::string>> fouls_;
-  std::vector<Key> leaving_;  // source that is gone; destination that has to be told
-  std::deque<Key> departures_;
+  std::vector<Foul> fouls_;
+  std::vector<Departure> leaving_;  // the second has to be told in the end
+  std::vector<Departure> departures_;
 };
 
 }  // namespace rio::wire::relay

@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,8 +16,8 @@
 #include "base/number.hpp"
 #include "base/own_folder.hpp"
 #include "base/peer_process.hpp"
-#include "fpga/wire/shm/folder_error.hpp"
-#include "fpga/wire/shm/free_ids.hpp"
+#include "base/unix_socket.hpp"
+#include "fpga/wire/free_ids.hpp"
 
 namespace rio::wire::shm {
 namespace {
@@ -36,13 +35,25 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that a joining member check
   return base::read_number(name, out) && std::to_string(*out) == name;
 }
 
-/// The address of a socket in a folder, however long that folder's path is.
-[[nodiscard]] sockaddr_un address_in(const base::Fd& folder, const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  return address;
+/// The path of a file in a folder, short however long that folder's path is.
+[[nodiscard]] std::string path_in(const base::Fd& folder, const std::string& name) {
+  return "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
+}
+
+/// Checks that descriptors have names under /proc, through which sockets in a folder are reached.
+[[nodiscard]] int check_proc(const base::Fd& folder, std::string* error) {
+  struct stat info {};
+  const std::string path = path_in(folder, "");
+  if (stat(path.c_str(), &info) == 0) {
+    return 0;
+  }
+  const int rc = -errno;
+  *error = rc == -ENOENT || rc == -ENOTDIR
+               ? "/proc is not mounted (" + path +
+                     "), which members need to find each other; mount it: mount "
+                     "-t proc proc /proc"
+               : base::why({path.c_str(), rc});
+  return rc;
 }
 
 [[nodiscard]] std::vector<std::string> names_in(const base::Fd& folder) {
@@ -66,14 +77,13 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
   const auto until = std::chrono::steady_clock::now() + kLockWaitAll;
   do {
     std::unique_ptr<Directory> made(new Directory);
-    int rc = 0;
-    Step step = made->open_folder(seat.fabric, &rc, error);
-    step = step == Step::kDone ? made->lock(&rc, error) : step;
-    if (step == Step::kGone) {
+    int rc = made->open_folder(seat.fabric, error);
+    rc = rc == 0 ? made->lock(error) : rc;
+    if (rc == kGone) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
-    rc = step == Step::kDone ? made->take(seat, error) : rc;
+    rc = rc == 0 ? made->take(seat, error) : rc;
     made->unlock();
     if (rc == 0) {
       made->sweep_fabrics();
@@ -81,7 +91,7 @@ int Directory::join(const Seat& seat, std::unique_ptr<Directory>* out, std::stri
     }
     return rc;
   } while (std::chrono::steady_clock::now() < until);
-  return fail(
+  return base::fail(
       error, -ETIMEDOUT,
       "the folder of shm:" + seat.fabric +
           " is removed again and again while it is opened; stop the program that removes it");
@@ -96,8 +106,7 @@ Directory::~Directory() {
 
 void Directory::leave() {
   std::string ignored;  // the next member cleans up
-  int rc = 0;
-  if (lock(&rc, &ignored) != Step::kDone) {
+  if (lock(&ignored) != 0) {
     return;
   }
   for (uint32_t i = 0; i < ids_; ++i) {
@@ -113,9 +122,8 @@ void Directory::leave() {
 /// Opens a folder that belongs to this user alone, creating it if needed. Does not follow a
 /// symbolic link. @param in_base `at` is the folder that RIO_RUNTIME_DIR names, which no member
 /// removes.
-Directory::Step Directory::open_own_folder(int at, bool in_base, const std::string& name,
-                                           const std::string& path, base::Fd* out, int* rc,
-                                           std::string* error) {
+int Directory::open_own_folder(int at, bool in_base, const std::string& name,
+                               const std::string& path, base::Fd* out, std::string* error) {
   const bool made = mkdirat(at, name.c_str(), 0700) == 0;
   const int why = made ? 0 : errno;
   const bool there = made || why == EEXIST;
@@ -127,101 +135,85 @@ Directory::Step Directory::open_own_folder(int at, bool in_base, const std::stri
   if (!fd.valid()) {
     const int failed = there ? errno : why;
     if (failed == ENOENT && (there || !in_base)) {
-      return Step::kGone;
+      return kGone;
     }
     // Report another user's folder as such, not as one that cannot be opened.
-    if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(info.st_mode) ||
-        (*rc = base::check_own_folder(info, path, error)) == 0) {
-      const char* const what = there ? "opened" : "made";
-      *rc =
-          in_base ? fail_at_base(error, -failed, path, what) : fail_at(error, -failed, path, what);
+    if (fstatat(at, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(info.st_mode)) {
+      if (const int rc = base::check_own_folder(info, path, error); rc != 0) {
+        return rc;
+      }
     }
-    return Step::kFailed;
+    const char* const what = there ? "opened" : "made";
+    return base::fail_at(error, -failed, path, what, in_base);
   }
-  *rc = fstat(fd.get(), &info) == 0 ? base::check_own_folder(info, path, error)
-                                    : fail_at(error, -errno, path, "checked");
+  if (fstat(fd.get(), &info) != 0) {
+    return base::fail_at(error, -errno, path, "checked");
+  }
   *out = std::move(fd);
-  return *rc == 0 ? Step::kDone : Step::kFailed;
+  return base::check_own_folder(info, path, error);
 }
 
-Directory::Step Directory::open_folder(const std::string& fabric, int* rc, std::string* error) {
+int Directory::open_folder(const std::string& fabric, std::string* error) {
   const std::string base = base::runtime_base();
   const base::Fd root(open(base.c_str(), O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
-    *rc = fail_at(error, -errno, base, "opened");
-    return Step::kFailed;
+    return base::fail_at(error, -errno, base, "opened");
   }
   user_path_ = base + "/" + base::user_folder_name();
   fabric_ = fabric;
   path_ = user_path_ + "/" + fabric;
-  Step step =
-      open_own_folder(root.get(), true, base::user_folder_name(), user_path_, &parent_, rc, error);
-  if (step == Step::kDone) {
-    step = open_own_folder(parent_.get(), false, fabric, path_, &folder_, rc, error);
-  }
-  if (step == Step::kDone && (*rc = check_proc(folder_, error)) != 0) {
-    return Step::kFailed;
-  }
-  return step;
+  int rc = open_own_folder(root.get(), true, base::user_folder_name(), user_path_, &parent_, error);
+  rc = rc == 0 ? open_own_folder(parent_.get(), false, fabric, path_, &folder_, error) : rc;
+  return rc == 0 ? check_proc(folder_, error) : rc;
 }
 
 /// Locks the folder. Many members that start at once wait for each other, on few cores for long;
 /// but not for a member that makes no progress.
-Directory::Step Directory::lock(int* rc, std::string* error) {
+int Directory::lock(std::string* error) {
   using Clock = std::chrono::steady_clock;
   const auto last = Clock::now() + kLockWaitAll;
   auto until = Clock::now() + kLockWait;
   int64_t holder = 0;
-  Step step = Step::kDone;
-  while ((step = try_lock(rc, error)) == Step::kHeld) {
+  int rc = 0;
+  while ((rc = try_lock(error)) == kHeld) {
     const auto now = Clock::now();
     if (const int64_t next = last_locked(); next != holder) {
       holder = next;
       until = now + kLockWait;
     }
     if (now > until || now > last) {
-      *rc = fail(error, -ETIMEDOUT,
-                 path_ +
-                     "/lock is held by a process that is stuck; find it with fuser, and "
-                     "end it");
-      return Step::kFailed;
+      return base::fail(
+          error, -ETIMEDOUT,
+          path_ + "/lock is held by a process that is stuck; find it with fuser, and end it");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return step;
+  return rc;
 }
 
-Directory::Step Directory::try_lock(int* rc, std::string* error) {
+int Directory::try_lock(std::string* error) {
   base::Fd fd(openat(folder_.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) {
-    *rc = -errno;
-    if (*rc == -ENOENT) {
-      return Step::kGone;
-    }
-    *rc = fail_at(error, *rc, path_ + "/lock", "opened");
-    return Step::kFailed;
+    return errno == ENOENT ? kGone : base::fail_at(error, -errno, path_ + "/lock", "opened");
   }
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    *rc = -errno;
-    if (*rc == -EWOULDBLOCK || *rc == -EINTR) {
-      return Step::kHeld;
-    }
-    *rc = fail_at(error, *rc, path_ + "/lock", "locked");
-    return Step::kFailed;
+    return errno == EWOULDBLOCK || errno == EINTR
+               ? kHeld
+               : base::fail_at(error, -errno, path_ + "/lock", "locked");
   }
   lock_ = std::move(fd);
   struct stat info {};
   if (fstat(lock_.get(), &info) != 0) {
-    *rc = fail_at(error, -errno, path_ + "/lock", "checked");
+    const int rc = base::fail_at(error, -errno, path_ + "/lock", "checked");
     unlock();
-    return Step::kFailed;
+    return rc;
   }
   if (info.st_nlink == 0) {
     unlock();
-    return Step::kGone;
+    return kGone;
   }
   static_cast<void>(futimens(lock_.get(), nullptr));  // shows others that there is a new holder
-  return Step::kDone;
+  return 0;
 }
 
 /// Unlocks explicitly: a close would leave the lock with a child forked meanwhile.
@@ -240,10 +232,6 @@ int64_t Directory::last_locked() const {
              : 0;
 }
 
-std::vector<std::string> Directory::names() const {
-  return names_in(folder_);
-}
-
 /// Whether a living member may have a destID. @param trouble set if this process could not find
 /// out.
 bool Directory::may_live(uint32_t id, base::Trouble* trouble) const {
@@ -258,7 +246,7 @@ bool Directory::may_live(uint32_t id, base::Trouble* trouble) const {
 
 /// Removes the sockets of dead members. @param live destIDs of living members. @return 0, -errno.
 int Directory::sweep(std::set<uint32_t>* live, std::string* error) const {
-  for (const std::string& name : names()) {
+  for (const std::string& name : names_in(folder_)) {
     uint32_t id = 0;
     if (!number_of(name, &id)) {
       continue;
@@ -278,7 +266,7 @@ int Directory::sweep(std::set<uint32_t>* live, std::string* error) const {
 }
 
 bool Directory::anybody() const {
-  const std::vector<std::string> all = names();
+  const std::vector<std::string> all = names_in(folder_);
   return std::any_of(all.begin(), all.end(), [&](const std::string& name) {
     uint32_t id = 0;
     return number_of(name, &id) && may_live(id, nullptr);
@@ -287,7 +275,7 @@ bool Directory::anybody() const {
 
 std::vector<Directory::Board> Directory::sweep_boards(const std::set<uint32_t>& live) const {
   std::vector<Board> boards;
-  for (const std::string& name : names()) {
+  for (const std::string& name : names_in(folder_)) {
     if (!name.starts_with(kBoardPrefix)) {
       continue;
     }
@@ -349,13 +337,13 @@ int Directory::take(const Seat& seat, std::string* error) {
     ids = 1;
   }
   if (first > kLastId || ids - 1 > kLastId - first) {
-    return fail(error, -EINVAL,
-                path_ + ": there are no " + std::to_string(ids) + " destIDs from there on");
+    return base::fail(error, -EINVAL,
+                      path_ + ": there are no " + std::to_string(ids) + " destIDs from there on");
   }
   if (!all_free(taken, first, ids)) {
-    return fail(error, -EBUSY,
-                path_ + ": destID " + std::to_string(*taken.lower_bound(first)) +
-                    " is in use; give another id= (destid= of a DPDK device), or none");
+    return base::fail(error, -EBUSY,
+                      path_ + ": destID " + std::to_string(*taken.lower_bound(first)) +
+                          " is in use; give another id= (destid= of a DPDK device), or none");
   }
   if (const int rc = listen_at(first, error); rc != 0) {
     return rc;
@@ -364,7 +352,7 @@ int Directory::take(const Seat& seat, std::string* error) {
   for (uint32_t id = first + 1; id - first < ids; ++id) {
     const std::string other = std::to_string(id);
     if (linkat(folder_.get(), name.c_str(), folder_.get(), other.c_str(), 0) != 0) {
-      return fail_at(error, -errno, path_ + "/" + other, "made");
+      return base::fail_at(error, -errno, path_ + "/" + other, "made");
     }
   }
   first_ = first;
@@ -379,64 +367,54 @@ int Directory::take_board(const Seat& seat, const std::set<uint32_t>& taken,
       continue;
     }
     if (board.ids != seat.ids || (seat.id != 0 && seat.id != board.first)) {
-      return fail(error, -EINVAL,
-                  path_ + ": board " + seat.board + " has " + std::to_string(board.ids) +
-                      " queue pairs from destID " + std::to_string(board.first) +
-                      "; give the same qps= and id=");
+      return base::fail(error, -EINVAL,
+                        path_ + ": board " + seat.board + " has " + std::to_string(board.ids) +
+                            " queue pairs from destID " + std::to_string(board.first) +
+                            "; give the same qps= and id=");
     }
     *first = board.first;
     return 0;
   }
   // The board's other members come later, so all of its destIDs have to be free.
   if (!all_free(taken, *first, seat.ids)) {
-    return fail(error, -EBUSY,
-                path_ + ": destID " + std::to_string(*taken.lower_bound(*first)) +
-                    " is in use; give the board another id=, or none");
+    return base::fail(error, -EBUSY,
+                      path_ + ": destID " + std::to_string(*taken.lower_bound(*first)) +
+                          " is in use; give the board another id=, or none");
   }
   const int rc = write_board({seat.board, *first, seat.ids});
-  return rc == 0 ? 0 : fail(error, rc, path_ + ": no file for board " + seat.board);
+  return rc == 0 ? 0 : base::fail(error, rc, path_ + ": no file for board " + seat.board);
 }
 
 int Directory::listen_at(uint32_t id, std::string* error) {
-  base::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const sockaddr_un address = address_in(folder_, std::to_string(id));
-  // fchmod, since the path has the mode that bind() gave it.
-  if (!fd.valid() || fchmod(fd.get(), 0600) != 0 ||
-      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), kBacklog) != 0) {
-    const int rc = -errno;
-    *error = path_ + ": no socket for destID " + std::to_string(id) + ": " + std::strerror(-rc) +
-             base::remedy_of(rc);
-    return rc;
+  const std::string name = std::to_string(id);
+  const int rc = base::listen_at(path_in(folder_, name), SOCK_SEQPACKET, &listener_, kBacklog);
+  if (rc != 0) {
+    *error = base::why({(path_ + ": no socket for destID " + name).c_str(), rc});
   }
-  listener_ = std::move(fd);
-  return 0;
+  return rc;
 }
 
 Directory::Called Directory::connect(uint32_t id, base::Fd* out, base::Trouble* trouble) const {
-  base::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const sockaddr_un address = address_in(folder_, std::to_string(id));
-  if (fd.valid() &&
-      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    *out = std::move(fd);
-    return Called::kConnected;
+  const int rc = base::connect_to(path_in(folder_, std::to_string(id)), SOCK_SEQPACKET, out);
+  switch (-rc) {
+    case 0:
+      return Called::kConnected;
+    case ENOENT:
+    case ECONNREFUSED:
+      return Called::kNoMember;
+    case EAGAIN:
+      return Called::kBusy;
+    default:
+      if (trouble != nullptr) {
+        *trouble = {"socket or connect", rc};
+      }
+      return Called::kTrouble;
   }
-  const int rc = -errno;
-  if (fd.valid() && (rc == -ENOENT || rc == -ECONNREFUSED)) {
-    return Called::kNoMember;
-  }
-  if (fd.valid() && rc == -EAGAIN) {
-    return Called::kBusy;
-  }
-  if (trouble != nullptr) {
-    *trouble = {fd.valid() ? "connect" : "socket", rc};
-  }
-  return Called::kTrouble;
 }
 
 // Removes the folder. The caller holds the lock, and no member is left.
 void Directory::remove_folder() {
-  for (const std::string& name : names()) {
+  for (const std::string& name : names_in(folder_)) {
     if (name != kLockName && name != "." && name != "..") {
       unlinkat(folder_.get(), name.c_str(), 0);
     }
@@ -465,9 +443,8 @@ void Directory::sweep_fabrics() const {
     other.folder_ =
         base::Fd(openat(parent_.get(), name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     std::string ignored;  // then another process removes it
-    int rc = 0;
-    if (other.parent_.valid() && other.folder_.valid() &&
-        other.try_lock(&rc, &ignored) == Step::kDone && !other.anybody()) {
+    if (other.parent_.valid() && other.folder_.valid() && other.try_lock(&ignored) == 0 &&
+        !other.anybody()) {
       other.remove_folder();
     }
   }

@@ -69,22 +69,18 @@ class Directory {
     uint32_t ids;
   };
 
-  /// Result of a step of joining. An errno would not do: two of these would be EAGAIN.
-  enum class Step : uint8_t {
-    kDone,
-    kHeld,    ///< another process has the lock
-    kGone,    ///< the folder was removed: start again
-    kFailed,  ///< `rc` is -errno, `error` the cause
-  };
+  // Results of a step of joining besides 0 and -errno, of which two would be EAGAIN.
+  static constexpr int kHeld = 1;  ///< another process has the lock
+  static constexpr int kGone = 2;  ///< the folder was removed: start again
 
   Directory() : owner_(getpid()) {}
   void leave();
-  [[nodiscard]] static Step open_own_folder(int at, bool in_base, const std::string& name,
-                                            const std::string& path, base::Fd* out, int* rc,
-                                            std::string* error);
-  [[nodiscard]] Step open_folder(const std::string& fabric, int* rc, std::string* error);
-  [[nodiscard]] Step lock(int* rc, std::string* error);
-  [[nodiscard]] Step try_lock(int* rc, std::string* error);
+  [[nodiscard]] static int open_own_folder(int at, bool in_base, const std::string& name,
+                                           const std::string& path, base::Fd* out,
+                                           std::string* error);
+  [[nodiscard]] int open_folder(const std::string& fabric, std::string* error);
+  [[nodiscard]] int lock(std::string* error);
+  [[nodiscard]] int try_lock(std::string* error);
   void unlock();
   [[nodiscard]] int64_t last_locked() const;
   [[nodiscard]] int take(const Seat& seat, std::string* error);
@@ -92,7 +88,6 @@ class Directory {
                                std::vector<Board>& boards, uint32_t* first, std::string* error);
   [[nodiscard]] int listen_at(uint32_t id, std::string* error);
   [[nodiscard]] bool may_live(uint32_t id, base::Trouble* trouble) const;
-  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] int sweep(std::set<uint32_t>* live, std::string* error) const;
   [[nodiscard]] std::vector<Board> sweep_boards(const std::set<uint32_t>& live) const;
   [[nodiscard]] int write_board(const Board& board) const;

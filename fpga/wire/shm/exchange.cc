@@ -11,9 +11,9 @@
 #include <span>
 
 #include "base/peer_process.hpp"
-#include "base/thread.hpp"
 #include "base/unix_socket.hpp"
 #include "base/wake_fd.hpp"
+#include "fpga/wire/member.hpp"
 
 namespace rio::wire::shm {
 namespace {
@@ -29,25 +29,12 @@ constexpr int kEventsMax = 32;
 
 }  // namespace
 
-Exchange::Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news)
-    : directory_(std::move(directory)), owner_(getpid()), news_flag_(news) {}
-
 Exchange::~Exchange() {
-  if (owner_ != getpid()) {
-    // Forked since start(): this process does not have the thread, and the connections are the
-    // parent's.
-    if (thread_.joinable()) {
-      thread_.detach();
+  thread_.stop();
+  if (thread_.of_this_process()) {  // else the connections are the parent's
+    for (const LinkPtr& link : links_) {
+      hang_up(link->socket);
     }
-    return;
-  }
-  if (thread_.joinable()) {
-    thread_.request_stop();
-    base::wake(order_.get());
-    thread_.join();
-  }
-  for (const LinkPtr& link : links_) {
-    hang_up(link->socket);
   }
 }
 
@@ -56,12 +43,8 @@ int Exchange::start(std::string* error) {
     *error = "no connections to other processes: " + base::why(trouble);
     return trouble.rc;
   }
-  const int rc = base::start_thread(
-      "rio-shm", [this](const std::stop_token& stop) { run(stop); }, &thread_);
-  if (rc != 0) {
-    *error = base::why_no_thread(rc);
-  }
-  return rc;
+  return thread_.start(
+      "rio-shm", [this](const std::stop_token& stop) { run(stop); }, error);
 }
 
 /// Opens the thread's descriptors, and tries once each call that connections need, so that a
@@ -75,15 +58,14 @@ base::Trouble Exchange::try_out() {
   if (!epoll_.valid() || epoll_wait(epoll_.get(), &none, 1, 0) < 0) {
     return base::failed(epoll_.valid() ? "epoll_wait" : "epoll_create1");
   }
-  Half half;
-  Half seen;
-  base::Fd memory;
+  Joint joint;
+  std::vector<base::Fd> fds(2);
   bool sound = false;
-  base::Trouble trouble = make_bell(&order_);
-  trouble = trouble ? trouble : watch(order_.get(), Fdkind::kBell, nullptr);
+  base::Trouble trouble = thread_.open();
+  trouble = trouble ? trouble : watch(thread_.order().get(), Fdkind::kBell, nullptr);
   trouble = trouble ? trouble : watch(directory_->listener().get(), Fdkind::kSocket, nullptr);
-  trouble = trouble ? trouble : Half::create(&half, &memory);
-  return trouble ? trouble : Half::map(memory, &seen, &sound);
+  trouble = trouble ? trouble : joint.make(&fds[0]);
+  return trouble ? trouble : joint.take(fds, &sound);
 }
 
 void Exchange::want(uint32_t id) {
@@ -92,7 +74,7 @@ void Exchange::want(uint32_t id) {
     const std::lock_guard lock(mutex_);
     want_orders_.push_back(id);
   }
-  base::wake(order_.get());
+  thread_.wake();
 }
 
 void Exchange::cut(const LinkPtr& link) {
@@ -100,38 +82,11 @@ void Exchange::cut(const LinkPtr& link) {
     const std::lock_guard lock(mutex_);
     cut_orders_.push_back(link);
   }
-  base::wake(order_.get());
+  thread_.wake();
 }
 
-void Exchange::tell(const std::string& text) {
-  if (troubles_.tell(text)) {
-    poke_soon();
-  }
-}
-
-void Exchange::poke_soon() {
-  {
-    const std::lock_guard lock(mutex_);
-    poke_order_ = true;
-  }
-  base::wake(order_.get());
-}
-
-bool Exchange::take(News* out) {
-  const std::lock_guard lock(mutex_);
-  if (news_.empty()) {
-    return false;
-  }
-  *out = std::move(news_.front());
-  news_.pop_front();
-  return true;
-}
-
-void Exchange::post(News news) {
-  const std::lock_guard lock(mutex_);
-  news_.push_back(std::move(news));
-  // release: the news is complete; the reader takes the mutex.
-  news_flag_->store(true, std::memory_order_release);
+void Exchange::post(Event event) {
+  news_.post(std::move(event));
   rung_ = true;
 }
 
@@ -150,14 +105,14 @@ void Exchange::run(const std::stop_token& stop) {
     }
     call_wanted();
     if (std::exchange(rung_, false) || (again_ && count == 0)) {
-      again_ = poke_.call();
+      again_ = thread_.call();
     }
   }
 }
 
 /// The thread can receive no more events: refuses every order.
 void Exchange::hear_nothing(const base::Trouble& trouble) {
-  note(trouble);
+  troubles_.note(trouble);
   take_orders();
   for (auto& [id, wanted] : wanted_) {
     give_up(id, trouble.rc);
@@ -207,14 +162,13 @@ void Exchange::on_event(int fd) {
 }
 
 void Exchange::take_orders() {
-  base::clear_wake_fd(order_.get());
+  rung_ = thread_.take_order() || rung_;
   std::vector<uint32_t> wants;
   std::vector<LinkPtr> cuts;
   {
     const std::lock_guard lock(mutex_);
     wants.swap(want_orders_);
     cuts.swap(cut_orders_);
-    rung_ = rung_ || std::exchange(poke_order_, false);
   }
   for (const LinkPtr& link : cuts) {
     down(link);
@@ -235,7 +189,7 @@ void Exchange::call_wanted() {
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     auto& [id, wanted] = *it;
     const auto link = std::find_if(links_.begin(), links_.end(), [id = id](const LinkPtr& l) {
-      return l->covers(id) || (l->ours && l->wanted == id);
+      return id - l->they.first_id < l->they.ids || (l->ours && l->wanted == id);
     });
     bool over = false;
     if (link != links_.end()) {
@@ -275,13 +229,12 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* absent) {
     wanted.trouble = 0;
     return;
   }
-  trouble = trouble ? trouble : Half::create(&link->mine, &memory);
-  trouble = trouble ? trouble : make_bell(&link->bell);
+  trouble = trouble ? trouble : link->joint.make(&memory);
   const bool said = !trouble && say(*link, Say::kCall, &memory, &trouble);
   trouble = !said || trouble ? trouble : watch_link(link);
   if (trouble) {
     wanted.trouble = trouble.rc;
-    note(trouble);
+    troubles_.note(trouble);
   } else if (said) {
     links_.push_back(link);
     wanted.next = Clock::time_point::max();  // until the link has an event
@@ -293,16 +246,12 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* absent) {
 void Exchange::give_up(uint32_t id, int trouble) {
   // Senders read EAGAIN as "not yet".
   troubles_.set_unreachable(id, 1, trouble == -EAGAIN ? -ENOMEM : trouble);
-  post({News::kNoMember, id, nullptr});
-}
-
-void Exchange::note(const base::Trouble& trouble) {
-  rung_ = troubles_.note(trouble) || rung_;
+  post({Event::kNoMember, id, nullptr});
 }
 
 /// Records a failure on a link, also for a sender that waits for the link.
 void Exchange::note(const base::Trouble& trouble, const Link& link) {
-  note(trouble);
+  troubles_.note(trouble);
   const auto it = wanted_.find(link.wanted);
   if (link.ours && it != wanted_.end()) {
     it->second.trouble = trouble.rc;
@@ -312,12 +261,13 @@ void Exchange::note(const base::Trouble& trouble, const Link& link) {
 /// Identifies a link's process. @return false: no process of this user is there, or `trouble` kept
 /// us from finding out.
 bool Exchange::know(Link& link, base::Trouble* trouble) {
-  const Peer peer = identify(link, trouble);
-  if (peer == Peer::kKnown && *trouble) {
-    tell("a partner's death goes unseen while a child forked by it lives: " + base::why(*trouble));
+  const bool known = identify(link, trouble);
+  if (known && *trouble) {
+    troubles_.tell("a partner's death goes unseen while a child forked by it lives: " +
+                   base::why(*trouble));
     *trouble = {};
   }
-  return peer == Peer::kKnown;
+  return known;
 }
 
 bool Exchange::say(const Link& link, Say what, const base::Fd* memory,
@@ -353,13 +303,13 @@ void Exchange::accept() {
       trouble = watch_link(link);
     }
     if (trouble) {
-      note(trouble);
+      troubles_.note(trouble);
     } else if (watched_.count(link->socket.get()) != 0) {
       links_.push_back(link);
     }
   }
   if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED) {
-    note({"accept4", rc});
+    troubles_.note({"accept4", rc});
     std::this_thread::sleep_for(kTryAgain);  // the caller waits
   }
 }
@@ -392,33 +342,28 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
     return false;
   }
   if (link->state == Link::kAnswered) {
-    if (greeting.say != Say::kReady || greeting.nonce != link->nonce) {
+    if (greeting.say != Say::kReady || greeting.nonce != link->they.nonce) {
       return false;
     }
     return up(link, trouble);
   }
   const Say expected = link->state == Link::kAccepted ? Say::kCall : Say::kAnswer;
   if ((link->state != Link::kAccepted && link->state != Link::kCalled) ||
-      greeting.say != expected || fds.size() != 2 ||
-      !may_be(*directory_, *link, greeting, trouble) || !settle_others(link, greeting)) {
+      greeting.say != expected || !may_be(*directory_, *link, greeting, trouble) ||
+      !settle_others(link, greeting)) {
     return false;
   }
   bool sound = false;
-  *trouble = Half::map(fds[0], &link->theirs, &sound);
+  *trouble = link->joint.take(fds, &sound);
   if (!sound) {
     return false;
   }
-  link->their_bell = std::move(fds[1]);
-  link->nonce = greeting.nonce;
-  link->nonce_at = greeting.nonce_at;
-  link->first_id = greeting.first_id;
-  link->ids = greeting.ids;
+  link->they = greeting;
   if (link->state == Link::kCalled) {
     return say(*link, Say::kReady, nullptr, trouble) && up(link, trouble);
   }
   base::Fd memory;
-  *trouble = Half::create(&link->mine, &memory);
-  *trouble = *trouble ? *trouble : make_bell(&link->bell);
+  *trouble = link->joint.make(&memory);
   if (*trouble || !say(*link, Say::kAnswer, &memory, trouble)) {
     return false;
   }
@@ -435,8 +380,10 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
     if (other == link) {
       continue;
     }
-    const bool same = other->ids != 0 && other->overlaps(greeting);
-    if (same && other->nonce == greeting.nonce) {
+    const Greeting& they = other->they;
+    const bool same =
+        they.ids != 0 && ids_meet(they.first_id, they.ids, greeting.first_id, greeting.ids);
+    if (same && they.nonce == greeting.nonce) {
       return false;  // connected already
     }
     if (same) {
@@ -454,13 +401,13 @@ bool Exchange::settle_others(const LinkPtr& link, const Greeting& greeting) {
 
 // The next check finds a process that has died meanwhile. @return false: the link ends.
 bool Exchange::up(const LinkPtr& link, base::Trouble* trouble) {
-  *trouble = watch(link->bell.get(), Fdkind::kBell, link);
+  *trouble = watch(link->joint.bell.get(), Fdkind::kBell, link);
   if (*trouble) {
     return false;
   }
   link->state = Link::kUp;
-  troubles_.set_unreachable(link->first_id, link->ids, 0);
-  post({News::kCame, link->first_id, link});
+  troubles_.set_unreachable(link->they.first_id, link->they.ids, 0);
+  post({Event::kCame, link->they.first_id, link});
   return true;
 }
 
@@ -472,7 +419,7 @@ void Exchange::down(const LinkPtr& link) {
   link->state = Link::kDown;
   forget(link->socket.get());
   forget(link->process.get());
-  forget(link->bell.get());
+  forget(link->joint.bell.get());
   hang_up(link->socket);
   link->socket.reset();
   std::erase(links_, link);
@@ -482,7 +429,7 @@ void Exchange::down(const LinkPtr& link) {
     }
   }
   if (was_up) {
-    post({News::kGone, link->first_id, link});
+    post({Event::kGone, link->they.first_id, link});
   }
 }
 

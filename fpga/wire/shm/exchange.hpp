@@ -6,26 +6,22 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/trouble.hpp"
-#include "fpga/wire/member.hpp"
-#include "fpga/wire/poke_target.hpp"
+#include "fpga/wire/member_thread.hpp"
 #include "fpga/wire/shm/directory.hpp"
 #include "fpga/wire/shm/link.hpp"
-#include "fpga/wire/shm/protocol.hpp"
-#include "fpga/wire/shm/troubles.hpp"
+#include "fpga/wire/troubles.hpp"
 
 namespace rio::wire::shm {
 
-/// Reports of the thread, in order.
-struct News {
+/// A report of the thread.
+struct Event {
   enum Kind : uint8_t {
     kCame,      ///< `link` is up
     kGone,      ///< `link` is down: the process has died, or left
@@ -38,8 +34,10 @@ struct News {
 
 class Exchange {
  public:
-  /// @param news set when take() has something; outlives the object.
-  Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news);
+  /// @param news set when take() has something. All but the directory outlives the object.
+  Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news, MemberThread* thread,
+           Troubles* troubles)
+      : directory_(std::move(directory)), thread_(*thread), troubles_(*troubles), news_(news) {}
   /// Ends the thread and leaves the fabric; does neither in a process forked since.
   ~Exchange();
   Exchange(const Exchange&) = delete;
@@ -54,20 +52,7 @@ class Exchange {
   /// End a link whose partner breaks the rules. News kGone follows.
   void cut(const std::shared_ptr<Link>& link);
   /// Get the next news. @return false: there is none.
-  [[nodiscard]] bool take(News* out);
-  /// Set the function that the thread calls after news, or when it was rung. Null: it calls none
-  /// from now on.
-  void set_poke(Member::Poke poke, void* ctx) { poke_.set(poke, ctx); }
-
-  void poke_soon();
-
-  /// Report a text to the user, once, by next_trouble(). Any thread.
-  void tell(const std::string& text);
-  /// Member::next_trouble(): failures of this process. Any thread.
-  [[nodiscard]] bool next_trouble(std::string* text) { return troubles_.next(text); }
-  /// Why this process failed to connect to a destID at its last try, -errno. 0: it did not fail, or
-  /// no process has the destID. Any thread.
-  [[nodiscard]] int why_unreachable(uint32_t id) { return troubles_.why_unreachable(id); }
+  [[nodiscard]] bool take(Event* out) { return news_.take(out); }
 
   [[nodiscard]] const Directory& directory() const { return *directory_; }
 
@@ -96,7 +81,6 @@ class Exchange {
   void call(uint32_t id, Wanted& wanted, bool* absent);
   void give_up(uint32_t id, int trouble);
   void hear_nothing(const base::Trouble& trouble);
-  void note(const base::Trouble& trouble);
   void note(const base::Trouble& trouble, const Link& link);
   void accept();
   void on_message(const LinkPtr& link);
@@ -108,18 +92,16 @@ class Exchange {
                          base::Trouble* trouble) const;
   [[nodiscard]] bool up(const LinkPtr& link, base::Trouble* trouble);
   void down(const LinkPtr& link);
-  void post(News news);
+  void post(Event event);
   [[nodiscard]] base::Trouble watch_link(const LinkPtr& link);
   [[nodiscard]] base::Trouble watch(int fd, Fdkind kind, const LinkPtr& link);
   void forget(int fd);
 
   std::unique_ptr<Directory> directory_;
-  int owner_;  // pid
+  MemberThread& thread_;
+  Troubles& troubles_;
   uint64_t nonce_ = 0;
-  Troubles troubles_;
   base::Fd epoll_;
-  base::Fd order_;  // eventfd: orders_ is not empty
-  std::jthread thread_;
 
   // Used by the thread only.
   std::map<int, Watched> watched_;
@@ -128,14 +110,10 @@ class Exchange {
   bool rung_ = false;
   bool again_ = false;
 
-  std::mutex mutex_;
+  News<Event> news_;
+  std::mutex mutex_;  // guards the members below
   std::vector<uint32_t> want_orders_;
   std::vector<LinkPtr> cut_orders_;
-  bool poke_order_ = false;
-  std::deque<News> news_;
-  std::atomic<bool>* news_flag_;
-
-  PokeTarget poke_;
 };
 
 }  // namespace rio::wire::shm

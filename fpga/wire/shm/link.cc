@@ -8,7 +8,7 @@
 
 #include "base/peer_process.hpp"
 #include "base/unix_socket.hpp"
-#include "base/wake_fd.hpp"
+#include "fpga/wire/member.hpp"
 
 namespace rio::wire::shm {
 namespace {
@@ -17,35 +17,33 @@ constexpr uint32_t kIdsMax = 31;  // most queue pairs of a card
 
 }  // namespace
 
-Peer identify(Link& link, base::Trouble* trouble) {
+bool identify(Link& link, base::Trouble* trouble) {
   ucred peer{};
   if (!base::peer_of(link.socket, &peer)) {
     *trouble = base::failed("getsockopt(SO_PEERCRED)");
-    return Peer::kUnknown;
+    return false;
   }
   if (peer.uid != geteuid()) {
-    return Peer::kStranger;
+    return false;
   }
   link.pid = peer.pid;
   if (peer.pid <= 0) {
-    return Peer::kKnown;  // the peer is in another pid namespace: rely on its socket alone
+    return true;  // the peer is in another pid namespace: rely on its socket alone
   }
   *trouble = base::watch_process(peer.pid, &link.process);
   if (trouble->rc == -ESRCH) {
     *trouble = {};
-    return Peer::kStranger;
+    return false;
   }
-  return *trouble && base::is_shortage(trouble->rc) ? Peer::kUnknown : Peer::kKnown;
+  return !base::is_shortage(trouble->rc);
 }
 
 bool may_be(const Directory& directory, const Link& link, const Greeting& greeting,
             base::Trouble* trouble) {
   const uint32_t first = greeting.first_id;
-  Link self;
-  self.first_id = directory.first_id();
-  self.ids = directory.ids();
   if (first == 0 || greeting.ids == 0 || greeting.ids > kIdsMax ||
-      first + greeting.ids - 1 < first || self.overlaps(greeting) ||
+      first + greeting.ids - 1 < first ||
+      ids_meet(first, greeting.ids, directory.first_id(), directory.ids()) ||
       (link.ours && link.wanted - first >= greeting.ids)) {
     return false;
   }
@@ -65,7 +63,7 @@ bool may_be(const Directory& directory, const Link& link, const Greeting& greeti
 
 bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* memory,
                    base::Trouble* trouble) {
-  const int fds[] = {memory == nullptr ? -1 : memory->get(), link.bell.get()};
+  const int fds[] = {memory == nullptr ? -1 : memory->get(), link.joint.bell.get()};
   const int rc = base::send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
                                      std::span(fds, memory == nullptr ? 0 : 2));
   const bool peers =
@@ -74,15 +72,6 @@ bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* m
     *trouble = {"sendmsg", rc};
   }
   return rc == 0;
-}
-
-base::Trouble make_bell(base::Fd* out) {
-  base::Fd fd = base::make_wake_fd();
-  if (!fd.valid()) {
-    return base::failed("eventfd");
-  }
-  *out = std::move(fd);
-  return {};
 }
 
 void hang_up(const base::Fd& socket) {

@@ -1,5 +1,10 @@
 /// @file
-/// A connection between two members.
+/// A connection between two members of one user on one machine, and the protocol that makes it.
+///
+/// A UNIX socket of packets. A member that wants to send calls: it sends kCall with its half of the
+/// shared memory and an eventfd, gets kAnswer with the same, and sends kReady. After that the
+/// socket is silent; when it closes, the other side is gone. A member that breaks these rules is
+/// not connected.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +13,25 @@
 #include "base/trouble.hpp"
 #include "fpga/wire/half.hpp"
 #include "fpga/wire/shm/directory.hpp"
-#include "fpga/wire/shm/protocol.hpp"
 
 namespace rio::wire::shm {
+
+inline constexpr uint32_t kMagic = 0x4D48534Du;  // "MSHM"
+inline constexpr uint16_t kVersion = 3;
+
+enum class Say : uint16_t { kCall = 1, kAnswer = 2, kReady = 3 };
+
+struct Greeting {
+  uint32_t magic = kMagic;
+  uint16_t version = kVersion;
+  Say say = Say::kCall;
+  uint64_t nonce = 0;     ///< of the member; differs in each life
+  uint32_t first_id = 0;  ///< its destIDs
+  uint32_t ids = 0;
+  uint64_t nonce_at =
+      0;  ///< address of the nonce in the member's process, to test whether it can be read
+};
+static_assert(sizeof(Greeting) == 32);
 
 /// A link. The Exchange makes it; once it is up, the wire has it, too, and uses the halves.
 struct Link {
@@ -23,37 +44,20 @@ struct Link {
   };
 
   State state = kAccepted;
-  bool ours = false;    ///< this side has called
-  uint32_t wanted = 0;  ///< the destID that was called
-  uint32_t first_id = 0;
-  uint32_t ids = 0;
-  uint64_t nonce = 0;
+  bool ours = false;        ///< this side has called
+  uint32_t wanted = 0;      ///< the destID that was called
+  Greeting they{.ids = 0};  ///< the partner's; no destIDs before it came
   int pid = 0;
-  uint64_t nonce_at = 0;
   base::Fd socket;
   base::Fd process;  ///< pidfd: readable when the process has died; empty if the kernel gives none
-  base::Fd bell;     ///< the partner rings it
-  base::Fd their_bell;
-  Half mine;
-  Half theirs;
-
-  [[nodiscard]] bool covers(uint32_t id) const { return id - first_id < ids; }
-  [[nodiscard]] bool overlaps(const Greeting& other) const {
-    return other.first_id - first_id < ids || first_id - other.first_id < other.ids;
-  }
-};
-
-/// Result of identify(): the process at the other end.
-enum class Peer : uint8_t {
-  kKnown,
-  kStranger,  ///< a process of another user, or a dead one
-  kUnknown,   ///< this process could not find out
+  Joint joint;
 };
 
 /// Identify the process at the other end of a link's socket. A later message on the socket proves
 /// that the pidfd is that process's: a dead one sends nothing, even if its number is reused. @param
-/// trouble failure of this process; with kKnown it is why there is no pidfd.
-[[nodiscard]] Peer identify(Link& link, base::Trouble* trouble);
+/// trouble failure of this process. @return false: it is of another user, or dead, or `trouble`
+/// kept this process from finding out; true with `trouble`: that is why there is no pidfd.
+[[nodiscard]] bool identify(Link& link, base::Trouble* trouble);
 
 /// Whether the destIDs that a partner claims are its own: it must listen at their sockets. @param
 /// trouble failure of this process.
@@ -64,9 +68,6 @@ enum class Peer : uint8_t {
 /// this process. @return whether it was sent; if not, and without trouble, the partner is leaving.
 [[nodiscard]] bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* memory,
                                  base::Trouble* trouble);
-
-/// Make an eventfd for the partner to ring. @return a failure of this process.
-[[nodiscard]] base::Trouble make_bell(base::Fd* out);
 
 /// End a connection, even if a forked child has the socket, too.
 void hang_up(const base::Fd& socket);

@@ -4,37 +4,24 @@
 #include <cerrno>
 
 #include "base/no_cancel.hpp"
-#include "fpga/wire/seen.hpp"
 #include "fpga/wire/shm/process_puller.hpp"
 
 namespace rio::wire::shm {
-/// Our end of a link: writers of our half, readers of the partner's.
-struct ShmWire::End {
+/// Our end of a link.
+struct ShmWire::End : Partner {
   explicit End(std::shared_ptr<Link> l)
-      : link(std::move(l)),
-        bell(link->their_bell.get()),
-        puller(link->pid, &link->mine.heads()->pulls),
-        out_requests(&link->theirs.heads()->requests, link->mine.requests(), kRequestRingBytes,
-                     &bell),
-        out_responses(&link->theirs.heads()->responses, link->mine.responses(), kResponseRingBytes,
-                      &bell),
-        in_requests(&link->mine.heads()->requests, link->theirs.requests(), kRequestRingBytes),
-        in_responses(&link->mine.heads()->responses, link->theirs.responses(), kResponseRingBytes) {
-  }
+      : Partner{l->they.first_id, l->they.ids},
+        link(std::move(l)),
+        puller(link->pid, &link->joint.mine.heads()->pulls),
+        rings(link->joint) {}
 
   std::shared_ptr<Link> link;
-  EventBell bell;
   ProcessPuller puller;
   bool pulls = false;
-  alignas(64) model::FrameWriter out_requests;
-  alignas(64) model::FrameWriter out_responses;
-  alignas(64) model::FrameReader in_requests;
-  alignas(64) model::FrameReader in_responses;
-  uint32_t last_steps = 0;  // steps left once the partner is gone
-  bool leaving = false;
+  Rings rings;
   bool cut = false;
 
-  uint32_t mark = 0;  // tail of out_requests when the mark was set
+  uint32_t mark = 0;  // tail of the requests' ring when the mark was set
   TakenMark taken;
 };
 
@@ -46,16 +33,17 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   if (const int rc = Directory::join(seat, &directory, error); rc != 0) {
     return rc;
   }
-  const base::Trouble slow = let_others_see_us();
+  const std::string slow = let_others_see_us();
   std::unique_ptr<ShmWire> wire(new ShmWire);
   wire->pull_ = seat.pull;
-  wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_);
+  wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_, &wire->thread_,
+                                               &wire->troubles_);
   if (const int rc = wire->exchange_->start(error); rc != 0) {
     *error = "shm:" + seat.fabric + ": " + *error;
     return rc;
   }
-  if (slow) {
-    wire->exchange_->tell(why_slow(slow));
+  if (!slow.empty()) {
+    wire->troubles_.tell(slow);
   }
   *out = std::move(wire);
   return 0;
@@ -70,13 +58,15 @@ void ShmWire::pump(uint64_t /*now_ns*/) {
   // acquire, by the mutex in take(): cleared before the news is taken, so that none is missed.
   pumps_.store(false, std::memory_order_relaxed);
   const base::NoCancel no_cancel;  // descriptors are closed here
-  News news;
-  while (exchange_->take(&news)) {
-    on_news(news);
+  Event event;
+  while (exchange_->take(&event)) {
+    on_event(event);
   }
   for (size_t i = 0; i < ends_.size();) {
-    if (ends_[i]->leaving && over(*ends_[i])) {
-      close(*ends_[i]);
+    End& end = *ends_[i];
+    if (end.leaving && is_over(end, end.rings.in_responses.peek() == nullptr &&
+                                        end.rings.in_requests.peek() == nullptr)) {
+      close(end);
     } else {
       i += 1;
     }
@@ -86,18 +76,18 @@ void ShmWire::pump(uint64_t /*now_ns*/) {
   }
 }
 
-void ShmWire::on_news(const News& news) {
-  if (news.kind == News::kCame) {
-    connect(news.link);
+void ShmWire::on_event(const Event& event) {
+  if (event.kind == Event::kCame) {
+    connect(event.link);
     return;
   }
-  if (news.kind == News::kNoMember) {
-    absent([&](uint32_t dest_id) { return dest_id == news.id; });
+  if (event.kind == Event::kNoMember) {
+    absent([&](uint32_t dest_id) { return dest_id == event.id; });
     return;
   }
   for (const auto& end : ends_) {
-    if (end->link == news.link) {
-      leave(*end);
+    if (end->link == event.link) {
+      leave(*end);  // it sends nothing more, but still takes what it has sent
     }
   }
 }
@@ -106,9 +96,9 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   // An earlier member with one of these destIDs is dead: drop the rest of its frames, so that none
   // comes after a frame of the new one.
   for (size_t i = 0; i < ends_.size();) {
-    const Link& old = *ends_[i]->link;
-    if (old.first_id - link->first_id < link->ids || link->first_id - old.first_id < old.ids) {
-      close(*ends_[i]);
+    End& old = *ends_[i];
+    if (ids_meet(old.first_id, old.ids, link->they.first_id, link->they.ids)) {
+      close(old);
     } else {
       i += 1;
     }
@@ -116,46 +106,29 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   ends_.push_back(std::make_unique<End>(link));
   End& end = *ends_.back();
   if (asleep()) {
-    link->mine.set_asleep(true);
+    link->joint.mine.set_asleep(true);
     make_stores_seen();
   }
   if (pull_) {
-    end.pulls = end.puller.works(link->nonce_at, link->nonce);
-    link->mine.heads()->pulls.store(end.pulls ? 1 : 0, std::memory_order_relaxed);
+    end.pulls = end.puller.works(link->they.nonce_at, link->they.nonce);
+    link->joint.mine.heads()->pulls.store(end.pulls ? 1 : 0, std::memory_order_relaxed);
     if (!end.pulls) {
       tell_copies(end);
     }
   }
-  open(link->first_id, link->ids,
-       {&end.out_requests, &end.out_responses, false, true, 0, &link->theirs.heads()->pulls, true});
-  list_inbound();
-}
-
-// The partner is gone: sends nothing more, but still takes what it has sent.
-void ShmWire::leave(End& end) {
-  end.leaving = true;
-  end.last_steps = kLastSteps;
-  RoutedMember::leave(end.link->first_id, end.link->ids);
-}
-
-bool ShmWire::over(End& end) {
-  return end.last_steps-- == 0 ||
-         (end.in_responses.peek() == nullptr && end.in_requests.peek() == nullptr);
+  open(end, {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
+             &link->joint.theirs.heads()->pulls, true});
 }
 
 void ShmWire::close(End& end) {
-  RoutedMember::close(end.link->first_id, end.link->ids);
+  Member::close(end);
   std::erase_if(ends_, [&](const auto& each) { return each.get() == &end; });
   list_inbound();
 }
 
-void ShmWire::set_asleep(bool asleep) {
-  if (asleep_.load(std::memory_order_relaxed) == asleep) {
-    return;
-  }
-  asleep_.store(asleep, std::memory_order_release);
+void ShmWire::on_asleep(bool asleep) {
   for (const auto& end : ends_) {
-    end->link->mine.set_asleep(asleep);
+    end->link->joint.mine.set_asleep(asleep);
   }
   if (asleep) {
     // The other half of the fence that FrameWriter::wake() omits: either a partner sees the flag,
@@ -164,39 +137,36 @@ void ShmWire::set_asleep(bool asleep) {
   }
 }
 
-bool ShmWire::next_trouble(std::string* text) {
-  return exchange_->next_trouble(text);
-}
-
 void ShmWire::tell_copies(const End& end) {
   if (const std::string why = end.puller.why_not(); !why.empty()) {
-    exchange_->tell(why);
+    troubles_.tell(why);
   }
 }
 
 void ShmWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& end : ends_) {
-    list->push_back({&end->in_requests, &end->in_responses, end->link->first_id, end->link->ids - 1,
+    list->push_back({&end->rings.in_requests, &end->rings.in_responses, end->first_id, end->ids - 1,
                      end->pulls ? &end->puller : nullptr});
   }
 }
 
 void ShmWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& end : ends_) {
-    if (!end->cut && (end->in_requests.foul() || end->in_responses.foul() ||
-                      end->out_requests.foul() || end->out_responses.foul())) {
+    Rings& rings = end->rings;
+    if (!end->cut && (rings.in_requests.foul() || rings.in_responses.foul() ||
+                      rings.out_requests.foul() || rings.out_responses.foul())) {
       end->cut = true;
       exchange_->cut(end->link);
     }
-    if (end->pulls && end->link->mine.heads()->pulls.load(std::memory_order_relaxed) == 0) {
+    if (end->pulls && end->link->joint.mine.heads()->pulls.load(std::memory_order_relaxed) == 0) {
       end->pulls = false;
       tell_copies(*end);
     }
     const uint64_t ns = end->taken.look(
-        now_ns, response_ns, [&] { end->mark = end->out_requests.tail(); },
-        [&] { return end->out_requests.passed(end->mark); });
+        now_ns, response_ns, [&] { end->mark = rings.out_requests.tail(); },
+        [&] { return rings.out_requests.passed(end->mark); });
     if (ns != 0) {
-      set_answerable(end->link->first_id, end->link->ids, ns);
+      set_answerable(*end, ns);
     }
   }
 }

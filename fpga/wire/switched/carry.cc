@@ -3,7 +3,7 @@
 
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "fpga/wire/frame_check.hpp"
-#include "fpga/wire/switched/detail/fabric_impl.hpp"
+#include "fpga/wire/switched/fabric.hpp"
 
 namespace rio::wire::switched {
 namespace {
@@ -19,9 +19,20 @@ bool counts_hops(FrameType type) {
   return type == FrameType::kMaintRequest || type == FrameType::kPortWrite;
 }
 
+/// Whether a switch can carry out a maintenance request; if not, it answers ERROR.
+bool is_sane_maintenance(const Frame& head) {
+  const auto op = static_cast<MaintOp>(head.op);
+  if (head.length < 4 || head.length > regs::kMaintBytesMax || head.length % 4 != 0 ||
+      head.address % 4 != 0 || head.address >= 1u << 24) {
+    return false;
+  }
+  return op == MaintOp::kRead ||
+         (op == MaintOp::kWrite && model::frame_bytes(head.length) <= head.bytes);
+}
+
 }  // namespace
 
-void FabricImpl::drain(Device& from, model::FrameReader& reader, bool response) {
+void Fabric::drain(Device& from, model::FrameReader& reader, bool response) {
   uint32_t left = kFramesPerTurn;
   while (const model::InFrame* frame = left-- > 0 ? reader.peek() : nullptr) {
     if (!may_travel(*frame, response)) {
@@ -35,7 +46,7 @@ void FabricImpl::drain(Device& from, model::FrameReader& reader, bool response) 
 }
 
 // Returns false if the frame has to wait.
-bool FabricImpl::carry(Device& from, const Frame& head, const uint8_t* payload) {
+bool Fabric::carry(Device& from, const Frame& head, const uint8_t* payload) {
   const Stop stop = follow({static_cast<size_t>(&from - devices_.data()), 0}, head);
   switch (stop.kind) {
     case Stop::kEndpoint:
@@ -52,7 +63,7 @@ bool FabricImpl::carry(Device& from, const Frame& head, const uint8_t* payload) 
   }
 }
 
-Stop FabricImpl::follow(PortName from, const Frame& head) const {
+Stop Fabric::follow(PortName from, const Frame& head) const {
   uint32_t hops = head.hops;
   for (uint32_t passed = 0;; ++passed) {
     const std::optional<PortName>& next = devices_[from.device].peers[from.port];
@@ -82,17 +93,16 @@ Stop FabricImpl::follow(PortName from, const Frame& head) const {
   }
 }
 
-void FabricImpl::count(Stop::Kind kind) {
+void Fabric::count(Stop::Kind kind) {
   ++(kind == Stop::kUnrouted ? counts_.unrouted
      : kind == Stop::kLooped ? counts_.looped
                              : counts_.absent);
 }
 
-bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* payload) {
+bool Fabric::deliver(const Stop& stop, const Frame& head, const uint8_t* payload) {
   Device& to = devices_[stop.device];
-  const bool response = head.type == FrameType::kAcks || head.type == FrameType::kResponse ||
-                        head.type == FrameType::kMaintResponse;
-  model::RingBox& ring = response ? to.socket->in_responses : to.socket->in_requests;
+  model::RingBox& ring =
+      is_response(head.type) == true ? to.socket->in_responses : to.socket->in_requests;
   Frame* room = ring.writer.reserve(head.bytes);
   if (room == nullptr) {
     return false;
@@ -118,7 +128,7 @@ bool FabricImpl::deliver(const Stop& stop, const Frame& head, const uint8_t* pay
 
 // A switch answers through the port that the request came in by; from there the answer is routed by
 // the requester's destID. RIO Part 3 §2.4
-bool FabricImpl::answer(const Stop& stop, const Frame& head, const uint8_t* payload) {
+bool Fabric::answer(const Stop& stop, const Frame& head, const uint8_t* payload) {
   const bool sane = is_sane_maintenance(head);
   const bool read = static_cast<MaintOp>(head.op) == MaintOp::kRead;
   alignas(Frame) uint8_t bytes[model::frame_bytes(regs::kMaintBytesMax)] = {};
@@ -150,8 +160,8 @@ bool FabricImpl::answer(const Stop& stop, const Frame& head, const uint8_t* payl
   return deliver(back, *response, response->payload());
 }
 
-void FabricImpl::access(SwitchRegisters& registers, uint32_t in_port, const Frame& head,
-                        const uint8_t* payload, uint8_t* words) {
+void Fabric::access(SwitchRegisters& registers, uint32_t in_port, const Frame& head,
+                    const uint8_t* payload, uint8_t* words) {
   for (uint32_t at = 0; at < head.length; at += 4) {
     const auto offset = static_cast<uint32_t>(head.address) + at;
     uint32_t word = 0;

@@ -7,25 +7,44 @@
 #include <optional>
 #include <vector>
 
+#include "fpga/model/card.hpp"
+#include "fpga/model/dma_table.hpp"
 #include "fpga/model/ring_box.hpp"
 #include "fpga/model/wire.hpp"
-#include "fpga/wire/switched/endpoint_card.hpp"
 #include "fpga/wire/switched/switch_registers.hpp"
 
 namespace rio::wire::switched {
 
 /// Rings between a card and the fabric.
 struct Socket {
-  Socket(uint32_t request_bytes, uint32_t response_bytes)
-      : in_requests(request_bytes),
-        in_responses(response_bytes),
-        out_requests(request_bytes),
-        out_responses(response_bytes) {}
+  /// @param bytes of each.
+  explicit Socket(uint32_t bytes)
+      : in_requests(bytes), in_responses(bytes), out_requests(bytes), out_responses(bytes) {}
 
   model::RingBox in_requests;  ///< to the card
   model::RingBox in_responses;
   model::RingBox out_requests;  ///< from the card
   model::RingBox out_responses;
+};
+
+/// The model card at an endpoint where no other card is plugged in. It has no host: it only answers
+/// maintenance requests. Stepped by one thread at a time.
+class EndpointCard {
+ public:
+  /// Create a card. @param clock outlives the card. @return null: out of memory.
+  [[nodiscard]] static std::unique_ptr<EndpointCard> create(std::unique_ptr<model::Wire> wire,
+                                                            model::Clock* clock);
+  void step() { card_->step(); }
+
+ private:
+  struct alignas(4096) Page {
+    uint8_t bytes[4096];
+  };
+  EndpointCard() = default;
+
+  std::vector<Page> bar_;
+  model::DmaTable memory_;  // empty: the card reaches no memory
+  std::unique_ptr<model::Card> card_;
 };
 
 /// A device. Guarded by the fabric's lock, except for link_up.

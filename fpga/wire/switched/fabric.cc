@@ -2,11 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
-#include <random>
 
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "fpga/wire/switched/detail/fabric_impl.hpp"
 
 namespace rio::wire::switched {
 namespace {
@@ -25,7 +22,7 @@ constexpr uint32_t kAnotherHost = 0xFFFFFFFF;  // a host that has left locks and
 class FabricWire final : public model::Wire {
  public:
   /// @param keep null for the fabric's own cards, which the fabric steps and outlives.
-  FabricWire(std::shared_ptr<FabricImpl> keep, Device& device)
+  FabricWire(std::shared_ptr<Fabric> keep, Device& device)
       : keep_(std::move(keep)),
         device_(device),
         out_{&device.socket->out_requests.writer, &device.socket->out_responses.writer},
@@ -46,7 +43,7 @@ class FabricWire final : public model::Wire {
   void pump(uint64_t /*now_ns*/) override { keep_->pump(); }
 
  private:
-  std::shared_ptr<FabricImpl> keep_;
+  std::shared_ptr<Fabric> keep_;
   Device& device_;
   model::Outbound out_;
   model::Inbound in_;
@@ -54,7 +51,7 @@ class FabricWire final : public model::Wire {
 
 }  // namespace
 
-FabricImpl::FabricImpl(Topology topology, std::unique_ptr<model::Clock> clock)
+Fabric::Fabric(Topology topology, std::unique_ptr<model::Clock> clock)
     : topology_(std::move(topology)),
       clock_(std::move(clock)),
       devices_(topology_.devices.size()),
@@ -65,7 +62,7 @@ FabricImpl::FabricImpl(Topology topology, std::unique_ptr<model::Clock> clock)
   }
 }
 
-int FabricImpl::build() {
+int Fabric::build() {
   for (size_t i = 0; i < devices_.size(); ++i) {
     Device& device = devices_[i];
     device.spec = topology_.devices[i];
@@ -91,7 +88,7 @@ int FabricImpl::build() {
   return 0;
 }
 
-Device* FabricImpl::find(const std::string& name) {
+Device* Fabric::find(const std::string& name) {
   for (Device& device : devices_) {
     if (device.spec.name == name) {
       return &device;
@@ -100,9 +97,9 @@ Device* FabricImpl::find(const std::string& name) {
   return nullptr;
 }
 
-int FabricImpl::own_card(Device& device) {
+int Fabric::own_card(Device& device) {
   device.card.reset();  // destroyed before its rings
-  device.socket = std::make_unique<Socket>(kOwnRingBytes, kOwnRingBytes);
+  device.socket = std::make_unique<Socket>(kOwnRingBytes);
   device.card = EndpointCard::create(std::make_unique<FabricWire>(nullptr, device), clock_.get());
   if (device.card == nullptr) {
     return -ENOMEM;
@@ -122,7 +119,7 @@ int FabricImpl::own_card(Device& device) {
 }
 
 // Writes a register as an earlier host would have done. The card's answer is dropped.
-void FabricImpl::preset(Device& device, uint32_t offset, uint32_t value) {
+void Fabric::preset(Device& device, uint32_t offset, uint32_t value) {
   const bool up = device.link_up.exchange(true);
   model::FrameWriter& writer = device.socket->in_requests.writer;
   Frame* frame = writer.reserve(model::frame_bytes(sizeof(value)));
@@ -146,7 +143,7 @@ void FabricImpl::preset(Device& device, uint32_t offset, uint32_t value) {
 }
 
 // Updates the state of all links of a device, at both ends.
-void FabricImpl::show_link(Device& device, bool tell) {
+void Fabric::show_link(Device& device, bool tell) {
   for (uint32_t port = 0; port < device.spec.ports; ++port) {
     const std::optional<PortName>& peer = device.peers[port];
     if (!peer.has_value()) {
@@ -171,7 +168,7 @@ void FabricImpl::show_link(Device& device, bool tell) {
 }
 
 // Sends a port-write; without a route or without room it is lost. RIO Part 1 §4.1.10
-void FabricImpl::tell_port(Device& device, uint32_t port) {
+void Fabric::tell_port(Device& device, uint32_t port) {
   const auto payload = device.registers->port_write(port);
   alignas(Frame) uint8_t bytes[model::frame_bytes(sizeof(payload))] = {};
   auto* frame = reinterpret_cast<Frame*>(bytes);
@@ -194,7 +191,7 @@ void FabricImpl::tell_port(Device& device, uint32_t port) {
   }
 }
 
-int FabricImpl::plug(const std::string& endpoint, std::unique_ptr<model::Wire>* out) {
+int Fabric::plug(const std::string& endpoint, std::unique_ptr<model::Wire>* out) {
   const std::lock_guard lock(mutex_);
   Device* device = find(endpoint);
   if (device == nullptr || device->spec.is_switch) {
@@ -204,7 +201,7 @@ int FabricImpl::plug(const std::string& endpoint, std::unique_ptr<model::Wire>* 
     return -EBUSY;
   }
   device->card.reset();
-  device->socket = std::make_unique<Socket>(kPluggedRingBytes, kPluggedRingBytes);
+  device->socket = std::make_unique<Socket>(kPluggedRingBytes);
   device->plugged = true;
   std::erase(busy_, device);
   device->busy = false;
@@ -213,7 +210,7 @@ int FabricImpl::plug(const std::string& endpoint, std::unique_ptr<model::Wire>* 
   return 0;
 }
 
-void FabricImpl::unplug(Device& device) {
+void Fabric::unplug(Device& device) {
   const std::lock_guard lock(mutex_);
   device.plugged = false;
   std::erase(plugged_, &device);
@@ -222,7 +219,7 @@ void FabricImpl::unplug(Device& device) {
   }
 }
 
-int FabricImpl::set_device(const std::string& name, bool present) {
+int Fabric::set_device(const std::string& name, bool present) {
   const std::lock_guard lock(mutex_);
   Device* device = find(name);
   if (device == nullptr) {
@@ -249,7 +246,7 @@ int FabricImpl::set_device(const std::string& name, bool present) {
   return 0;
 }
 
-int FabricImpl::set_silent(const std::string& name, bool silent) {
+int Fabric::set_silent(const std::string& name, bool silent) {
   const std::lock_guard lock(mutex_);
   Device* device = find(name);
   if (device == nullptr) {
@@ -259,12 +256,12 @@ int FabricImpl::set_silent(const std::string& name, bool silent) {
   return 0;
 }
 
-FabricCounts FabricImpl::counts() {
+FabricCounts Fabric::counts() {
   const std::lock_guard lock(mutex_);
   return counts_;
 }
 
-void FabricImpl::pump() {
+void Fabric::pump() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) {
     return;
@@ -277,12 +274,12 @@ void FabricImpl::pump() {
   }
 }
 
-void FabricImpl::turn(Device& device) {
+void Fabric::turn(Device& device) {
   drain(device, device.socket->out_responses.reader, true);
   drain(device, device.socket->out_requests.reader, false);
 }
 
-void FabricImpl::work_own_cards() {
+void Fabric::work_own_cards() {
   const std::vector<Device*> now = std::move(busy_);
   busy_.clear();
   for (Device* device : now) {
@@ -300,7 +297,7 @@ void FabricImpl::work_own_cards() {
 
 int Fabric::create(Topology topology, std::unique_ptr<model::Clock> clock,
                    std::shared_ptr<Fabric>* out) {
-  auto made = std::make_shared<FabricImpl>(std::move(topology), std::move(clock));
+  std::shared_ptr<Fabric> made(new Fabric(std::move(topology), std::move(clock)));
   if (const int rc = made->build(); rc != 0) {
     return rc;
   }

@@ -31,6 +31,12 @@ constexpr uint32_t kPortWritePending = 0x10;
 constexpr uint32_t kEnabledBothWays = 0x00600001u;
 constexpr uint32_t kLinkTimeout = 0x1;
 
+/// The index of the block that has a register. @param first its block 0. @return before that: more
+/// than any switch has.
+[[nodiscard]] constexpr size_t block_of(uint32_t offset, uint32_t first, uint32_t stride) {
+  return offset < first ? SIZE_MAX : (offset - first) / stride;
+}
+
 }  // namespace
 
 SwitchRegisters::SwitchRegisters(const DeviceSpec& spec)
@@ -84,22 +90,18 @@ uint32_t SwitchRegisters::read(uint32_t offset, uint32_t in_port) const {
 }
 
 uint32_t SwitchRegisters::read_port(uint32_t offset) const {
-  if (offset >= kFirstError && (offset - kFirstError) / kErrorStride < ports_.size()) {
-    return offset % kErrorStride == 0 ? ports_[(offset - kFirstError) / kErrorStride].errors : 0;
+  if (const size_t index = block_of(offset, kFirstError, kErrorStride); index < ports_.size()) {
+    return offset % kErrorStride == 0 ? ports_[index].errors : 0;
   }
-  if (offset < kFirstStatus || (offset - kFirstStatus) / kPortStride >= ports_.size()) {
+  const size_t index = block_of(offset, kFirstStatus, kPortStride);
+  const uint32_t within = (offset - kFirstStatus) % kPortStride;
+  if (index >= ports_.size() || (within != 0 && within != 4)) {
     return 0;
   }
-  const SwitchPort& port = ports_[(offset - kFirstStatus) / kPortStride];
-  switch ((offset - kFirstStatus) % kPortStride) {
-    case 0:
-      return (port.up ? kPortOk : kPortUninitialised) |
-             (port.port_write_pending ? kPortWritePending : 0);
-    case 4:
-      return kEnabledBothWays;
-    default:
-      return 0;
-  }
+  const SwitchPort& port = ports_[index];
+  return within == 4 ? kEnabledBothWays
+                     : (port.up ? kPortOk : kPortUninitialised) |
+                           (port.port_write_pending ? kPortWritePending : 0);
 }
 
 void SwitchRegisters::write(uint32_t offset, uint32_t value) {
@@ -131,13 +133,13 @@ void SwitchRegisters::write(uint32_t offset, uint32_t value) {
     default:
       break;
   }
-  if (offset >= kFirstError && offset % kErrorStride == 0 &&
-      (offset - kFirstError) / kErrorStride < ports_.size()) {
-    ports_[(offset - kFirstError) / kErrorStride].errors = value;
-  } else if (offset >= kFirstStatus && (offset - kFirstStatus) % kPortStride == 0 &&
-             (offset - kFirstStatus) / kPortStride < ports_.size() &&
+  const size_t error = block_of(offset, kFirstError, kErrorStride);
+  const size_t status = block_of(offset, kFirstStatus, kPortStride);
+  if (error < ports_.size() && offset % kErrorStride == 0) {
+    ports_[error].errors = value;
+  } else if (status < ports_.size() && (offset - kFirstStatus) % kPortStride == 0 &&
              (value & kPortWritePending) != 0) {
-    ports_[(offset - kFirstStatus) / kPortStride].port_write_pending = false;
+    ports_[status].port_write_pending = false;
   }
 }
 

@@ -36,10 +36,9 @@ class Parser {
   }
   [[nodiscard]] bool keys(const Json& object, const std::string& where,
                           std::initializer_list<std::string_view> known);
+  template <typename Number>
   [[nodiscard]] bool number(const Json& object, const char* key, const std::string& where,
-                            uint64_t first, uint64_t last, uint64_t* out);
-  [[nodiscard]] bool number(const Json& object, const char* key, const std::string& where,
-                            uint32_t first, uint32_t last, uint32_t* out);
+                            uint64_t first, uint64_t last, Number* out);
   [[nodiscard]] bool flag(const Json& object, const char* key, const std::string& where, bool* out);
   [[nodiscard]] bool array(const Json& root, const char* key);
   [[nodiscard]] bool name(const Json& object, DeviceSpec* device);
@@ -73,8 +72,9 @@ bool Parser::keys(const Json& object, const std::string& where,
   return true;
 }
 
+template <typename Number>
 bool Parser::number(const Json& object, const char* key, const std::string& where, uint64_t first,
-                    uint64_t last, uint64_t* out) {
+                    uint64_t last, Number* out) {
   const auto it = object.find(key);
   if (it == object.end()) {
     return true;  // the default stays
@@ -84,17 +84,7 @@ bool Parser::number(const Json& object, const char* key, const std::string& wher
                 it->dump(-1, ' ', false, Json::error_handler_t::replace) + "; give " +
                 std::to_string(first) + " to " + std::to_string(last));
   }
-  *out = it->get<uint64_t>();
-  return true;
-}
-
-bool Parser::number(const Json& object, const char* key, const std::string& where, uint32_t first,
-                    uint32_t last, uint32_t* out) {
-  uint64_t wide = *out;
-  if (!number(object, key, where, uint64_t{first}, uint64_t{last}, &wide)) {
-    return false;
-  }
-  *out = static_cast<uint32_t>(wide);
+  *out = it->get<Number>();
   return true;
 }
 
@@ -118,10 +108,7 @@ bool Parser::array(const Json& root, const char* key) {
 bool Parser::name(const Json& object, DeviceSpec* device) {
   const auto it = object.find("name");
   device->name = it != object.end() && it->is_string() ? it->get<std::string>() : "";
-  constexpr const char* kLetters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-  if (device->name.empty() || device->name.size() > kNameMax ||
-      device->name.find_first_not_of(kLetters) != std::string::npos) {
+  if (!base::is_name(device->name, kNameMax, "_.-")) {
     return fail(
         "device " + std::to_string(topology.devices.size()) +
         ": no name, or a bad one; give \"name\" with 1 to 63 letters, digits, '_', '.', '-'");
@@ -234,7 +221,7 @@ bool Parser::losses(const Json& root) {
     return true;
   }
   if (!keys(*it, "loss", {"seed", "rate"}) ||
-      !number(*it, "seed", "loss", uint64_t{0}, UINT64_MAX, &topology.loss_seed)) {
+      !number(*it, "seed", "loss", 0, UINT64_MAX, &topology.loss_seed)) {
     return false;
   }
   const auto rate = it->find("rate");

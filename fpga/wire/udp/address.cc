@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <netdb.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -137,25 +138,22 @@ std::string Address::text() const {
                               : std::string(host) + ":" + port_text;
 }
 
+std::span<const uint8_t> Address::ip() const {
+  return family() == AF_INET ? std::span(reinterpret_cast<const uint8_t*>(&at_.v4.sin_addr),
+                                         sizeof(at_.v4.sin_addr))
+                             : std::span(at_.v6.sin6_addr.s6_addr);
+}
+
 bool Address::operator==(const Address& other) const {
-  if (family() != other.family()) {
-    return false;
-  }
-  if (family() == AF_INET) {
-    return at_.v4.sin_port == other.at_.v4.sin_port &&
-           at_.v4.sin_addr.s_addr == other.at_.v4.sin_addr.s_addr;
-  }
-  return at_.v6.sin6_port == other.at_.v6.sin6_port &&
-         at_.v6.sin6_scope_id == other.at_.v6.sin6_scope_id &&
-         std::memcmp(&at_.v6.sin6_addr, &other.at_.v6.sin6_addr, sizeof(at_.v6.sin6_addr)) == 0;
+  return family() == other.family() && port() == other.port() &&
+         std::ranges::equal(ip(), other.ip()) &&
+         (family() == AF_INET || at_.v6.sin6_scope_id == other.at_.v6.sin6_scope_id);
 }
 
 bool Address::operator<(const Address& other) const {
-  const bool is_v4 = family() == AF_INET;
-  const int order =
-      is_v4 ? std::memcmp(&at_.v4.sin_addr, &other.at_.v4.sin_addr, sizeof(at_.v4.sin_addr))
-            : std::memcmp(&at_.v6.sin6_addr, &other.at_.v6.sin6_addr, sizeof(at_.v6.sin6_addr));
-  return order != 0 ? order < 0 : port() < other.port();
+  return std::ranges::equal(ip(), other.ip())
+             ? port() < other.port()
+             : std::ranges::lexicographical_compare(ip(), other.ip());
 }
 
 }  // namespace rio::wire::udp

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,9 @@ class Address {
   [[nodiscard]] bool operator<(const Address& other) const;
 
  private:
+  /// The IP address without the port, in the network's order.
+  [[nodiscard]] std::span<const uint8_t> ip() const;
+
   union {
     sockaddr any = {};
     sockaddr_in v4;

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "fpga/wire/udp/bytes.hpp"
-
 namespace rio::wire::udp {
 namespace {
 
 constexpr uint32_t kWindow = 512;     // units
 constexpr uint32_t kAnswerAfter = 8;  // unacknowledged units
 constexpr uint32_t kFrameAlign = 32;  // units are cut between parts of a frame, of 32 bytes
-constexpr size_t kNumberAt = 8;
 
 }  // namespace
 
@@ -37,7 +34,7 @@ int Connection::take(std::span<uint8_t> bytes, uint64_t now_ns) {
   if (bytes.size() < kHeaderBytes) {
     return -EPROTO;
   }
-  const uint64_t number = get_field(bytes.data() + kNumberAt, 8);
+  const uint64_t number = header_of(bytes).number;
   if (agreed_.sealed) {
     const size_t opened = open(agreed_.in_key, number, bytes, kClearBytes);
     if (opened == 0) {

@@ -2,48 +2,29 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
-#include "fpga/wire/udp/bytes.hpp"
+#include "base/hash.hpp"
 
 namespace rio::wire::udp {
 namespace {
 
-// Offsets of the fields.
-constexpr size_t kVersionAt = 2;
-constexpr size_t kSessionAt = 4;
-constexpr size_t kNumberAt = 8;
-constexpr size_t kHeardAt = 16;
-constexpr size_t kHeardBytes = 16;
-constexpr size_t kPartsAt = 48;
-constexpr size_t kPartBytes = 8;
-static_assert(kHeardAt + kLanes * kHeardBytes == kPartsAt &&
-              kPartsAt + kLanes * kPartBytes == kHeaderBytes);
+constexpr size_t kNonceAt = offsetof(Greeting, nonce);
+constexpr size_t kSealedAt = offsetof(Greeting, member);
 
-bool get_heard(const uint8_t* at, Heard* out) {
-  *out = {static_cast<uint32_t>(get_field(at, 4)), static_cast<uint32_t>(get_field(at + 4, 4)),
-          get_field(at + 8, 8)};
-  return out->window <= kWindowMax;
+[[nodiscard]] Greeting read(std::span<const uint8_t> bytes) {
+  Greeting greeting;
+  std::memcpy(&greeting, bytes.data(), sizeof(greeting));
+  return greeting;
 }
 
 }  // namespace
 
-void write_header(const Datagram& datagram, uint8_t* out) {
-  put_field(out, kDatagramMagic, 2);
-  put_field(out + kVersionAt, kDatagramVersion, 1);
-  out[kKindAt] = datagram.asks ? kKindAsks : 0;
-  put_field(out + kSessionAt, datagram.session, 4);
-  put_field(out + kNumberAt, datagram.number, 8);
-  for (size_t i = 0; i < kLanes; ++i) {
-    uint8_t* heard = out + kHeardAt + i * kHeardBytes;
-    put_field(heard, datagram.heard[i].next, 4);
-    put_field(heard + 4, datagram.heard[i].window, 4);
-    put_field(heard + 8, datagram.heard[i].seen, 8);
-  }
-  for (size_t i = 0; i < kLanes; ++i) {
-    uint8_t* part = out + kPartsAt + i * kPartBytes;
-    put_field(part, datagram.parts[i].unit, 4);
-    put_field(part + 4, datagram.parts[i].payload.size(), 4);
-  }
+DatagramHeader header_of(std::span<const uint8_t> bytes) {
+  DatagramHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  return header;
 }
 
 size_t encode(const Datagram& datagram, std::span<uint8_t> out) {
@@ -54,11 +35,17 @@ size_t encode(const Datagram& datagram, std::span<uint8_t> out) {
   if (used > kDatagramBytesMax || out.size() < used) {
     return 0;
   }
-  write_header(datagram, out.data());
+  DatagramHeader header{.kind = datagram.asks ? kKindAsks : uint8_t{0},
+                        .session = datagram.session,
+                        .number = datagram.number,
+                        .heard = datagram.heard};
   uint8_t* at = out.data() + kHeaderBytes;
-  for (const Part& part : datagram.parts) {
+  for (size_t i = 0; i < kLanes; ++i) {
+    const Part& part = datagram.parts[i];
+    header.parts[i] = {part.unit, static_cast<uint32_t>(part.payload.size())};
     at = std::copy(part.payload.begin(), part.payload.end(), at);
   }
+  std::memcpy(out.data(), &header, sizeof(header));
   return used;
 }
 
@@ -66,33 +53,64 @@ int decode(std::span<const uint8_t> bytes, Datagram* out) {
   if (bytes.size() < kHeaderBytes || bytes.size() > kDatagramBytesMax) {
     return -EPROTO;
   }
-  const uint8_t* at = bytes.data();
-  if (get_field(at, 2) != kDatagramMagic || at[kVersionAt] != kDatagramVersion ||
-      at[kKindAt] > kKindAsks) {
+  const DatagramHeader header = header_of(bytes);
+  if (header.magic != kDatagramMagic || header.version != kDatagramVersion ||
+      header.kind > kKindAsks || std::ranges::any_of(header.heard, [](const Heard& heard) {
+        return heard.window > kWindowMax;
+      })) {
     return -EPROTO;
   }
-  Datagram got;
-  for (size_t i = 0; i < kLanes; ++i) {
-    if (!get_heard(at + kHeardAt + i * kHeardBytes, &got.heard[i])) {
-      return -EPROTO;
-    }
-  }
-  got.session = static_cast<uint32_t>(get_field(at + kSessionAt, 4));
-  got.number = get_field(at + kNumberAt, 8);
-  got.asks = (at[kKindAt] & kKindAsks) != 0;
+  Datagram got{header.session, header.number, header.kind != 0, header.heard, {}};
   bytes = bytes.subspan(kHeaderBytes);
   for (size_t i = 0; i < kLanes; ++i) {
-    const uint8_t* part = at + kPartsAt + i * kPartBytes;
-    const uint64_t length = get_field(part + 4, 4);
-    if (length > bytes.size()) {
+    const auto& part = header.parts[i];
+    if (part.length > bytes.size()) {
       return -EPROTO;
     }
-    got.parts[i] = {static_cast<uint32_t>(get_field(part, 4)), bytes.first(length)};
-    bytes = bytes.subspan(length);
+    got.parts[i] = {part.unit, bytes.first(part.length)};
+    bytes = bytes.subspan(part.length);
   }
   if (!bytes.empty()) {
     return -EPROTO;
   }
+  *out = got;
+  return 0;
+}
+
+uint64_t fabric_mark(std::string_view name) {
+  return base::fnv1a<uint64_t>(name);
+}
+
+size_t encode(const Greeting& greeting, const Key& key, size_t bytes, std::span<uint8_t> out) {
+  const size_t used = std::max(bytes - std::min(bytes, key.tag_bytes()), kGreetingBytes);
+  std::fill_n(out.begin(), used, uint8_t{0});
+  std::memcpy(out.data(), &greeting, sizeof(greeting));
+  if (draw(out.subspan(kNonceAt, kSealedAt - kNonceAt)) != 0) {
+    return 0;
+  }
+  return key.seal(out, used, kSealedAt, kNonceAt);
+}
+
+int decode(std::span<uint8_t> bytes, const Key& key, Greeting* out) {
+  if (bytes.size() < kGreetingBytes) {
+    return -EPROTO;
+  }
+  const Greeting clear = read(bytes);
+  if (clear.magic != kDatagramMagic || clear.version != kDatagramVersion ||
+      clear.kind < kKindHello || clear.kind > kKindAsk) {
+    return -EPROTO;
+  }
+  const size_t opened = key.open(bytes, kSealedAt, kNonceAt);
+  if (opened == 0) {
+    return -EACCES;
+  }
+  Greeting got = read(bytes);
+  if (opened < kGreetingBytes || got.ids < 1 || got.ids > kIdsMax ||
+      static_cast<uint32_t>(got.reason) >= kReasons || got.first_id > 0xFFFFFFFFu - kIdsMax ||
+      got.zero != 0) {
+    return -EPROTO;
+  }
+  got.nonce = {};
   *out = got;
   return 0;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fpga/wire/frame_check.hpp"
+
 namespace rio::wire::udp {
 namespace {
 
@@ -30,16 +32,10 @@ void put_header(const model::Frame& frame, const Ids& ids, uint8_t* to) {
   std::memcpy(to, static_cast<const void*>(&header), sizeof(header));
 }
 
-[[nodiscard]] uint32_t length_field(const uint8_t* frame) {
+[[nodiscard]] model::Frame header_of(const uint8_t* frame) {
   model::Frame header;
   std::memcpy(static_cast<void*>(&header), frame, sizeof(header));
-  return header.length;
-}
-
-[[nodiscard]] uint32_t length_of(const uint8_t* frame) {
-  uint32_t bytes = 0;
-  std::memcpy(&bytes, frame, sizeof(bytes));
-  return bytes;
+  return header;
 }
 
 }  // namespace
@@ -166,7 +162,8 @@ bool FrameUnits::take(UnitKind lane, std::span<const uint8_t> unit) {
     }
     const bool begun = !to.begun.empty();
     const uint8_t* const head = begun ? to.begun.data() : unit.data();
-    const uint32_t length = begun || unit.size() >= sizeof(model::Frame) ? length_of(head) : 0;
+    const uint32_t length =
+        begun || unit.size() >= sizeof(model::Frame) ? header_of(head).bytes : 0;
     if (!possible(length)) {
       foul_ = true;
       break;
@@ -187,34 +184,10 @@ bool FrameUnits::take(UnitKind lane, std::span<const uint8_t> unit) {
   return true;
 }
 
-bool FrameUnits::may_come(UnitKind lane, const model::Frame& frame) const {
-  using model::FrameType;
-  if (frame.source >= ids_.their_count || frame.dest >= ids_.our_count) {
-    return false;
-  }
-  switch (frame.type) {
-    case FrameType::kMessage:
-    case FrameType::kSegment:
-    case FrameType::kDoorbell:
-    case FrameType::kRequest:
-    case FrameType::kMaintRequest:
-    case FrameType::kPortWrite:
-    case FrameType::kPull:
-      return lane == UnitKind::kRequests;
-    case FrameType::kAcks:
-    case FrameType::kResponse:
-    case FrameType::kMaintResponse:
-    case FrameType::kPulled:
-      return lane == UnitKind::kResponses;
-    default:
-      return false;
-  }
-}
-
 void FrameUnits::put_frame(UnitKind lane, std::span<const uint8_t> frame) {
-  model::Frame header;
-  std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));
-  if (!may_come(lane, header)) {
+  const model::Frame header = header_of(frame.data());
+  if (header.source >= ids_.their_count || header.dest >= ids_.our_count ||
+      is_response(header.type) != (lane == UnitKind::kResponses)) {
     foul_ = true;
     return;
   }
@@ -238,8 +211,7 @@ void FrameUnits::put_frame(UnitKind lane, std::span<const uint8_t> frame) {
 
 /// Prepares for the bytes of a run's messages, which come next.
 void FrameUnits::expect_run(std::span<const uint8_t> frame) {
-  model::Frame header;
-  std::memcpy(static_cast<void*>(&header), frame.data(), sizeof(header));
+  const model::Frame header = header_of(frame.data());
   const size_t parts = header.length / sizeof(model::PullPart);
   if (parts == 0 || parts > model::kPullPartsMax ||
       model::frame_bytes(header.length) > frame.size()) {
@@ -281,7 +253,7 @@ void FrameUnits::end_run() {
     in_bytes_ = nullptr;
     return;
   }
-  const size_t parts = length_field(in_head_.data()) / sizeof(model::PullPart);
+  const size_t parts = header_of(in_head_.data()).length / sizeof(model::PullPart);
   for (size_t i = 0; i < parts; ++i) {
     uint8_t* const to = in_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
     model::PullPart part;

@@ -67,7 +67,6 @@ class FrameUnits final : public Intake {
   [[nodiscard]] size_t take_run(std::span<const uint8_t> bytes);
   void end_run();
   void put_frame(UnitKind lane, std::span<const uint8_t> frame);
-  [[nodiscard]] bool may_come(UnitKind lane, const model::Frame& frame) const;
 
   const Ids ids_;
   One requests_{64 * 1024, 128 * 1024};

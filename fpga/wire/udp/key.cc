@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "fpga/wire/udp/bytes.hpp"
-
 namespace rio::wire::udp {
 namespace {
 
@@ -21,8 +19,33 @@ using Nonce = std::array<uint8_t, crypto_aead_chacha20poly1305_ietf_NPUBBYTES>;
 
 [[nodiscard]] Nonce nonce_of(uint64_t number) {
   Nonce nonce{};
-  put_field(nonce.data() + 4, number, 8);
+  std::memcpy(nonce.data() + 4, &number, sizeof(number));  // little-endian: see DatagramHeader
   return nonce;
+}
+
+/// Seals what follows the first `clear` bytes. @return the new length.
+template <auto kEncrypt>
+[[nodiscard]] size_t seal_by(const KeyBytes& key, const uint8_t* nonce, std::span<uint8_t> bytes,
+                             size_t used, size_t clear) {
+  assert(bytes.size() >= used + kTagBytes);
+  uint8_t* const at = bytes.data() + clear;
+  unsigned long long sealed = 0;
+  kEncrypt(at, &sealed, at, used - clear, bytes.data(), clear, nullptr, nonce, key.data());
+  return clear + sealed;
+}
+
+/// Opens that again. @return the length without the tag; 0: it does not open.
+template <auto kDecrypt>
+[[nodiscard]] size_t open_by(const KeyBytes& key, const uint8_t* nonce, std::span<uint8_t> bytes,
+                             size_t clear) {
+  if (bytes.size() < clear + kTagBytes) {
+    return 0;
+  }
+  uint8_t* const at = bytes.data() + clear;
+  unsigned long long opened = 0;
+  const int rc = kDecrypt(at, &opened, nullptr, at, bytes.size() - clear, bytes.data(), clear,
+                          nonce, key.data());
+  return rc == 0 ? clear + opened : 0;
 }
 
 }  // namespace
@@ -70,52 +93,26 @@ KeyBytes Key::derive(const Random& from, const Random& to) const {
 }
 
 size_t Key::seal(std::span<uint8_t> bytes, size_t used, size_t clear, size_t nonce_at) const {
-  if (!set_) {
-    return used;
-  }
-  assert(bytes.size() >= used + kTagBytes);
-  uint8_t* const at = bytes.data() + clear;
-  unsigned long long sealed = 0;
-  crypto_aead_xchacha20poly1305_ietf_encrypt(at, &sealed, at, used - clear, bytes.data(), clear,
-                                             nullptr, bytes.data() + nonce_at, bytes_.data());
-  return clear + sealed;
+  return set_ ? seal_by<crypto_aead_xchacha20poly1305_ietf_encrypt>(bytes_, bytes.data() + nonce_at,
+                                                                    bytes, used, clear)
+              : used;
 }
 
 size_t Key::open(std::span<uint8_t> bytes, size_t clear, size_t nonce_at) const {
-  if (!set_) {
-    return bytes.size();
-  }
-  if (bytes.size() < clear + kTagBytes) {
-    return 0;
-  }
-  uint8_t* const at = bytes.data() + clear;
-  unsigned long long opened = 0;
-  const int rc = crypto_aead_xchacha20poly1305_ietf_decrypt(
-      at, &opened, nullptr, at, bytes.size() - clear, bytes.data(), clear, bytes.data() + nonce_at,
-      bytes_.data());
-  return rc == 0 ? clear + opened : 0;
+  return set_ ? open_by<crypto_aead_xchacha20poly1305_ietf_decrypt>(bytes_, bytes.data() + nonce_at,
+                                                                    bytes, clear)
+              : bytes.size();
 }
 
 size_t seal(const KeyBytes& key, uint64_t number, std::span<uint8_t> bytes, size_t used,
             size_t clear) {
-  assert(bytes.size() >= used + kTagBytes);
-  uint8_t* const at = bytes.data() + clear;
-  unsigned long long sealed = 0;
-  crypto_aead_chacha20poly1305_ietf_encrypt(at, &sealed, at, used - clear, bytes.data(), clear,
-                                            nullptr, nonce_of(number).data(), key.data());
-  return clear + sealed;
+  return seal_by<crypto_aead_chacha20poly1305_ietf_encrypt>(key, nonce_of(number).data(), bytes,
+                                                            used, clear);
 }
 
 size_t open(const KeyBytes& key, uint64_t number, std::span<uint8_t> bytes, size_t clear) {
-  if (bytes.size() < clear + kTagBytes) {
-    return 0;
-  }
-  uint8_t* const at = bytes.data() + clear;
-  unsigned long long opened = 0;
-  const int rc = crypto_aead_chacha20poly1305_ietf_decrypt(
-      at, &opened, nullptr, at, bytes.size() - clear, bytes.data(), clear, nonce_of(number).data(),
-      key.data());
-  return rc == 0 ? clear + opened : 0;
+  return open_by<crypto_aead_chacha20poly1305_ietf_decrypt>(key, nonce_of(number).data(), bytes,
+                                                            clear);
 }
 
 bool Replay::take(uint64_t number) {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/fd.hpp"
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 
 namespace rio::wire::udp {
 namespace {

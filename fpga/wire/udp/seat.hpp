@@ -1,12 +1,13 @@
 /// @file
-/// A member's place in a fabric, and its address, from the user's options and the members file.
+/// A member's place in a fabric, and its address, from the user's options and the members file,
+/// which all machines share.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "fpga/wire/udp/members_file.hpp"
+#include "fpga/wire/udp/address.hpp"
 #include "fpga/wire/udp/socket.hpp"
 
 namespace rio::wire::udp {
@@ -26,6 +27,18 @@ struct Seat {
   uint32_t patience_s = 30;  ///< a peer that is silent for so long counts as dead
   PathFaults faults = {};    ///< faults of the datagrams that this member sends
 };
+
+/// A line of the file: the first destID of a card, and its address.
+struct Place {
+  uint32_t id = 0;
+  Address address;
+};
+
+/// Read lines "DESTID HOST:PORT"; a '#' starts a comment. Looks up host names now. @return 0;
+/// -errno of the file; -EINVAL: a line is wrong, or a destID or an address is listed twice. `error`
+/// names file and line and the remedy.
+[[nodiscard]] int read_members(const std::string& path, std::vector<Place>* out,
+                               std::string* error);
 
 /// The address of a member, and those of the other members in its file.
 struct Places {

@@ -43,16 +43,6 @@ void Sender::end(size_t bytes) {
   ++end_;
 }
 
-bool Sender::push(std::span<const uint8_t> bytes) {
-  const std::span<uint8_t> room = begin(bytes.size());
-  if (room.empty()) {
-    return false;
-  }
-  std::copy(bytes.begin(), bytes.end(), room.begin());
-  end(bytes.size());
-  return true;
-}
-
 Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
   Place& at = place(unit);
   if (!congestion_->may_send(at.length)) {
@@ -122,10 +112,10 @@ void Sender::arrived(uint32_t unit, uint64_t now_ns) {
   waits_ns_ = now_ns;
 }
 
-void Sender::find_lost(uint64_t now_ns) {
+void Sender::lose(uint64_t order, uint64_t now_ns) {
   for (uint32_t unit = begin_; unit != next_; ++unit) {
     Place& at = place(unit);
-    if (at.state == State::kUnderWay && at.order + kLateOrder <= arrived_order_) {
+    if (at.state == State::kUnderWay && at.order <= order) {
       at.state = State::kLost;
       --flying_;
       ++lost_;
@@ -158,8 +148,8 @@ int Sender::heard(const Heard& heard, uint64_t now_ns) {
   if (static_cast<int32_t>(allowed - allowed_) > 0) {
     allowed_ = allowed;
   }
-  if (beyond > 0) {  // otherwise nothing later has arrived
-    find_lost(now_ns);
+  if (beyond > 0 && arrived_order_ > kLateOrder) {  // otherwise nothing so late has arrived
+    lose(arrived_order_ - kLateOrder, now_ns);
   }
   return 0;
 }
@@ -174,15 +164,7 @@ void Sender::look(uint64_t now_ns) {
   }
   congestion_->on_timeout(
       now_ns);  // before the losses below, which have no further effect on the window
-  for (uint32_t unit = begin_; unit != next_; ++unit) {
-    Place& at = place(unit);
-    if (at.state == State::kUnderWay) {
-      at.state = State::kLost;
-      --flying_;
-      ++lost_;
-      congestion_->on_lost(at.length, at.sent_ns, now_ns);
-    }
-  }
+  lose(order_, now_ns);
   ++silent_;
 }
 

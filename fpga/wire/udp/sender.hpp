@@ -24,8 +24,6 @@ class Sender {
   /// first unit. @param congestion outlives the sender.
   Sender(uint32_t window, uint32_t first, Congestion* congestion);
 
-  /// Add a unit of at least one byte. @return false: the window is full, and nothing was added.
-  [[nodiscard]] bool push(std::span<const uint8_t> bytes);
   /// Get the place to build the next unit in. @return empty: the window is full.
   [[nodiscard]] std::span<uint8_t> begin(size_t bytes);
   /// Finish the unit in that place. @param bytes of it, at least 1.
@@ -64,7 +62,8 @@ class Sender {
   [[nodiscard]] const Place& place(uint32_t unit) const { return places_[unit & mask_]; }
   [[nodiscard]] bool find_next(uint32_t* unit) const;
   void arrived(uint32_t unit, uint64_t now_ns);
-  void find_lost(uint64_t now_ns);
+  /// Count units under way as lost. @param order last sendings up to this one.
+  void lose(uint64_t order, uint64_t now_ns);
   Outgoing send_unit(uint32_t unit, uint64_t now_ns);
 
   const uint32_t mask_;

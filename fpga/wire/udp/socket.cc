@@ -46,6 +46,19 @@ void set_up(int fd, bool v6) {
   }
 }
 
+/// Describes a message. @param address of the sender, or of the receiver; with `address_bytes`.
+[[nodiscard]] msghdr header_of(const void* address, socklen_t address_bytes, iovec* part,
+                               std::span<char> control) {
+  msghdr header{};
+  header.msg_name = const_cast<void*>(address);
+  header.msg_namelen = address_bytes;
+  header.msg_iov = part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  return header;
+}
+
 /// Length of each of the datagrams that arrived as one.
 [[nodiscard]] size_t segment_of(msghdr& message, size_t all) {
   for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) {
@@ -86,13 +99,7 @@ uint32_t Socket::receive(Listener* listener) {
   alignas(cmsghdr) char control[kTakenMax][64];
   for (uint32_t i = 0; i < kTakenMax; ++i) {
     parts[i] = {in_.data() + i * kTakenBytes, kTakenBytes};
-    msghdr& header = messages[i].msg_hdr;
-    header.msg_name = &from[i];
-    header.msg_namelen = sizeof(from[i]);
-    header.msg_iov = &parts[i];
-    header.msg_iovlen = 1;
-    header.msg_control = control[i];
-    header.msg_controllen = sizeof(control[i]);
+    messages[i].msg_hdr = header_of(&from[i], sizeof(from[i]), &parts[i], control[i]);
   }
   const base::NoCancel no_cancel;
   const int count = recvmmsg(fd(), messages, kTakenMax, MSG_DONTWAIT, nullptr);
@@ -128,13 +135,7 @@ void Socket::take_errors(Listener* listener) {
     alignas(cmsghdr) char control[512];
     uint8_t start[64];
     iovec part = {start, sizeof(start)};
-    msghdr header{};
-    header.msg_name = &to;
-    header.msg_namelen = sizeof(to);
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
+    msghdr header = header_of(&to, sizeof(to), &part, control);
     if (recvmsg(fd(), &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) {
       return;
     }
@@ -238,11 +239,7 @@ void Socket::flush() {
 bool Socket::send(const Address& to, std::span<const uint8_t> bytes, uint16_t segment_bytes) {
   iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(segment_bytes))] = {};
-  msghdr header{};
-  header.msg_name = const_cast<sockaddr*>(to.get());
-  header.msg_namelen = to.bytes();
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  msghdr header = header_of(to.get(), to.bytes(), &part, {});
   if (segment_bytes != 0) {
     header.msg_control = control;
     header.msg_controllen = sizeof(control);

@@ -6,7 +6,6 @@
 
 #include "base/clock.hpp"
 #include "base/no_cancel.hpp"
-#include "fpga/wire/udp/bytes.hpp"
 #include "fpga/wire/udp/path.hpp"
 
 namespace rio::wire::udp {
@@ -54,7 +53,7 @@ int UdpWire::open_socket(const Seat& seat, std::string* error) {
     return rc;
   }
   if (!warning.empty()) {
-    troubles_.push_back(warning);
+    troubles_.tell(warning);
   }
   known_ = std::move(places.others);
   reached_.store(true, std::memory_order_relaxed);
@@ -63,13 +62,17 @@ int UdpWire::open_socket(const Seat& seat, std::string* error) {
 
 int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* error) {
   std::unique_ptr<UdpWire> wire(new UdpWire);
+  if (const base::Trouble trouble = wire->thread_.open()) {
+    *error = base::why(trouble);
+    return trouble.rc;
+  }
   if (const int rc = wire->take_seat(seat, error); rc != 0) {
     return rc;
   }
   if (const int rc = wire->open_socket(seat, error); rc != 0) {
     return rc;
   }
-  wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_);
+  wire->keeper_ = std::make_unique<Keeper>(wire->socket_->fd(), &wire->asleep_, &wire->thread_);
   wire->pumps_.store(true, std::memory_order_relaxed);
   if (const int rc = wire->keeper_->start(error); rc != 0) {
     return rc;
@@ -79,35 +82,15 @@ int UdpWire::join(const Seat& seat, std::unique_ptr<UdpWire>* out, std::string* 
 }
 
 UdpWire::~UdpWire() {
-  if (keeper_ != nullptr && keeper_->of_this_process()) {
-    keeper_->stop();
+  if (keeper_ != nullptr && thread_.of_this_process()) {
+    thread_.stop();
     linger();
   }
 }
 
-void UdpWire::set_asleep(bool asleep) {
-  if (asleep_.exchange(asleep, std::memory_order_acq_rel) != asleep && asleep) {
-    keeper_->poke_soon();  // the thread looks from now on
-  }
-}
-
-bool UdpWire::next_trouble(std::string* text) {
-  const std::lock_guard lock(mutex_);
-  if (troubles_.empty()) {
-    return false;
-  }
-  *text = std::move(troubles_.front());
-  troubles_.pop_front();
-  return true;
-}
-
-/// Reports a trouble. @param subject reported once only.
-void UdpWire::trouble(const std::string& subject, const std::string& text) {
-  constexpr size_t kToldMax = 1000;  // strangers must not fill our memory
-  const std::lock_guard lock(mutex_);
-  if (told_.size() < kToldMax && told_.insert(subject).second) {
-    troubles_.push_back(text);
-    keeper_->poke_soon();
+void UdpWire::on_asleep(bool asleep) {
+  if (asleep) {
+    thread_.poke_soon();  // the thread looks from now on
   }
 }
 
@@ -118,7 +101,7 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
   }
   const Address& own = socket_->address();
   if (at.family() != own.family()) {
-    trouble("path " + at.text(), judge(own, at, {}).text);
+    troubles_.tell(judge(own, at, {}).text, "path " + at.text());
     return -EINVAL;
   }
   if (at == own) {
@@ -126,39 +109,33 @@ int UdpWire::reach(const std::string& address, uint32_t* dest_id) {
     return 0;
   }
   const std::lock_guard lock(mutex_);
-  for (const Place& known : known_) {
-    if (known.address == at) {
-      *dest_id = known.id;
-      return 0;
-    }
-  }
-  if (closed_fabric_) {
-    return -EINVAL;
-  }
-  const uint32_t id = free_id(at);
-  if (id == 0) {
-    return -ENOSPC;
-  }
-  known_.push_back({id, at});
-  reached_.store(true, std::memory_order_release);  // pairs with take_reached()
-  *dest_id = id;
-  return 0;
+  const uint32_t id = id_of(at, !closed_fabric_);
+  *dest_id = id != 0 ? id : *dest_id;
+  return id != 0 ? 0 : closed_fabric_ ? -EINVAL : -ENOSPC;
 }
 
-/// Finds a free block of destIDs. The caller holds the mutex. @return 0: there is none.
-uint32_t UdpWire::free_id(const Address& of) {
+/// The first destID of the member at an address: its own block, or a free one. The caller holds the
+/// mutex. @param may_add whether a free block may be taken. @return 0: there is none.
+uint32_t UdpWire::id_of(const Address& of, bool may_add) {
   constexpr uint32_t kBlocks = kMiddleId / kIdsMax - 1;
+  const auto known = std::ranges::find(known_, of, &Place::address);
+  if (known != known_.end()) {
+    return known->id;
+  }
   const bool below = of < socket_->address();
   uint32_t& given = below ? lower_ : higher_;
-  if (given == kBlocks) {
+  if (!may_add || given == kBlocks) {
     return 0;
   }
   ++given;
-  return below ? kMiddleId - given * kIdsMax : kMiddleId + given * kIdsMax;
+  const uint32_t id = below ? kMiddleId - given * kIdsMax : kMiddleId + given * kIdsMax;
+  known_.push_back({id, of});
+  reached_.store(true, std::memory_order_release);  // pairs with take_reached()
+  return id;
 }
 
 void UdpWire::take_reached() {
-  // acquire: pairs with reach().
+  // acquire: pairs with id_of().
   if (!reached_.exchange(false, std::memory_order_acquire)) {
     return;
   }
@@ -311,7 +288,7 @@ void UdpWire::check_peers() {
 void UdpWire::look(Peer& peer) {
   if (peer.leaving) {
     due_ns_ = now_ns_ + kLookNs;
-    if (peer.last_steps-- == 0 || peer.lanes->taken()) {
+    if (is_over(peer, peer.lanes->taken())) {
       close(peer);
     }
     return;
@@ -324,10 +301,9 @@ void UdpWire::look(Peer& peer) {
     return;
   }
   if (peer.calls.in_vain(now_ns_)) {
-    trouble("absent " + peer.address.text(),
-            peer.address.text() +
-                " does not answer; no member is there, or it has another RIO_UDP_KEY, "
-                "or a firewall or a broken link is in between");
+    tell("absent", peer.address,
+         "does not answer; no member is there, or it has another RIO_UDP_KEY, "
+         "or a firewall or a broken link is in between");
     give_up(peer);
     return;
   }
@@ -350,10 +326,10 @@ void UdpWire::check_session(Peer& peer) {
   if (quiet_ns <= now_ns_) {
     // Count questions, not time: this process may have been the one that was stopped.
     if (peer.asked >= patience_s_) {
-      trouble("silent " + peer.address.text(),
-              peer.address.text() + " has not answered for " + std::to_string(patience_s_) +
-                  " s; its machine or the link to it is down, or another "
-                  "program is there, or a member with another RIO_UDP_KEY");
+      tell("silent", peer.address,
+           "has not answered for " + std::to_string(patience_s_) +
+               " s; its machine or the link to it is down, or another "
+               "program is there, or a member with another RIO_UDP_KEY");
       leave(peer);
       return;
     }
@@ -390,7 +366,7 @@ bool UdpWire::find_path(Peer& peer) {
   const Path path = path_between(socket_->address(), peer.address);
   const Verdict verdict = judge(socket_->address(), peer.address, path);
   if (!verdict.text.empty()) {
-    trouble("path " + peer.address.text(), verdict.text);
+    troubles_.tell(verdict.text, "path " + peer.address.text());
   }
   peer.path_bytes = path.datagram_bytes();
   return verdict.possible && path.error == 0 && path.is_wide();

@@ -4,27 +4,46 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/fork.hpp"
-#include "fpga/wire/routed_member.hpp"
+#include "fpga/wire/member.hpp"
+#include "fpga/wire/udp/contact.hpp"
+#include "fpga/wire/udp/frame_units.hpp"
 #include "fpga/wire/udp/keeper.hpp"
-#include "fpga/wire/udp/peer.hpp"
 #include "fpga/wire/udp/seat.hpp"
 #include "fpga/wire/udp/socket.hpp"
 
 namespace rio::wire::udp {
 
+/// Another member. Its `first_id` is our number for it; 0: none yet. Used by the thread that steps
+/// the card.
+struct Peer : Partner {
+  Address address;
+  uint32_t path_bytes = 0;
+  Calls calls;
+  Attempt now;                   ///< the connection if there is a session, else the attempt
+  std::optional<Attempt> later;  ///< a call of the peer while a connection is up
+  std::unique_ptr<FrameUnits>
+      lanes;  ///< present with a session, and while the card has frames to take
+  std::unique_ptr<Connection> session;
+  uint64_t asked_ns = 0;  ///< when the peer was last asked for an answer
+  uint32_t asked = 0;     ///< consecutive questions without an answer
+  uint32_t units = 0;     ///< Connection::units() at the last keep-alive question
+  Doubt doubt;            ///< doubt whether the peer still knows the connection
+  uint32_t refused = 0;   ///< ICMP refusals since the peer was last heard
+  uint64_t owed_ns = 0;   ///< since when a postponed answer is owed; 0: none is
+};
+
 /// A member of a fabric, as the model's wire. Everything belongs to the thread that steps the card,
 /// except for reach(), set_poke(), poke_soon() and the functions that Member allows on any thread.
 /// In a forked child all peers are gone; the parent's go on as if there were no child.
-class UdpWire final : public RoutedMember, private Listener {
+class UdpWire final : public Member, private Listener {
  public:
   /// Open the socket, and start the member's thread. @return 0; -EINVAL (the seat, the key, the
   /// file), -EADDRINUSE, -EADDRNOTAVAIL (not an address of this machine, or others in the file
@@ -38,12 +57,7 @@ class UdpWire final : public RoutedMember, private Listener {
 
   [[nodiscard]] uint32_t first_id() const override { return own_id_; }
   [[nodiscard]] uint32_t ids() const override { return self_.ids; }
-  void set_poke(Poke poke, void* ctx) override { keeper_->set_poke(poke, ctx); }
-  void poke_soon() override { keeper_->poke_soon(); }
-  void set_asleep(bool asleep) override;
-  [[nodiscard]] bool asleep() const override { return asleep_.load(std::memory_order_acquire); }
   [[nodiscard]] bool unattended() const override { return keeper_->unattended(); }
-  [[nodiscard]] bool next_trouble(std::string* text) override;
   [[nodiscard]] std::string address() const override { return socket_->address().text(); }
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) override;
 
@@ -53,7 +67,6 @@ class UdpWire final : public RoutedMember, private Listener {
  private:
   /// A member's own destID if no file gives it one: half of the 16-bit numbers are above it.
   static constexpr uint32_t kMiddleId = 0x8000;
-  static constexpr size_t kNumberAt = 8;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
   static constexpr uint64_t kAskSoonNs =
@@ -63,6 +76,7 @@ class UdpWire final : public RoutedMember, private Listener {
   UdpWire() = default;
   [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
+  void on_asleep(bool asleep) override;
   void lose_all();
   [[nodiscard]] int take_seat(const Seat& seat, std::string* error);
   [[nodiscard]] int open_socket(const Seat& seat, std::string* error);
@@ -78,6 +92,7 @@ class UdpWire final : public RoutedMember, private Listener {
   void refuse(const Address& to, const Greeting& what, Reason reason);
   [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
   [[nodiscard]] Peer* peer_at(const Address& address);
+  [[nodiscard]] Peer* peer_in(uint32_t session, const Address& from);
   [[nodiscard]] Peer* peer_of(uint32_t dest_id);
   [[nodiscard]] Peer* guest(const Address& from);
   [[nodiscard]] bool begin_attempt(Attempt* attempt, Peer& peer);
@@ -101,10 +116,11 @@ class UdpWire final : public RoutedMember, private Listener {
   void check_doubt(Peer& peer);
   void call(Peer& peer);
   [[nodiscard]] bool find_path(Peer& peer);
-  [[nodiscard]] uint32_t free_id(const Address& of);
+  [[nodiscard]] uint32_t id_of(const Address& of, bool may_add);
   void take_reached();
+  void tell(const char* matter, const Address& about, const std::string& what);
+  void tell_taken(const Address& about, const Greeting& they);
   void linger();
-  void trouble(const std::string& subject, const std::string& text);
 
   Self self_;
   uint32_t own_id_ = kMiddleId;
@@ -114,7 +130,6 @@ class UdpWire final : public RoutedMember, private Listener {
   uint64_t now_ns_ = 0;
   uint64_t look_ns_ = 0;
   uint64_t due_ns_ = UINT64_MAX;  // when the owner must step again, if it does not poll
-  std::atomic<bool> asleep_{false};
 
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> connected_;
@@ -122,10 +137,8 @@ class UdpWire final : public RoutedMember, private Listener {
 
   std::mutex mutex_;  // guards the members below
   std::vector<Place> known_;
-  uint32_t lower_ = 0;   // allocated blocks of kIdsMax destIDs below our own
-  uint32_t higher_ = 0;  // and above it
-  std::deque<std::string> troubles_;
-  std::unordered_set<std::string> told_;
+  uint32_t lower_ = 0;                // allocated blocks of kIdsMax destIDs below our own
+  uint32_t higher_ = 0;               // and above it
   std::atomic<bool> reached_{false};  // known_ has something new
   size_t taken_known_ = 0;            // how many of known_ have become peers
 

@@ -1,14 +1,12 @@
 // How members of the wire connect and part.
 #include <algorithm>
 
-#include "fpga/wire/udp/bytes.hpp"
 #include "fpga/wire/udp/path.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
 
 namespace rio::wire::udp {
 namespace {
 
-constexpr size_t kSessionAt = 4;
 constexpr uint32_t kRefusals = 2;   // consecutive, with nothing heard in between
 constexpr size_t kGuestsMax = 256;  // callers that are not connected yet
 
@@ -38,12 +36,12 @@ void UdpWire::on_datagram(const Address& from, std::span<uint8_t> bytes) {
 }
 
 void UdpWire::on_data(const Address& from, std::span<uint8_t> bytes) {
-  const auto number = static_cast<uint32_t>(get_field(bytes.data() + kSessionAt, 4));
-  const auto it = sessions_.find(number);
-  if (it == sessions_.end() || !(it->second->address == from)) {
+  const uint32_t number = header_of(bytes).session;
+  Peer* const found = peer_in(number, from);
+  if (found == nullptr) {
     return;
   }
-  Peer& peer = *it->second;
+  Peer& peer = *found;
   if (number != peer.now.session) {
     static_cast<void>(connect(peer, *peer.later, bytes));
     return;
@@ -65,8 +63,7 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
   Greeting greeting;
   if (const int rc = decode(bytes, self_.key, &greeting); rc != 0) {
     if (rc == -EACCES) {
-      trouble("key " + from.text(),
-              from.text() + " has another RIO_UDP_KEY, or none; it is not let in");
+      tell("key", from, "has another RIO_UDP_KEY, or none; it is not let in");
     }
     return;
   }
@@ -78,16 +75,30 @@ void UdpWire::on_greeting(const Address& from, std::span<uint8_t> bytes) {
     on_question(from, greeting);
     return;
   }
-  const auto it = sessions_.find(greeting.to_session);
-  if (it == sessions_.end() || !(it->second->address == from)) {
-    return;
+  Peer* const peer = peer_in(greeting.to_session, from);
+  if (peer != nullptr && greeting.kind == kKindAccept) {
+    on_accept(*peer, greeting);
+  } else if (peer != nullptr) {
+    on_farewell(*peer, greeting);
   }
-  Peer& peer = *it->second;
-  if (greeting.kind == kKindAccept) {
-    on_accept(peer, greeting);
-  } else {
-    on_farewell(peer, greeting);
-  }
+}
+
+/// The peer that a session belongs to. @return null: none, or it is not at that address.
+Peer* UdpWire::peer_in(uint32_t session, const Address& from) {
+  const auto it = sessions_.find(session);
+  return it != sessions_.end() && it->second->address == from ? it->second : nullptr;
+}
+
+/// Reports a fact about another member: its address, then `what`. @param matter reported once for
+/// each address.
+void UdpWire::tell(const char* matter, const Address& about, const std::string& what) {
+  troubles_.tell(about.text() + " " + what, matter + (" " + about.text()));
+}
+
+void UdpWire::tell_taken(const Address& about, const Greeting& they) {
+  tell("taken", about,
+       "says that it has destID " + std::to_string(they.first_id) +
+           ", which another card has; give each card its own by id=");
 }
 
 /// Checks whether a caller may join. @return kLeaving: it may.
@@ -99,7 +110,7 @@ Reason UdpWire::may_join(const Address& from, const Greeting& hello) {
     return Reason::kLeaving;
   }
   const auto meets = [&](uint32_t id, uint32_t count) {
-    return hello.first_id - id < count || id - hello.first_id < hello.ids;
+    return ids_meet(id, count, hello.first_id, hello.ids);
   };
   if (self_.first_id != 0 && meets(self_.first_id, self_.ids)) {
     return Reason::kTaken;
@@ -122,9 +133,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (peer == nullptr) {
     reason = reason == Reason::kLeaving ? Reason::kTooMany : reason;
     if (reason == Reason::kTaken) {
-      trouble("taken " + from.text(),
-              from.text() + " says that it has destID " + std::to_string(hello.first_id) +
-                  ", which another card has; give each card its own by id=");
+      tell_taken(from, hello);
     }
     refuse(from, hello, reason);
     return;
@@ -161,17 +170,12 @@ void UdpWire::refuse(const Address& to, const Greeting& what, Reason reason) {
 
 /// Answers a peer that hears nothing from us and asks whether we know the connection.
 void UdpWire::on_question(const Address& from, const Greeting& question) {
-  const auto it = sessions_.find(question.to_session);
-  if (it == sessions_.end() || !(it->second->address == from)) {
+  Peer* const peer = peer_in(question.to_session, from);
+  const bool is_now = peer != nullptr && peer->now.session == question.to_session;
+  if (peer == nullptr || !knows(is_now ? peer->now : *peer->later, question)) {
     refuse(from, question, Reason::kUnknown);
-    return;
-  }
-  Peer& peer = *it->second;
-  const bool is_now = peer.now.session == question.to_session;
-  if (!knows(is_now ? peer.now : *peer.later, question)) {
-    refuse(from, question, Reason::kUnknown);
-  } else if (is_now && peer.session != nullptr) {
-    answer(peer, false);
+  } else if (is_now && peer->session != nullptr) {
+    answer(*peer, false);
   }  // otherwise its first datagram is still on the way, and will be repeated
 }
 
@@ -183,9 +187,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
   if (later || peer.session == nullptr) {
     Attempt& attempt = later ? *peer.later : peer.now;
     if (may_join(peer.address, accept) != Reason::kLeaving) {
-      trouble("taken " + peer.address.text(),
-              peer.address.text() + " says that it has destID " + std::to_string(accept.first_id) +
-                  ", which another card has; give each card its own by id=");
+      tell_taken(peer.address, accept);
       give_up(peer);
       return;
     }
@@ -208,7 +210,7 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
     return;
   }
   if (farewell.reason != Reason::kLeaving) {
-    trouble("refused " + peer.address.text(), peer.address.text() + " " + refusal(farewell.reason));
+    tell("refused", peer.address, refusal(farewell.reason));
   }
   if (peer.session != nullptr) {
     leave(peer);
@@ -239,11 +241,9 @@ bool UdpWire::begin_attempt(Attempt* attempt, Peer& peer) {
   *attempt = {};
   uint32_t number = 0;
   while (number == 0 || sessions_.contains(number)) {
-    Random random{};
-    if (draw(random) != 0) {
+    if (draw({reinterpret_cast<uint8_t*>(&number), sizeof(number)}) != 0) {
       return false;
     }
-    number = static_cast<uint32_t>(get_field(random.data(), 4));
   }
   if (draw(attempt->challenge) != 0) {
     return false;
@@ -266,7 +266,7 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   const Agreed agreed = attempt.agree(self_.key);
   if (!first.empty() && agreed.sealed) {
     std::vector<uint8_t> copy(first.begin(), first.end());
-    if (udp::open(agreed.in_key, get_field(copy.data() + kNumberAt, 8), copy, kClearBytes) == 0) {
+    if (udp::open(agreed.in_key, header_of(copy).number, copy, kClearBytes) == 0) {
       return false;
     }
   }
@@ -288,7 +288,6 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
     return false;
   }
   peer.calls.end();
-  peer.member = made.they->member;
   peer.ids = made.they->ids;
   peer.asked = peer.refused = 0;
   peer.asked_ns = peer.owed_ns = 0;
@@ -308,35 +307,21 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
 bool UdpWire::name(Peer& peer, const Greeting& they) {
   if (peer.first_id != 0) {
     if (closed_fabric_ && they.first_id != peer.first_id) {
-      trouble("file " + peer.address.text(),
-              peer.address.text() + " says that it has destID " + std::to_string(they.first_id) +
-                  ", and the members file " + std::to_string(peer.first_id) +
-                  "; give all machines the same file");
+      tell("file", peer.address,
+           "says that it has destID " + std::to_string(they.first_id) + ", and the members file " +
+               std::to_string(peer.first_id) + "; give all machines the same file");
       return false;
     }
     return true;
   }
   const std::lock_guard lock(mutex_);
-  for (const Place& known : known_) {
-    if (known.address == peer.address) {
-      peer.first_id = known.id;
-      return true;
-    }
-  }
-  peer.first_id = free_id(peer.address);
-  if (peer.first_id == 0) {
-    return false;
-  }
-  known_.push_back({peer.first_id, peer.address});
-  reached_.store(true, std::memory_order_relaxed);
-  return true;
+  peer.first_id = id_of(peer.address, true);
+  return peer.first_id != 0;
 }
 
 void UdpWire::open_ways(Peer& peer) {
-  open(peer.first_id, peer.ids,
-       {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false, true, 0,
-        peer.lanes->pulls()});
-  list_inbound();
+  open(peer, {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false,
+              true, 0, peer.lanes->pulls()});
 }
 
 /// Stops sending to the peer; frames that it has sent are still taken.
@@ -348,15 +333,12 @@ void UdpWire::leave(Peer& peer) {
     forget_attempt(&*peer.later);
     peer.later.reset();
   }
-  peer.leaving = true;
-  peer.last_steps = kLastSteps;
-  RoutedMember::leave(peer.first_id, peer.ids);
+  Member::leave(peer);
   look_ns_ = 0;
 }
 
 void UdpWire::close(Peer& peer) {
-  RoutedMember::close(peer.first_id, peer.ids);
-  peer.leaving = false;
+  Member::close(peer);
   peer.lanes.reset();
   list_inbound();
 }
@@ -371,7 +353,7 @@ void UdpWire::give_up(Peer& peer) {
 }
 
 void UdpWire::cut(Peer& peer, const std::string& why) {
-  trouble("cut " + peer.address.text(), peer.address.text() + " " + why);
+  tell("cut", peer.address, why);
   say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
   leave(peer);
 }
@@ -386,12 +368,13 @@ void UdpWire::on_narrow(const Address& to, uint32_t mtu) {
   Path path = path_between(socket_->address(), to);
   path.mtu = std::min(path.mtu, mtu);
   if (!path.is_wide()) {
-    trouble("path " + to.text(), judge(socket_->address(), to, path).text);
+    troubles_.tell(judge(socket_->address(), to, path).text, "path " + to.text());
   } else if (peer->session != nullptr && path.datagram_bytes() < peer->session->datagram_bytes()) {
-    trouble("narrow " + to.text(),
-            "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
-                " bytes now, less than when the connection was made; it is cut, until programs "
-                "begin another one");
+    troubles_.tell(
+        "the way to " + to.text() + " takes packets of " + std::to_string(path.mtu) +
+            " bytes now, less than when the connection was made; it is cut, until programs "
+            "begin another one",
+        "narrow " + to.text());
   }
 }
 

@@ -94,14 +94,6 @@ Mmio EalPciBus::bar() {
   return {bar.addr, bar.len};
 }
 
-int EalPciBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
-  return zones_.alloc(len_bytes, align_bytes, out);
-}
-
-void EalPciBus::dma_free(const DmaMemory& memory) {
-  zones_.free(memory);
-}
-
 int EalPciBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   if (va == nullptr || len_bytes == 0) {
     return -EINVAL;

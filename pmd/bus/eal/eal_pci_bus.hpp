@@ -24,8 +24,10 @@ class EalPciBus final : public Bus {
   ~EalPciBus() override;
 
   [[nodiscard]] Mmio bar() override;
-  [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
-  void dma_free(const DmaMemory& memory) override;
+  [[nodiscard]] int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
+    return zones_.alloc(len_bytes, align_bytes, out);
+  }
+  void dma_free(const DmaMemory& memory) override { zones_.free(memory); }
   [[nodiscard]] void* shared_alloc(size_t len_bytes, size_t align_bytes) override {
     return eal_shared_alloc(len_bytes, align_bytes);
   }

@@ -90,24 +90,17 @@ void eal_shared_free(void* memory) {
   rte_free(memory);
 }
 
-namespace {
-
-struct Wanted {
-  std::string prefix;
-  std::vector<const rte_memzone*> found;
-};
-
-void collect(const rte_memzone* zone, void* arg) {
-  auto* wanted = static_cast<Wanted*>(arg);
-  if (std::strncmp(zone->name, wanted->prefix.c_str(), wanted->prefix.size()) == 0) {
-    wanted->found.push_back(zone);
-  }
-}
-
-}  // namespace
-
 uint32_t free_zones(std::string_view tag) {
-  Wanted wanted{std::string(tag) + ".", {}};
+  struct Wanted {
+    std::string prefix;
+    std::vector<const rte_memzone*> found;
+  } wanted{std::string(tag) + ".", {}};
+  const auto collect = [](const rte_memzone* zone, void* arg) {
+    auto& [prefix, found] = *static_cast<Wanted*>(arg);
+    if (std::string_view(zone->name).starts_with(prefix)) {
+      found.push_back(zone);
+    }
+  };
   rte_memzone_walk(collect, &wanted);  // holds a lock that rte_memzone_free takes, hence two steps
   uint32_t count = 0;
   for (const rte_memzone* zone : wanted.found) {

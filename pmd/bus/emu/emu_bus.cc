@@ -3,7 +3,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -16,7 +18,6 @@
 #include "fpga/model/card.hpp"
 #include "fpga/name/model_config.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/emu/fabric.hpp"
 #include "pmd/bus/emu/join.hpp"
 
 namespace rio::pmd {
@@ -39,11 +40,7 @@ class EventFds final : public model::IrqSink {
       }
     }
   }
-  EventFds() {
-    for (std::atomic<int>& fd : fds_) {
-      fd = -1;
-    }
-  }
+  EventFds() { std::fill(std::begin(fds_), std::end(fds_), -1); }
   EventFds(const EventFds&) = delete;
   EventFds& operator=(const EventFds&) = delete;
 
@@ -87,356 +84,278 @@ class EventFds final : public model::IrqSink {
   const base::InChild in_child_{[](void* ctx) { static_cast<EventFds*>(ctx)->release(); }, this};
 };
 
-bool valid(const EmuConfig& config) {
-  const uint32_t pairs = config.model.queue_pairs;
-  if (pairs < 1 || pairs > regs::kMaxQps) {
-    base::log_error("emulated card: %u queue pairs asked for; give 1 to 31", pairs);
-    return false;
-  }
-  const double rate = config.model.fault_rate;
-  if (!(rate >= 0.0 && rate <= 1.0)) {
-    base::log_error("emulated card: fault rate %g; give 0 to 1", rate);
-    return false;
-  }
-  if (const auto* const cable = std::get_if<name::Cable>(&config.wire);
-      cable != nullptr && cable->name.empty()) {
-    base::log_error("emulated card: empty wire name; give 'loop', or a name that two cards share");
-    return false;
-  }
-  if (const auto* const shm = std::get_if<name::Shm>(&config.wire);
-      shm != nullptr && !shm->board.empty() && shm->queue_pair >= pairs) {
-    base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", shm->queue_pair,
-                    pairs, pairs - 1);
-    return false;
-  }
-  return true;
-}
-
 }  // namespace
 
-struct EmuBus::Impl {
-  std::string name;
-  std::string cable;  // empty: another wire, which needs no unplug()
-  int side = 0;
-  wire::Member* member = nullptr;  // the card's wire, if it is such
-  Stepping stepping = Stepping::kManual;
-  std::shared_ptr<EmuMemory> memory;
-  DmaMemory bar;
-  bool owns_bar = false;
-  bool left_to_others = false;
-  model::HostClock clock;
-  EventFds irqs;
-  std::unique_ptr<model::Card> card;  // before `thread`: destroyed after it
-  std::jthread thread;
-  int owner = getpid();
+class EmuBus::Impl final : public EmuBus, public Emulation {
+ public:
+  Impl(std::string name, std::shared_ptr<EmuMemory> memory)
+      : name_(std::move(name)), memory_(std::move(memory)) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() override;
 
+  /// Make the card. Call once. @param joined its end of the wire. @return as EmuBus::create().
+  [[nodiscard]] int start(const EmuConfig& config, Joined joined);
+  /// Use a card that another process steps.
+  void use(const DmaMemory& bar) { bar_ = bar; }
+
+  Mmio bar() override { return {bar_.va, bar_.len_bytes}; }
+  Emulation* emulation() override { return this; }
+  PollHook step_hook(uint32_t /*qp*/) override { return hook<&Impl::step>(); }
+  PollHook step_to_receive_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_receive>(); }
+  PollHook step_to_send_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_send>(); }
+  int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
+  void dma_free(const DmaMemory& memory) override {
+    between_steps([&] { memory_->free(memory); });
+  }
+  void* shared_alloc(size_t len_bytes, size_t align_bytes) override {
+    return memory_->shared_alloc(len_bytes, align_bytes);
+  }
+  void shared_free(void* memory) override { memory_->shared_free(memory); }
+  int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override {
+    return memory_->map(va, len_bytes, runs);
+  }
+  int dma_unmap(void* va, size_t len_bytes) override {
+    int rc = 0;
+    between_steps([&] { rc = memory_->unmap(va, len_bytes); });
+    return rc;
+  }
+  bool maps_addresses() const override { return true; }
+  int dma_map_at(void* va, uint64_t iova, size_t len_bytes) override {
+    return memory_->map_at(va, iova, len_bytes);
+  }
+  int irq_fd(uint32_t vector) override;
+  bool wakes() const override { return member_ != nullptr; }
+  void before_sleep() override;
+  int set_faults(uint64_t seed, double rate) override;
+  bool leave_to_others() override;
+  std::string address() const override { return member_ == nullptr ? "" : member_->address(); }
+  int reach(const std::string& address, uint32_t* dest_id) override {
+    return member_ == nullptr ? -ENOTSUP : member_->reach(address, dest_id);
+  }
+  int why_unreachable(uint32_t dest_id) override {
+    return member_ == nullptr ? 0 : member_->why_unreachable(dest_id);
+  }
+  uint32_t dest_id() const override { return member_ == nullptr ? 0 : member_->first_id(); }
+  const std::string& name() const override { return name_; }
+  int numa_node() const override { return -1; }
+  model::Card* card() override { return card_.get(); }
+  const DmaMemory& bar_memory() const override { return bar_; }
+
+ private:
   /// Whether this process made the card, rather than being forked since: a forked child has no
   /// threads of the card, and one of these may have held any lock at the fork.
-  [[nodiscard]] bool is_ours() const { return owner == getpid(); }
-  void release_wire() const {
-    if (!cable.empty()) {
-      unplug(cable, side);
+  [[nodiscard]] bool is_ours() const { return owner_ == getpid(); }
+  template <void (*kStep)(void* ctx) noexcept>
+  [[nodiscard]] PollHook hook() const {
+    return stepping_ == Stepping::kInline ? PollHook{kStep, card_.get()} : PollHook{};
+  }
+  /// Call a function while the card is in no step, which may hold a pointer into the window.
+  template <class Function>
+  void between_steps(Function function) {
+    if (card_ != nullptr && is_ours()) {
+      card_->with_lock([](void* arg) { (*static_cast<Function*>(arg))(); }, &function);
+    } else {
+      function();
     }
   }
-  void tell_troubles() const {
-    std::string text;
-    while (member->next_trouble(&text)) {
-      base::log_warning("%s: %s", name.c_str(), text.c_str());
-    }
-  }
+  void tell_troubles() const;
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
-  /// Called by the wire's thread when a partner has come or gone, or rings. The thread that usually
-  /// polls may sleep.
-  static bool poke(void* ctx) {
-    auto* self = static_cast<Impl*>(ctx);
-    self->tell_troubles();
-    if (!self->member->asleep() && self->member->unattended()) {
-      self->card->step_surely(kStepsWhileAway);
-      return self->card->activity().under_way;
-    }
-    if (!self->member->asleep()) {
-      // Frames that waited for a partner are sent even if the card is not polled for a while.
-      // Frames that have come are left to the polling thread: this one must not compete with it,
-      // nor report it as awake.
-      if (self->card->activity().posted) {
-        self->card->step();
-      }
-      return false;
-    }
-    self->card->step_surely(kStepsBeforeSleep);
-    return self->member->asleep() && self->card->activity().under_way;
-  }
   static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
   }
-  void serve(const std::stop_token& stop) const {
-    while (!stop.stop_requested()) {
-      card->step();
-      std::this_thread::yield();
-    }
-  }
+  static bool poke(void* ctx);
+
+  const std::string name_;
+  std::shared_ptr<void> plug_;      // in a cable of this process, until the wire is gone
+  wire::Member* member_ = nullptr;  // the card's wire, if it is such
+  Stepping stepping_ = Stepping::kManual;
+  const std::shared_ptr<EmuMemory> memory_;
+  DmaMemory bar_;
+  bool owns_bar_ = false;
+  bool left_to_others_ = false;
+  model::HostClock clock_;
+  EventFds irqs_;
+  std::unique_ptr<model::Card> card_;  // before `thread_`: destroyed after it
+  std::jthread thread_;
+  const int owner_ = getpid();
 };
 
-EmuBus::EmuBus(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-EmuBus::~EmuBus() {
-  const bool ours = impl_->is_ours();
-  if (impl_->thread.joinable() && ours) {
-    impl_->thread.request_stop();
-    impl_->thread.join();
-  } else if (impl_->thread.joinable()) {
-    impl_->thread.detach();
-  }
-  if (impl_->card != nullptr) {
-    if (impl_->member != nullptr && ours) {
-      impl_->member->set_poke(nullptr, nullptr);
-    }
-    impl_->card.reset();
-    impl_->release_wire();
-  }
-  if (impl_->left_to_others && ours) {
-    bar().write32(regs::id::magic(), regs::kAllOnes);
-  }
-  if (impl_->owns_bar) {
-    impl_->memory->free(impl_->bar);
+void EmuBus::Impl::tell_troubles() const {
+  std::string text;
+  while (member_->next_trouble(&text)) {
+    base::log_warning("%s: %s", name_.c_str(), text.c_str());
   }
 }
 
-int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
-                   std::unique_ptr<EmuBus>* out) {
-  if (!valid(config)) {
-    return -EINVAL;
+/// Called by the wire's thread when a partner has come or gone, or rings. The thread that usually
+/// polls may sleep.
+bool EmuBus::Impl::poke(void* ctx) {
+  auto* self = static_cast<Impl*>(ctx);
+  self->tell_troubles();
+  if (!self->member_->asleep() && self->member_->unattended()) {
+    self->card_->step_surely(kStepsWhileAway);
+    return self->card_->activity().under_way;
   }
-  auto impl = std::make_unique<Impl>();
-  if (memory == nullptr) {
-    memory = own_memory();
+  if (!self->member_->asleep()) {
+    // Frames that waited for a partner are sent even if the card is not polled for a while.
+    // Frames that have come are left to the polling thread: this one must not compete with it,
+    // nor report it as awake.
+    if (self->card_->activity().posted) {
+      self->card_->step();
+    }
+    return false;
   }
-  impl->memory = memory;
-  impl->stepping = config.model.stepping;
-  Joined joined;
-  if (const int rc = join(config, &joined); rc != 0) {
-    return rc;
+  self->card_->step_surely(kStepsBeforeSleep);
+  return self->member_->asleep() && self->card_->activity().under_way;
+}
+
+EmuBus::Impl::~Impl() {
+  const bool ours = is_ours();
+  if (thread_.joinable() && ours) {
+    thread_.request_stop();
+    thread_.join();
+  } else if (thread_.joinable()) {
+    thread_.detach();
   }
-  impl->name = joined.name;
-  impl->cable = joined.cable;
-  impl->side = joined.side;
-  impl->member = joined.member;
+  if (card_ != nullptr && member_ != nullptr && ours) {
+    member_->set_poke(nullptr, nullptr);
+  }
+  card_.reset();
+  plug_.reset();
+  if (left_to_others_ && ours) {
+    bar().write32(regs::id::magic(), regs::kAllOnes);
+  }
+  if (owns_bar_) {
+    memory_->free(bar_);
+  }
+}
+
+int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
+  plug_ = std::move(joined.plug);
+  stepping_ = config.model.stepping;
   model::Config card = name::model_config(config.model);
   card.queue_pairs = joined.queue_pairs;
   model::Ends ends;
   ends.wire = std::move(joined.wire);
   const size_t bar_bytes = model::Card::bar_bytes(card.queue_pairs);
-  if (const int rc = memory->alloc(bar_bytes, kBarAlign, &impl->bar); rc != 0) {
+  if (const int rc = memory_->alloc(bar_bytes, kBarAlign, &bar_); rc != 0) {
     base::log_error(
         "emulated card: no %zu bytes for its BAR: free memory or take fewer queue pairs",
         bar_bytes);
-    ends.wire.reset();
-    impl->release_wire();
     return rc;
   }
-  impl->owns_bar = true;
-  ends.bar = static_cast<uint8_t*>(impl->bar.va);
-  ends.memory = &memory->view();
-  ends.clock = &impl->clock;
-  ends.irqs = &impl->irqs;
-  if (const int rc = model::Card::create(card, std::move(ends), &impl->card); rc != 0) {
-    impl->release_wire();
-    memory->free(impl->bar);
+  owns_bar_ = true;
+  ends.bar = static_cast<uint8_t*>(bar_.va);
+  ends.memory = &memory_->view();
+  ends.clock = &clock_;
+  ends.irqs = &irqs_;
+  if (const int rc = model::Card::create(card, std::move(ends), &card_); rc != 0) {
     return rc;
   }
-  if (impl->member != nullptr) {
-    impl->irqs.set_member(impl->member);
-    impl->member->set_poke(&Impl::poke, impl.get());
-    impl->tell_troubles();  // failures of joining the fabric
+  if (joined.member != nullptr) {
+    member_ = joined.member;
+    irqs_.set_member(member_);
+    member_->set_poke(&Impl::poke, this);
+    tell_troubles();  // failures of joining the fabric
   }
-  std::unique_ptr<EmuBus> bus(new EmuBus(std::move(impl)));
-  if (config.model.stepping == Stepping::kThread) {
-    Impl* const self = bus->impl_.get();
-    const int rc = base::start_thread(
-        "rio-card", [self](const std::stop_token& stop) { self->serve(stop); }, &self->thread);
-    if (rc != 0) {
-      base::log_error("%s: %s", self->name.c_str(), base::why_no_thread(rc).c_str());
-      return rc;
+  if (stepping_ != Stepping::kThread) {
+    return 0;
+  }
+  const auto serve = [this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      card_->step();
+      std::this_thread::yield();
     }
-  }
-  *out = std::move(bus);
-  return 0;
-}
-
-int EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory, const std::string& name,
-                   std::unique_ptr<EmuBus>* out) {
-  auto impl = std::make_unique<Impl>();
-  impl->bar = bar;
-  impl->memory = std::move(memory);
-  impl->name = name;
-  out->reset(new EmuBus(std::move(impl)));
-  return 0;
-}
-
-Mmio EmuBus::bar() {
-  return {impl_->bar.va, impl_->bar.len_bytes};
-}
-
-PollHook EmuBus::step_hook(uint32_t /*qp*/) {
-  if (impl_->stepping != Stepping::kInline) {
-    return {};
-  }
-  return {&Impl::step, impl_->card.get()};
-}
-
-PollHook EmuBus::step_to_send_hook(uint32_t /*qp*/) {
-  if (impl_->stepping != Stepping::kInline) {
-    return {};
-  }
-  return {&Impl::step_to_send, impl_->card.get()};
-}
-
-PollHook EmuBus::step_to_receive_hook(uint32_t /*qp*/) {
-  if (impl_->stepping != Stepping::kInline) {
-    return {};
-  }
-  return {&Impl::step_to_receive, impl_->card.get()};
-}
-
-int EmuBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
-  const int rc = impl_->memory->alloc(len_bytes, align_bytes, out);
+  };
+  const int rc = base::start_thread("rio-card", serve, &thread_);
   if (rc != 0) {
-    base::log_error(
-        "%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "
-        "memory",
-        impl_->name.c_str(), len_bytes);
+    base::log_error("%s: %s", name_.c_str(), base::why_no_thread(rc).c_str());
   }
   return rc;
 }
 
-void* EmuBus::shared_alloc(size_t len_bytes, size_t align_bytes) {
-  return impl_->memory->shared_alloc(len_bytes, align_bytes);
-}
-
-void EmuBus::shared_free(void* memory) {
-  impl_->memory->shared_free(memory);
-}
-
-void EmuBus::dma_free(const DmaMemory& memory) {
-  struct Args {
-    EmuMemory* from;
-    const DmaMemory* memory;
-  } args{impl_->memory.get(), &memory};
-  const auto free_it = [](void* arg) {
-    const auto* a = static_cast<Args*>(arg);
-    a->from->free(*a->memory);
-  };
-  // Not while the card is in a step: it may hold a pointer into the window.
-  if (impl_->card != nullptr && impl_->is_ours()) {
-    impl_->card->with_lock(free_it, &args);
-  } else {
-    free_it(&args);
+int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
+                   std::unique_ptr<EmuBus>* out) {
+  // The grammar of names sees to these.
+  assert(config.model.queue_pairs >= 1 && config.model.queue_pairs <= regs::kMaxQps);
+  assert(config.model.fault_rate >= 0.0 && config.model.fault_rate <= 1.0);
+  Joined joined;
+  if (const int rc = join(config, &joined); rc != 0) {
+    return rc;
   }
-}
-
-int EmuBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
-  return impl_->memory->map(va, len_bytes, runs);
-}
-
-int EmuBus::dma_map_at(void* va, uint64_t iova, size_t len_bytes) {
-  return impl_->memory->map_at(va, iova, len_bytes);
-}
-
-int EmuBus::dma_unmap(void* va, size_t len_bytes) {
-  struct Args {
-    EmuMemory* from;
-    void* va;
-    size_t len;
-    int rc;
-  } args{impl_->memory.get(), va, len_bytes, 0};
-  const auto unmap_it = [](void* arg) {
-    auto* a = static_cast<Args*>(arg);
-    a->rc = a->from->unmap(a->va, a->len);
-  };
-  if (impl_->card != nullptr && impl_->is_ours()) {
-    impl_->card->with_lock(unmap_it, &args);
-  } else {
-    unmap_it(&args);
+  if (memory == nullptr) {
+    memory = own_memory();
   }
-  return args.rc;
+  auto bus = std::make_unique<Impl>(joined.name, std::move(memory));
+  const int rc = bus->start(config, std::move(joined));
+  if (rc == 0) {
+    *out = std::move(bus);
+  }
+  return rc;
 }
 
-int EmuBus::irq_fd(uint32_t vector) {
-  const int fd = impl_->card == nullptr ? -ENOTSUP : impl_->irqs.fd(vector);
+int EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory, const std::string& name,
+                   std::unique_ptr<EmuBus>* out) {
+  auto bus = std::make_unique<Impl>(name, std::move(memory));
+  bus->use(bar);
+  *out = std::move(bus);
+  return 0;
+}
+
+int EmuBus::Impl::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+  const int rc = memory_->alloc(len_bytes, align_bytes, out);
+  if (rc != 0) {
+    base::log_error(
+        "%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "
+        "memory",
+        name_.c_str(), len_bytes);
+  }
+  return rc;
+}
+
+int EmuBus::Impl::irq_fd(uint32_t vector) {
+  const int fd = card_ == nullptr ? -ENOTSUP : irqs_.fd(vector);
   if (fd < 0 && fd != -ENOTSUP) {
-    base::log_error("%s: no descriptor for interrupts: %s", impl_->name.c_str(),
+    base::log_error("%s: no descriptor for interrupts: %s", name_.c_str(),
                     base::why({"eventfd", fd}).c_str());
   }
   return fd;
 }
 
-bool EmuBus::wakes() const {
-  return impl_->member != nullptr;
-}
-
-void EmuBus::before_sleep() {
-  if (impl_->member == nullptr || impl_->stepping != Stepping::kInline) {
+void EmuBus::Impl::before_sleep() {
+  if (member_ == nullptr || stepping_ != Stepping::kInline) {
     return;
   }
-  impl_->card->with_lock([](void* arg) { static_cast<wire::Member*>(arg)->set_asleep(true); },
-                         impl_->member);
-  impl_->card->step_surely(kStepsBeforeSleep);
-  if (impl_->member->asleep() && impl_->card->activity().under_way) {
-    impl_->member->poke_soon();  // time goes on: for answers that are late, and the like
+  card_->with_lock([](void* arg) { static_cast<wire::Member*>(arg)->set_asleep(true); }, member_);
+  card_->step_surely(kStepsBeforeSleep);
+  if (member_->asleep() && card_->activity().under_way) {
+    member_->poke_soon();  // time goes on: for answers that are late, and the like
   }
 }
 
-std::string EmuBus::address() const {
-  return impl_->member == nullptr ? "" : impl_->member->address();
-}
-
-int EmuBus::reach(const std::string& address, uint32_t* dest_id) {
-  return impl_->member == nullptr ? -ENOTSUP : impl_->member->reach(address, dest_id);
-}
-
-int EmuBus::why_unreachable(uint32_t dest_id) {
-  return impl_->member == nullptr ? 0 : impl_->member->why_unreachable(dest_id);
-}
-
-uint32_t EmuBus::dest_id() const {
-  return impl_->member == nullptr ? 0 : impl_->member->first_id();
-}
-const std::string& EmuBus::name() const {
-  return impl_->name;
-}
-int EmuBus::numa_node() const {
-  return -1;
-}
-model::Card* EmuBus::card() {
-  return impl_->card.get();
-}
-
-int EmuBus::set_faults(uint64_t seed, double rate) {
+int EmuBus::Impl::set_faults(uint64_t seed, double rate) {
   if (!(rate >= 0.0 && rate <= 1.0)) {
     return -EINVAL;
   }
-  if (impl_->card == nullptr) {
+  if (card_ == nullptr) {
     return -ENOTSUP;
   }
   model::FaultConfig faults;
   faults.seed = seed;
   faults.rate = rate;
-  impl_->card->set_faults(faults);
+  card_->set_faults(faults);
   return 0;
 }
 
-bool EmuBus::leave_to_others() {
-  if (!impl_->owns_bar) {
+bool EmuBus::Impl::leave_to_others() {
+  if (!owns_bar_) {
     return false;
   }
-  impl_->memory->leave_to_others();
-  impl_->left_to_others = true;
+  memory_->leave_to_others();
+  left_to_others_ = true;
   return true;
-}
-
-const DmaMemory& EmuBus::bar_memory() const {
-  return impl_->bar;
 }
 
 }  // namespace rio::pmd

@@ -26,10 +26,7 @@ class EmuMemory {
   [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
   [[nodiscard]] virtual int unmap(void* va, size_t len_bytes) = 0;
   /// map() with a bus address of the caller's choice. @return -ENOTSUP where we choose.
-  [[nodiscard]] virtual int map_at(void* va, uint64_t iova, size_t len_bytes) {
-    static_cast<void>(va);
-    static_cast<void>(iova);
-    static_cast<void>(len_bytes);
+  [[nodiscard]] virtual int map_at(void* /*va*/, uint64_t /*iova*/, size_t /*len_bytes*/) {
     return -ENOTSUP;
   }
   /// As Bus::shared_alloc() and shared_free().

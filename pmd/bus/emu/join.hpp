@@ -13,17 +13,16 @@ namespace rio::pmd {
 
 /// A card's end of its wire.
 struct Joined {
+  std::shared_ptr<void> plug{};  ///< destroy it after the wire: then its place is free again
   std::unique_ptr<model::Wire> wire;
   wire::Member* member = nullptr;  ///< the wire, if it leads out of this process
   std::string name;                ///< of the card, for messages: "emu:pair0/0", "shm:lab/3"
   uint32_t queue_pairs = 1;        ///< that the card has
-  std::string cable{};             ///< not empty: unplug(cable, side) when the wire is gone
-  int side = 0;
 };
 
 /// Join the wire that a card is configured for. The log says what is wrong. Control path.
-/// @return -EBUSY: the cable has two ends already; else as plug_into_fabric(), ShmWire::join(),
-/// UdpWire::join() and RelayWire::join().
+/// @return -EBUSY: the cable has two ends already; else as load_topology(), Fabric::plug(),
+/// ShmWire::join(), UdpWire::join() and RelayWire::join().
 [[nodiscard]] int join(const EmuConfig& config, Joined* out);
 
 }  // namespace rio::pmd

@@ -6,9 +6,13 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <string>
 
 #include "base/child_memory.hpp"
+#include "base/fd.hpp"
 #include "base/log.hpp"
+#include "base/mapping.hpp"
 #include "pmd/bus/emu/sim_client.hpp"
 
 namespace rio::pmd {
@@ -43,30 +47,53 @@ constexpr uint64_t kFirstIova = 1ull << 52;
   return 0;
 }
 
-}  // namespace
-
-SimBus::SimBus(std::string name, std::unique_ptr<SimClient> client)
-    : name_(std::move(name)), client_(std::move(client)), next_iova_(kFirstIova) {}
-
-SimBus::~SimBus() {
-  client_.reset();  // the card goes with its user, and uses nothing afterwards
-  for (auto& [va, area] : areas_) {
-    unmap(area);
+class SimBus final : public Bus {
+ public:
+  SimBus(std::string name, std::unique_ptr<SimClient> client)
+      : name_(std::move(name)), client_(std::move(client)) {}
+  SimBus(const SimBus&) = delete;
+  SimBus& operator=(const SimBus&) = delete;
+  ~SimBus() override {
+    client_.reset();  // the card goes with its user, and uses nothing afterwards
+    for (auto& [va, area] : areas_) {
+      unmap(area);
+    }
   }
-}
 
-int SimBus::open(const name::Sim& card, std::unique_ptr<SimBus>* out) {
-  std::unique_ptr<SimClient> client;
-  if (const int rc = SimClient::open(card.socket, card.wait_ms, &client); rc != 0) {
-    return rc;
+  Mmio bar() override { return {client_->bar(), client_->bar_bytes()}; }
+  int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
+  void dma_free(const DmaMemory& memory) override;
+  int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* /*runs*/) override {
+    base::log_error(
+        "%s: memory of the program's own (%p, %zu bytes) cannot be shown to a card in another "
+        "process; take it from alloc(), or let it be copied",
+        name_.c_str(), va, len_bytes);
+    return -ENOTSUP;
   }
-  out->reset(new SimBus("sim:" + card.socket, std::move(client)));
-  return 0;
-}
+  int dma_unmap(void* /*va*/, size_t /*len_bytes*/) override {
+    return -ENOENT;  // nothing was ever mapped
+  }
+  int irq_fd(uint32_t vector) override { return client_->irq_fd(vector); }
+  const std::string& name() const override { return name_; }
+  int numa_node() const override { return -1; }
 
-Mmio SimBus::bar() {
-  return {client_->bar(), client_->bar_bytes()};
-}
+ private:
+  /// Memory of dma_alloc().
+  struct Area {
+    uint64_t iova = 0;
+    base::Mapping memory;
+    base::Fd fd;  // kept open: a forked child maps its copy from it
+  };
+  static void unmap(Area& area) {
+    base::forget_in_child(area.memory.va());
+    area.memory.reset();
+  }
+
+  std::string name_;
+  std::unique_ptr<SimClient> client_;
+  std::map<void*, Area> areas_;
+  uint64_t next_iova_ = kFirstIova;
+};
 
 int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   const size_t len = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
@@ -108,25 +135,15 @@ void SimBus::dma_free(const DmaMemory& memory) {
   areas_.erase(it);
 }
 
-void SimBus::unmap(Area& area) {
-  base::forget_in_child(area.memory.va());
-  area.memory.reset();
-}
+}  // namespace
 
-int SimBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* /*runs*/) {
-  base::log_error(
-      "%s: memory of the program's own (%p, %zu bytes) cannot be shown to a card in another "
-      "process; take it from alloc(), or let it be copied",
-      name_.c_str(), va, len_bytes);
-  return -ENOTSUP;
-}
-
-int SimBus::dma_unmap(void* /*va*/, size_t /*len_bytes*/) {
-  return -ENOENT;  // nothing was ever mapped
-}
-
-int SimBus::irq_fd(uint32_t vector) {
-  return client_->irq_fd(vector);
+int open_sim_bus(const name::Sim& card, std::unique_ptr<Bus>* out) {
+  std::unique_ptr<SimClient> client;
+  const int rc = SimClient::open(card.socket, card.wait_ms, &client);
+  if (rc == 0) {
+    *out = std::make_unique<SimBus>("sim:" + card.socket, std::move(client));
+  }
+  return rc;
 }
 
 }  // namespace rio::pmd

@@ -256,18 +256,12 @@ int SimClient::ask_for(const Request& request, int fd, const char* what) {
 }
 
 int SimClient::map(int memfd, uint64_t iova, uint64_t len_bytes) {
-  Request request;
-  request.verb = Verb::kMap;
-  request.iova = iova;
-  request.len_bytes = len_bytes;
-  return ask_for(request, memfd, "showing memory");
+  return ask_for({.verb = Verb::kMap, .iova = iova, .len_bytes = len_bytes}, memfd,
+                 "showing memory");
 }
 
 int SimClient::unmap(uint64_t iova) {
-  Request request;
-  request.verb = Verb::kUnmap;
-  request.iova = iova;
-  return ask_for(request, -1, "taking memory back");
+  return ask_for({.verb = Verb::kUnmap, .iova = iova}, -1, "taking memory back");
 }
 
 }  // namespace rio::pmd

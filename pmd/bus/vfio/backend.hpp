@@ -2,9 +2,12 @@
 /// The interface to a card through VFIO or UIO.
 #pragma once
 
+#include <linux/vfio.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "pmd/bus/bus.hpp"
@@ -17,19 +20,14 @@ inline constexpr const char* kVfioDriver = "vfio-pci";
 inline constexpr const char* kUioDriver = "uio_pci_generic";
 inline constexpr const char* kIgbUioDriver = "igb_uio";
 
-/// How bus addresses of mapped memory are chosen under VFIO.
-enum class IovaMode : uint8_t {
-  kAllocated,  ///< by us, from what the IOMMU can address; works everywhere
-  kVirtual,    ///< the virtual address itself; needs an IOMMU of 47 bits or more
-};
-
 /// An open card. Control path, one thread. 0 or -errno; the cause is in the log, with the remedy.
 class Backend {
  public:
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
-  /// The BAR with the registers, mapped while the object lives.
-  [[nodiscard]] virtual void* bar_va() const = 0;
-  [[nodiscard]] virtual size_t bar_bytes() const = 0;
+  /// A window onto the BAR with the registers, valid while the object lives.
+  [[nodiscard]] Mmio bar() const { return {bar_.va(), bar_.len_bytes()}; }
   /// Like Bus::dma_map(), without a check for overlaps. -ENOTSUP is not logged.
   [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
   /// Undo a map(). @param va, len_bytes, runs exactly map()'s arguments and result.
@@ -40,15 +38,36 @@ class Backend {
   [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
   /// Function-level reset. @return -ENOTSUP where the device has none.
   [[nodiscard]] virtual int reset() = 0;
+
+ protected:
+  Backend(const PciPaths& paths, Kernel& kernel, const PciCard& card)
+      : paths_(paths), kernel_(kernel), card_(card) {}
+  /// Let the card become bus master. @param config_at where its configuration space begins in a
+  /// file. @return 0 or -errno; not logged.
+  [[nodiscard]] int set_bus_master(int fd, uint64_t config_at);
+  [[nodiscard]] const char* address() const { return card_.address.c_str(); }
+
+  const PciPaths paths_;
+  Kernel& kernel_;
+  const PciCard card_;
+  KernelMapping bar_;
 };
 
-/// Open a card through VFIO. @param card bound to vfio-pci. The kernel outlives the backend.
+/// Open a card through VFIO. @param card bound to vfio-pci. The kernel outlives the backend. @param
+/// iova_is_va bus addresses are virtual addresses, which needs an IOMMU of 47 bits or more; else
+/// they are taken from what the IOMMU can address.
 [[nodiscard]] int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
-                                    std::unique_ptr<Backend>* out,
-                                    IovaMode mode = IovaMode::kAllocated);
+                                    std::unique_ptr<Backend>* out, bool iova_is_va = false);
 
 /// Open a card through UIO. @param card bound to uio_pci_generic or igb_uio.
 [[nodiscard]] int open_uio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                                    std::unique_ptr<Backend>* out);
+
+/// The page size at an address, from /proc/self/smaps. @param smaps its text. @return bytes; 0:
+/// nothing is mapped at `va`, or the text is not understood.
+[[nodiscard]] uint64_t page_bytes_at(const std::string& smaps, uintptr_t va);
+
+/// Where VFIO has a region of a device. @return 0 or -errno; not logged.
+[[nodiscard]] int find_region(Kernel& kernel, int device, uint32_t index, vfio_region_info* out);
 
 }  // namespace rio::pmd::vfio

@@ -2,18 +2,16 @@
 
 #include <fcntl.h>
 #include <linux/pci_regs.h>
-#include <linux/vfio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/number.hpp"
+#include "pmd/bus/vfio/backend.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
@@ -24,28 +22,13 @@ using BarRegisters = std::array<uint32_t, kBars>;
 /// The entries of a folder whose names are numbers.
 std::vector<int> numbers_in(const std::string& folder) {
   std::vector<int> numbers;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : names_in(folder)) {
     unsigned number = 0;
     if (base::read_decimal(name, 0, INT_MAX, &number)) {
       numbers.push_back(static_cast<int>(number));
     }
   }
   return numbers;
-}
-
-int region_of(Kernel& kernel, int device, uint32_t index, vfio_region_info* out) {
-  vfio_region_info region{};
-  region.argsz = sizeof(region);
-  region.index = index;
-  const int rc = kernel.ioctl(device, VFIO_DEVICE_GET_REGION_INFO, &region);
-  if (rc < 0) {
-    return rc;
-  }
-  *out = region;
-  return 0;
 }
 
 /// Reads where the card's BARs are from sysfs.
@@ -64,7 +47,7 @@ int bars_of(const PciPaths& paths, Kernel& kernel, const PciCard& card, BarRegis
 bool is_device(Kernel& kernel, int device, const BarRegisters& wanted) {
   vfio_region_info config{};
   BarRegisters bars{};
-  return region_of(kernel, device, VFIO_PCI_CONFIG_REGION_INDEX, &config) == 0 &&
+  return find_region(kernel, device, VFIO_PCI_CONFIG_REGION_INDEX, &config) == 0 &&
          kernel.read(device, bars.data(), sizeof(bars), config.offset + PCI_BASE_ADDRESS_0) ==
              sizeof(bars) &&
          bars == wanted;
@@ -95,7 +78,7 @@ KernelFd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegist
 }  // namespace
 
 int borrow_bar(const PciPaths& paths, Kernel& kernel, const PciCard& card, size_t len_bytes,
-               int prot, void** va) {
+               int prot, KernelMapping* out) {
   BarRegisters bars{};
   if (const int rc = bars_of(paths, kernel, card, &bars); rc != 0) {
     return rc;
@@ -106,13 +89,27 @@ int borrow_bar(const PciPaths& paths, Kernel& kernel, const PciCard& card, size_
   }
   vfio_region_info region{};
   const auto index = VFIO_PCI_BAR0_REGION_INDEX + static_cast<uint32_t>(card.bar);
-  if (const int rc = region_of(kernel, device.get(), index, &region); rc != 0) {
+  if (const int rc = find_region(kernel, device.get(), index, &region); rc != 0) {
     return rc;
   }
   if (region.size < len_bytes) {
     return -EINVAL;
   }
-  return kernel.mmap(nullptr, len_bytes, prot, MAP_SHARED, device.get(), region.offset, va);
+  return out->map(kernel, len_bytes, prot, device.get(), region.offset);
+}
+
+int map_bar_beside(const PciPaths& paths, Kernel& kernel, const PciCard& card, size_t len_bytes,
+                   int prot, KernelMapping* out, bool* opened) {
+  const KernelFd fd(kernel, kernel.open(bar_path(paths, card), O_RDWR | O_SYNC));
+  *opened = fd.get() >= 0;
+  const int rc = *opened ? out->map(kernel, len_bytes, prot, fd.get(), 0) : fd.get();
+  const bool borrowed = rc != 0 && card.driver == kVfioDriver &&
+                        borrow_bar(paths, kernel, card, len_bytes, prot, out) == 0;
+  return borrowed ? 0 : rc;
+}
+
+std::string bar_path(const PciPaths& paths, const PciCard& card) {
+  return paths.sysfs + "/bus/pci/devices/" + card.address + "/resource" + std::to_string(card.bar);
 }
 
 }  // namespace rio::pmd::vfio

@@ -66,32 +66,24 @@ struct Page {
 /// mapped.
 [[nodiscard]] int map_in_order(Kernel& kernel, int file, std::span<const Page> pages, void** va) {
   const size_t len_bytes = pages.size() * kHugeBytes;
-  void* raw = nullptr;
-  // Reserve addresses first: PROT_NONE takes no memory, and alignment needs one page more.
-  int rc = kernel.mmap(nullptr, len_bytes + kHugeBytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &raw);
+  void* start = nullptr;
+  // Reserve addresses first: PROT_NONE takes no memory.
+  int rc = map_on_huge_border(kernel, len_bytes, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, &start);
   if (rc != 0) {
     return rc;
   }
-  const auto begin = reinterpret_cast<uintptr_t>(raw);
-  const uintptr_t start = (begin + kHugeBytes - 1) / kHugeBytes * kHugeBytes;
   for (size_t i = 0; i < pages.size() && rc == 0; ++i) {
     void* placed = nullptr;
-    rc = kernel.mmap(reinterpret_cast<void*>(start + i * kHugeBytes), kHugeBytes,
+    rc = kernel.mmap(static_cast<uint8_t*>(start) + i * kHugeBytes, kHugeBytes,
                      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
                      pages[i].offset_bytes, &placed);
   }
   if (rc != 0) {
-    kernel.munmap(raw, len_bytes + kHugeBytes);
+    kernel.munmap(start, len_bytes);
     return rc;
   }
-  if (start != begin) {
-    kernel.munmap(raw, start - begin);
-  }
-  if (start - begin != kHugeBytes) {
-    kernel.munmap(reinterpret_cast<void*>(start + len_bytes), kHugeBytes - (start - begin));
-  }
-  *va = reinterpret_cast<void*>(start);
+  *va = start;
   return 0;
 }
 
@@ -123,6 +115,25 @@ struct Page {
 }
 
 }  // namespace
+
+int map_on_huge_border(Kernel& kernel, size_t len_bytes, int prot, int flags, void** va) {
+  void* raw = nullptr;
+  // Alignment needs one page more.
+  if (const int rc = kernel.mmap(nullptr, len_bytes + kHugeBytes, prot, flags, -1, 0, &raw);
+      rc != 0) {
+    return rc;
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t start = (begin + kHugeBytes - 1) / kHugeBytes * kHugeBytes;
+  if (start != begin) {
+    kernel.munmap(raw, start - begin);
+  }
+  if (start - begin != kHugeBytes) {
+    kernel.munmap(reinterpret_cast<void*>(start + len_bytes), kHugeBytes - (start - begin));
+  }
+  *va = reinterpret_cast<void*>(start);
+  return 0;
+}
 
 int map_contiguous_hugepages(Kernel& kernel, Backend& backend, size_t len_bytes, size_t free_pages,
                              void** va) {

@@ -18,4 +18,9 @@ namespace rio::pmd::vfio {
 [[nodiscard]] int map_contiguous_hugepages(Kernel& kernel, Backend& backend, size_t len_bytes,
                                            size_t free_pages, void** va);
 
+/// Map addresses that begin on 2 MiB, private to the process or shared with its children. @param
+/// flags of mmap(), without a file. @param va the caller unmaps it. @return 0 or -errno.
+[[nodiscard]] int map_on_huge_border(Kernel& kernel, size_t len_bytes, int prot, int flags,
+                                     void** va);
+
 }  // namespace rio::pmd::vfio

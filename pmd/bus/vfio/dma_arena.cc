@@ -119,7 +119,9 @@ int DmaArena::grow_huge(size_t len_bytes) {
   const size_t area_bytes = round_up(len_bytes, kHugeBytes);
   void* va = nullptr;
   if (backend_.hugepages_only() && area_bytes > kHugeBytes) {
-    const int rc = map_contiguous_hugepages(kernel_, backend_, area_bytes, free_hugepages(), &va);
+    size_t free_pages = 0;
+    (void)base::read_number(hugepages("free_hugepages"), &free_pages);  // else 0: it is unknown
+    const int rc = map_contiguous_hugepages(kernel_, backend_, area_bytes, free_pages, &va);
     if (rc == 0) {
       return add_area(va, area_bytes);
     }
@@ -138,23 +140,15 @@ int DmaArena::grow_huge(size_t len_bytes) {
 
 int DmaArena::grow_ordinary(size_t len_bytes) {
   const size_t area_bytes = round_up(len_bytes, kOrdinaryBytes);
-  void* raw = nullptr;
-  const int rc = kernel_.mmap(nullptr, area_bytes + kHugeBytes, PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0, &raw);
+  void* va = nullptr;
+  const int rc = map_on_huge_border(kernel_, area_bytes, PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, &va);
   if (rc != 0) {
     base::log_error("%s: no memory for %zu bytes: %s", name_.c_str(), area_bytes,
                     std::strerror(-rc));
     return rc;
   }
-  const auto begin = reinterpret_cast<uintptr_t>(raw);
-  const uintptr_t start = round_up(begin, kHugeBytes);
-  if (start != begin) {
-    kernel_.munmap(raw, start - begin);
-  }
-  if (start - begin != kHugeBytes) {
-    kernel_.munmap(reinterpret_cast<void*>(start + area_bytes), kHugeBytes - (start - begin));
-  }
-  return add_area(reinterpret_cast<void*>(start), area_bytes);
+  return add_area(va, area_bytes);
 }
 
 int DmaArena::add_area(void* va, size_t len_bytes) {
@@ -177,29 +171,22 @@ int DmaArena::add_area(void* va, size_t len_bytes) {
   return 0;
 }
 
-size_t DmaArena::free_hugepages() const {
+std::string DmaArena::hugepages(const char* which) const {
   std::string text;
-  (void)read_text(kernel_, paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
-                  &text);
-  size_t count = 0;
-  (void)base::read_number(text, &count);  // else it is unknown: as if there were none
-  return count;
+  (void)read_text(paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/" + which, &text, kernel_);
+  return text;
 }
 
 void DmaArena::log_too_few_hugepages(size_t len_bytes) {
-  const std::string folder = paths_.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/";
-  std::string free_pages = "unknown";
-  std::string all_pages;
-  (void)read_text(kernel_, folder + "free_hugepages", &free_pages);
-  (void)read_text(kernel_, folder + "nr_hugepages", &all_pages);
+  const std::string free_pages = hugepages("free_hugepages");
   const size_t need = round_up(len_bytes, kHugeBytes) / kHugeBytes;
   size_t have = 0;
-  (void)base::read_number(all_pages, &have);  // else it is unknown: as if there were none
+  (void)base::read_number(hugepages("nr_hugepages"), &have);  // else 0: it is unknown
   base::log_error(
       "%s: %zu hugepages of 2 MiB%s are needed, %s are free: echo %zu > "
       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
-      name_.c_str(), need, need > 1 ? ", side by side," : "", free_pages.c_str(),
-      have + std::max<size_t>(64, need));
+      name_.c_str(), need, need > 1 ? ", side by side," : "",
+      free_pages.empty() ? "unknown" : free_pages.c_str(), have + std::max<size_t>(64, need));
 }
 
 }  // namespace rio::pmd::vfio

@@ -51,7 +51,7 @@ class DmaArena {
   [[nodiscard]] int grow_huge(size_t len_bytes);
   [[nodiscard]] int grow_ordinary(size_t len_bytes);
   [[nodiscard]] int add_area(void* va, size_t len_bytes);
-  [[nodiscard]] size_t free_hugepages() const;
+  [[nodiscard]] std::string hugepages(const char* which) const;
   void log_too_few_hugepages(size_t len_bytes);
 
   Backend& backend_;

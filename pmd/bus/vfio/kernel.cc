@@ -10,26 +10,30 @@
 
 #include <cerrno>
 #include <climits>
+#include <filesystem>
 
 namespace rio::pmd::vfio {
 namespace {
 
 constexpr size_t kTextBytesMax = size_t{64} << 20;
 
+/// The result of a system call, or -errno.
+template <class Result>
+[[nodiscard]] Result or_error(Result result) {
+  return result < 0 ? -errno : result;
+}
+
 class RealKernel : public Kernel {
  public:
   int open(const std::string& path, int flags) override {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return or_error(::open(path.c_str(), flags | O_CLOEXEC));
   }
   void close(int fd) override { ::close(fd); }
   int ioctl(int fd, unsigned long request, void* arg) override {
-    const int rc = ::ioctl(fd, request, arg);
-    return rc < 0 ? -errno : rc;
+    return or_error(::ioctl(fd, request, arg));
   }
   int ioctl(int fd, unsigned long request, unsigned long arg) override {
-    const int rc = ::ioctl(fd, request, arg);
-    return rc < 0 ? -errno : rc;
+    return or_error(::ioctl(fd, request, arg));
   }
   int mmap(void* hint, size_t len_bytes, int prot, int flags, int fd, uint64_t offset_bytes,
            void** out) override {
@@ -42,12 +46,10 @@ class RealKernel : public Kernel {
   }
   void munmap(void* va, size_t len_bytes) override { ::munmap(va, len_bytes); }
   ssize_t read(int fd, void* to, size_t len_bytes, uint64_t offset_bytes) override {
-    const ssize_t n = ::pread(fd, to, len_bytes, static_cast<off_t>(offset_bytes));
-    return n < 0 ? -errno : n;
+    return or_error(::pread(fd, to, len_bytes, static_cast<off_t>(offset_bytes)));
   }
   ssize_t write(int fd, const void* from, size_t len_bytes, uint64_t offset_bytes) override {
-    const ssize_t n = ::pwrite(fd, from, len_bytes, static_cast<off_t>(offset_bytes));
-    return n < 0 ? -errno : n;
+    return or_error(::pwrite(fd, from, len_bytes, static_cast<off_t>(offset_bytes)));
   }
   int readlink(const std::string& path, std::string* out) override {
     char target[PATH_MAX];
@@ -59,32 +61,24 @@ class RealKernel : public Kernel {
     return 0;
   }
   int hugepage_file(size_t len_bytes) override {
-    const int fd = ::memfd_create("riopmd", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
-    if (fd >= 0 && ::ftruncate(fd, static_cast<off_t>(len_bytes)) == 0) {
-      return fd;
+    KernelFd file(*this, ::memfd_create("riopmd", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
+    if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(len_bytes)) != 0) {
+      return -errno;
     }
-    const int rc = -errno;
-    if (fd >= 0) {
-      ::close(fd);
-    }
-    return rc;
+    return file.release();
   }
   void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
     // If this fails, the pages stay taken until the file's last mapping goes.
     static_cast<void>(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   static_cast<off_t>(offset_bytes), static_cast<off_t>(len_bytes)));
   }
-  int eventfd() override {
-    const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-  }
+  int eventfd() override { return or_error(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
   int copy_fd(int pid, int fd) override {
     const KernelFd process(*this, static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (process.get() < 0) {
       return -errno;
     }
-    const long copy = ::syscall(SYS_pidfd_getfd, process.get(), fd, 0);
-    return copy < 0 ? -errno : static_cast<int>(copy);
+    return static_cast<int>(or_error(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
   }
 };
 
@@ -95,17 +89,25 @@ Kernel& real_kernel() {
   return kernel;
 }
 
-int read_text(Kernel& kernel, const std::string& path, std::string* out) {
-  // Nonblocking: a copy of a system may hold a pipe in a file's place.
-  const int fd = kernel.open(path, O_RDONLY | O_NONBLOCK);
-  if (fd < 0) {
-    return fd;
+int KernelMapping::map(Kernel& kernel, size_t len_bytes, int prot, int fd, uint64_t offset_bytes) {
+  const int rc = kernel.mmap(nullptr, len_bytes, prot, MAP_SHARED, fd, offset_bytes, &va_);
+  if (rc == 0) {
+    kernel_ = &kernel;
+    len_bytes_ = len_bytes;
   }
-  const KernelFd closer(kernel, fd);
+  return rc;
+}
+
+int read_text(const std::string& path, std::string* out, Kernel& kernel) {
+  // Nonblocking: a copy of a system may hold a pipe in a file's place.
+  const KernelFd fd(kernel, kernel.open(path, O_RDONLY | O_NONBLOCK));
+  if (fd.get() < 0) {
+    return fd.get();
+  }
   std::string text;
   char part[4096];
   for (;;) {
-    const ssize_t n = kernel.read(fd, part, sizeof(part), text.size());
+    const ssize_t n = kernel.read(fd.get(), part, sizeof(part), text.size());
     if (n < 0) {
       return static_cast<int>(n);
     }
@@ -124,23 +126,32 @@ int read_text(Kernel& kernel, const std::string& path, std::string* out) {
   return 0;
 }
 
-int write_text(Kernel& kernel, const std::string& path, const std::string& text) {
-  const int fd = kernel.open(path, O_WRONLY | O_TRUNC);
-  if (fd < 0) {
-    return fd;
+int write_text(const std::string& path, const std::string& text, Kernel& kernel) {
+  const KernelFd fd(kernel, kernel.open(path, O_WRONLY | O_TRUNC));
+  if (fd.get() < 0) {
+    return fd.get();
   }
-  const KernelFd closer(kernel, fd);
-  const ssize_t n = kernel.write(fd, text.data(), text.size(), 0);
+  const ssize_t n = kernel.write(fd.get(), text.data(), text.size(), 0);
   return n < 0 ? static_cast<int>(n) : (static_cast<size_t>(n) == text.size() ? 0 : -EIO);
 }
 
-int link_name(Kernel& kernel, const std::string& path, std::string* out) {
+int link_name(const std::string& path, std::string* out, Kernel& kernel) {
   std::string target;
   if (const int rc = kernel.readlink(path, &target); rc != 0) {
     return rc;
   }
   *out = target.substr(target.rfind('/') + 1);  // without a slash, npos + 1 is 0: the whole target
   return 0;
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  return names;
 }
 
 }  // namespace rio::pmd::vfio

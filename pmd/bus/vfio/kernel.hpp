@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace rio::pmd::vfio {
 
@@ -73,21 +74,57 @@ class KernelFd {
 
   /// The descriptor. @return -1: the object is empty.
   [[nodiscard]] int get() const { return fd_; }
+  /// Give the descriptor to the caller.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
 
  private:
   Kernel* kernel_ = nullptr;
   int fd_ = -1;
 };
 
+/// Memory that a Kernel has mapped from a file, unmapped by the destructor.
+class KernelMapping {
+ public:
+  KernelMapping() = default;
+  KernelMapping(KernelMapping&& other) noexcept { *this = std::move(other); }
+  KernelMapping& operator=(KernelMapping&& other) noexcept {
+    std::swap(kernel_, other.kernel_);
+    std::swap(va_, other.va_);
+    std::swap(len_bytes_, other.len_bytes_);
+    return *this;
+  }
+  ~KernelMapping() {
+    if (va_ != nullptr) {
+      kernel_->munmap(va_, len_bytes_);
+    }
+  }
+
+  /// Map a file, shared. Call once. @param kernel outlives the object. @return 0 or -errno.
+  [[nodiscard]] int map(Kernel& kernel, size_t len_bytes, int prot, int fd, uint64_t offset_bytes);
+  [[nodiscard]] void* va() const { return va_; }
+  [[nodiscard]] size_t len_bytes() const { return len_bytes_; }
+
+ private:
+  Kernel* kernel_ = nullptr;
+  void* va_ = nullptr;
+  size_t len_bytes_ = 0;
+};
+
 /// Read a small text file (sysfs, proc), without the final newline. Never blocks. @return 0; -EFBIG
 /// (longer than 64 MiB), -ESPIPE (a pipe), or another -errno.
-[[nodiscard]] int read_text(Kernel& kernel, const std::string& path, std::string* out);
+[[nodiscard]] int read_text(const std::string& path, std::string* out,
+                            Kernel& kernel = real_kernel());
 
 /// Write a small text file (sysfs). @return 0 or -errno.
-[[nodiscard]] int write_text(Kernel& kernel, const std::string& path, const std::string& text);
+[[nodiscard]] int write_text(const std::string& path, const std::string& text,
+                             Kernel& kernel = real_kernel());
 
 /// Last part of a link's target: the driver bound to a device, or the number of its IOMMU group.
-/// @return 0 or -errno (-ENOENT: no driver, no group).
-[[nodiscard]] int link_name(Kernel& kernel, const std::string& path, std::string* out);
+/// @return 0 or -errno (-ENOENT: no driver, no group; -EINVAL: not a link).
+[[nodiscard]] int link_name(const std::string& path, std::string* out,
+                            Kernel& kernel = real_kernel());
+
+/// The names in a folder, in any order; none if it cannot be read.
+[[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
 
 }  // namespace rio::pmd::vfio

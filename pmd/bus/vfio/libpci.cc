@@ -9,6 +9,7 @@ extern "C" {
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
 #include "base/log.hpp"
 
@@ -37,45 +38,44 @@ void on_warning(char* fmt, ...) {
 }
 
 /// Runs a step. No object with a destructor may live here, since longjmp may leave it.
-bool guarded(pci_access* access, LibPci::Step step, void* arg) {
+bool guarded(pci_access* access, PciStep step, void* arg) {
   if (setjmp(t_failed) != 0) {  // NOLINT: the only way out of libpci's error function
     return false;
   }
+  pci_init(access);
   step(access, arg);
   return true;
 }
 
 }  // namespace
 
-LibPci::LibPci(const PciPaths& paths) : folder_(paths.sysfs + "/bus/pci"), access_(pci_alloc()) {
-  access_->error = on_error;
-  access_->warning = on_warning;
-  access_->method = PCI_ACCESS_SYS_BUS_PCI;
-  char name[] = "sysfs.path";
-  pci_set_param(access_, name, folder_.data());
-}
-
-LibPci::~LibPci() {
-  pci_cleanup(access_);  // after an error this frees what libpci had linked; a file that it was
-                         // reading stays open
-}
-
-int LibPci::run(Step step, void* arg) {
+int run_libpci(const PciPaths& paths, PciStep step, void* arg,
+               const std::function<void(pci_access*)>& read) {
+  std::string folder = paths.sysfs + "/bus/pci";
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder_ + "/devices", ignored)) {
+  if (!std::filesystem::is_directory(folder + "/devices", ignored)) {
     base::log_error(
         "no PCI devices: %s/devices does not exist (is sysfs mounted? mount -t sysfs sysfs "
         "/sys)",
-        folder_.c_str());
+        folder.c_str());
     return -ENODEV;
   }
-  const Step init = [](pci_access* access, void*) { pci_init(access); };
-  if ((!ready_ && !guarded(access_, init, nullptr)) || !guarded(access_, step, arg)) {
+  // After an error the clean-up frees what libpci had linked; a file that it was reading stays
+  // open.
+  const std::unique_ptr<pci_access, decltype(&pci_cleanup)> access(pci_alloc(), &pci_cleanup);
+  access->error = on_error;
+  access->warning = on_warning;
+  access->method = PCI_ACCESS_SYS_BUS_PCI;
+  char name[] = "sysfs.path";
+  pci_set_param(access.get(), name, folder.data());
+  if (!guarded(access.get(), step, arg)) {
     base::log_error("libpci: %s: run lspci to see whether the tree below %s is whole", t_message,
-                    folder_.c_str());
+                    folder.c_str());
     return -EIO;
   }
-  ready_ = true;
+  if (read) {
+    read(access.get());
+  }
   return 0;
 }
 

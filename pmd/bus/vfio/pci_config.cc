@@ -12,16 +12,15 @@ extern "C" {
 #include <filesystem>
 
 #include "base/log.hpp"
+#include "fpga/name/pci_address.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
+#include "pmd/bus/vfio/pci_scan.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
 
 struct Job {
-  unsigned domain;
-  unsigned bus;
-  unsigned device;
-  unsigned function;
+  name::PciAddress address;
   PciConfig config;
 };
 
@@ -29,7 +28,6 @@ void read_express(pci_dev* device, int at, PciConfig& config) {
   config.express = true;
   config.device_caps = pci_read_long(device, at + PCI_EXP_DEVCAP);
   config.device_control = pci_read_word(device, at + PCI_EXP_DEVCTL);
-  config.device_status = pci_read_word(device, at + PCI_EXP_DEVSTA);
   config.link_caps = pci_read_long(device, at + PCI_EXP_LNKCAP);
   config.link_control = pci_read_word(device, at + PCI_EXP_LNKCTL);
   config.link_status = pci_read_word(device, at + PCI_EXP_LNKSTA);
@@ -38,8 +36,9 @@ void read_express(pci_dev* device, int at, PciConfig& config) {
 void read_device(pci_access* access, void* arg) {
   auto& job = *static_cast<Job*>(arg);
   PciConfig& config = job.config;
-  pci_dev* device = pci_get_dev(access, static_cast<int>(job.domain), static_cast<int>(job.bus),
-                                static_cast<int>(job.device), static_cast<int>(job.function));
+  const name::PciAddress& at = job.address;
+  pci_dev* device = pci_get_dev(access, static_cast<int>(at.domain), static_cast<int>(at.bus),
+                                static_cast<int>(at.device), static_cast<int>(at.function));
   config.gone = pci_read_long(device, PCI_VENDOR_ID) == 0xFFFFFFFF;
   if (config.gone) {
     pci_free_dev(device);
@@ -56,12 +55,10 @@ void read_device(pci_access* access, void* arg) {
       read_express(device, static_cast<int>(cap->addr), config);
     }
     if (const pci_cap* cap = pci_find_cap(device, PCI_EXT_CAP_ID_ERR, PCI_CAP_EXTENDED);
-        cap != nullptr && cap->addr + PCI_ERR_COR_STATUS + 4 <= 4096) {
+        cap != nullptr && cap->addr + PCI_ERR_UNCOR_STATUS + 4 <= 4096) {
       config.aer = true;
       config.aer_uncorrectable =
           pci_read_long(device, static_cast<int>(cap->addr + PCI_ERR_UNCOR_STATUS));
-      config.aer_correctable =
-          pci_read_long(device, static_cast<int>(cap->addr + PCI_ERR_COR_STATUS));
     }
   }
   pci_free_dev(device);
@@ -111,13 +108,11 @@ std::string uncorrectable_names(uint32_t status) {
 
 int read_config(const PciPaths& paths, const std::string& address, PciConfig* out) {
   Job job{};
-  if (std::sscanf(address.c_str(), "%8x:%2x:%2x.%1x", &job.domain, &job.bus, &job.device,
-                  &job.function) != 4) {
-    base::log_error(
-        "\"%s\" is not a PCI address: write it as lspci -D does, for example 0000:03:00.0",
-        address.c_str());
-    return -EINVAL;
+  std::string normal;
+  if (const int rc = parse_address(address, &normal); rc != 0) {
+    return rc;
   }
+  (void)name::read_pci_address(normal, &job.address);
   std::error_code ignored;
   const std::string path = paths.sysfs + "/bus/pci/devices/" + address + "/config";
   if (!std::filesystem::exists(path, ignored)) {
@@ -125,8 +120,7 @@ int read_config(const PciPaths& paths, const std::string& address, PciConfig* ou
                     address.c_str(), path.c_str());
     return -ENODEV;
   }
-  LibPci libpci(paths);
-  if (const int rc = libpci.run(read_device, &job); rc != 0) {
+  if (const int rc = run_libpci(paths, read_device, &job); rc != 0) {
     return rc;
   }
   *out = job.config;

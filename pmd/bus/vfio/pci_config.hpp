@@ -18,12 +18,10 @@ struct PciConfig {
   uint16_t command = 0;
   uint32_t device_caps = 0;
   uint16_t device_control = 0;
-  uint16_t device_status = 0;
   uint32_t link_caps = 0;
   uint16_t link_control = 0;
   uint16_t link_status = 0;
   uint32_t aer_uncorrectable = 0;  ///< status, one bit an error
-  uint32_t aer_correctable = 0;
 
   [[nodiscard]] bool memory_on() const { return (command & 0x2) != 0; }
   [[nodiscard]] bool master_on() const { return (command & 0x4) != 0; }
@@ -50,7 +48,7 @@ struct PciConfig {
 [[nodiscard]] std::string uncorrectable_names(uint32_t status);
 
 /// Read a device's registers. Control path; libpci is not thread-safe. Without rights the kernel
-/// shows the header only: then `whole` is false. @param address as parse_address() makes it.
+/// shows the header only: then `whole` is false. @param address as parse_address() takes it.
 /// @return 0, -EINVAL (not an address), -ENODEV (no such device), -EIO; logged.
 [[nodiscard]] int read_config(const PciPaths& paths, const std::string& address, PciConfig* out);
 

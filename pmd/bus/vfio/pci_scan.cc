@@ -7,13 +7,12 @@ extern "C" {
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 
 #include "base/log.hpp"
 #include "base/number.hpp"
 #include "fpga/name/pci_address.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
-#include "pmd/bus/vfio/card_id.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
 
 namespace rio::pmd::vfio {
@@ -35,10 +34,9 @@ void scan(pci_access* access, void*) {
 /// Converts libpci's description of a device.
 PciCard describe(pci_dev* device) {
   PciCard card;
-  char address[32];
-  std::snprintf(address, sizeof(address), "%04x:%02x:%02x.%d",
-                static_cast<unsigned>(device->domain), device->bus, device->dev, device->func);
-  card.address = address;
+  card.address = name::PciAddress{static_cast<uint32_t>(device->domain), device->bus, device->dev,
+                                  device->func}
+                     .text();
   card.vendor = device->vendor_id;
   card.device = device->device_id;
   if (const char* driver = pci_get_string_property(device, PCI_FILL_DRIVER); driver != nullptr) {
@@ -60,25 +58,13 @@ PciCard describe(pci_dev* device) {
 }
 
 int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
-  LibPci libpci(paths);
-  if (const int rc = libpci.run(scan, nullptr); rc != 0) {
-    return rc;
-  }
-  std::vector<PciCard> cards;
-  for (pci_dev* device = libpci.access()->devices; device != nullptr; device = device->next) {
-    cards.push_back(describe(device));
-  }
-  std::sort(cards.begin(), cards.end(),
-            [](const PciCard& a, const PciCard& b) { return a.address < b.address; });
-  *out = std::move(cards);
-  return 0;
-}
-
-/// Whether BAR2 of an ivshmem device holds the magic. Logs nothing, since most such devices are not
-/// cards.
-bool has_magic(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
-  CardId id;
-  return read_card_id(paths, kernel, card, &id) == 0 && id.is_card();
+  return run_libpci(paths, scan, nullptr, [out](pci_access* access) {
+    for (pci_dev* device = access->devices; device != nullptr; device = device->next) {
+      out->push_back(describe(device));
+    }
+    std::sort(out->begin(), out->end(),
+              [](const PciCard& a, const PciCard& b) { return a.address < b.address; });
+  });
 }
 
 }  // namespace
@@ -95,7 +81,7 @@ int parse_address(const std::string& text, std::string* address) {
   return 0;
 }
 
-int find_cards(const PciPaths& paths, Kernel& kernel, std::vector<PciCard>* cards) {
+int find_cards(const PciPaths& paths, std::vector<PciCard>* cards, Kernel& kernel) {
   std::vector<PciCard> all;
   if (const int rc = scan_all(paths, &all); rc != 0) {
     return rc;
@@ -104,14 +90,11 @@ int find_cards(const PciPaths& paths, Kernel& kernel, std::vector<PciCard>* card
     if (card.vendor == regs::kPciVendor && card.device == regs::kPciDevice) {
       return false;
     }
-    return card.bar != 2 || !has_magic(paths, kernel, card);
+    CardId id;  // most ivshmem devices are not cards: nothing is logged
+    return card.bar != 2 || read_card_id(paths, card, &id, kernel) != 0 || !id.is_card();
   });
   *cards = std::move(all);
   return 0;
-}
-
-int find_cards(const PciPaths& paths, std::vector<PciCard>* cards) {
-  return find_cards(paths, real_kernel(), cards);
 }
 
 int find_card(const PciPaths& paths, const std::string& address, PciCard* card) {

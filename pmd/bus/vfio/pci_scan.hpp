@@ -30,8 +30,8 @@ struct PciCard {
 /// Find all cards, ordered by address: devices with the ids of the reference gateware, and ivshmem
 /// devices whose BAR2 holds the magic (reading it takes rights). Control path; libpci is not
 /// thread-safe. @return 0, even if none is found, or -errno, logged.
-[[nodiscard]] int find_cards(const PciPaths& paths, Kernel& kernel, std::vector<PciCard>* cards);
-[[nodiscard]] int find_cards(const PciPaths& paths, std::vector<PciCard>* cards);
+[[nodiscard]] int find_cards(const PciPaths& paths, std::vector<PciCard>* cards,
+                             Kernel& kernel = real_kernel());
 
 /// Find one device, whatever its ids, which choose `bar`. @return 0, -ENODEV (no such device;
 /// logged with those that exist), or as find_cards().

@@ -1,7 +1,6 @@
 #include "pmd/bus/vfio/remedy.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "pmd/bus/vfio/backend.hpp"
 
@@ -19,18 +18,15 @@ std::string rescan_command(const std::string& address) {
          "/remove; echo 1 > /sys/bus/pci/rescan; reboot if that does not help";
 }
 
-std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
-                                          const PciCard& card) {
+std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, const PciCard& card,
+                                          Kernel& kernel) {
   const std::string folder =
       paths.sysfs + "/kernel/iommu_groups/" + std::to_string(card.iommu_group) + "/devices";
   std::vector<Neighbour> list;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string address = it->path().filename().string();
+  for (const std::string& address : names_in(folder)) {
     std::string driver;
     if (address == card.address ||
-        link_name(kernel, paths.sysfs + "/bus/pci/devices/" + address + "/driver", &driver) != 0 ||
+        link_name(paths.sysfs + "/bus/pci/devices/" + address + "/driver", &driver, kernel) != 0 ||
         driver == kVfioDriver || driver == "pci-stub" || driver == "pcieport") {
       continue;  // these drivers do not prevent VFIO
     }
@@ -41,9 +37,9 @@ std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
   return list;
 }
 
-std::string group_neighbours(const PciPaths& paths, Kernel& kernel, const PciCard& card) {
+std::string group_neighbours(const PciPaths& paths, const PciCard& card, Kernel& kernel) {
   std::string list;
-  for (const Neighbour& one : foreign_neighbours(paths, kernel, card)) {
+  for (const Neighbour& one : foreign_neighbours(paths, card, kernel)) {
     list.append(list.empty() ? "" : ", ");
     list.append(one.address).append(" (driver ").append(one.driver).append(")");
   }

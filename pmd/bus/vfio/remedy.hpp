@@ -24,11 +24,11 @@ struct Neighbour {
 
 /// Devices of an IOMMU group other than `card` that have a driver which VFIO does not accept, in
 /// the order of their addresses.
-[[nodiscard]] std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, Kernel& kernel,
-                                                        const PciCard& card);
+[[nodiscard]] std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, const PciCard& card,
+                                                        Kernel& kernel = real_kernel());
 
 /// The other devices of the group as "0000:03:00.1 (driver foo), …"; empty if there is none.
-[[nodiscard]] std::string group_neighbours(const PciPaths& paths, Kernel& kernel,
-                                           const PciCard& card);
+[[nodiscard]] std::string group_neighbours(const PciPaths& paths, const PciCard& card,
+                                           Kernel& kernel = real_kernel());
 
 }  // namespace rio::pmd::vfio

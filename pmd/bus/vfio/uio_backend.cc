@@ -1,5 +1,3 @@
-#include "pmd/bus/vfio/uio_backend.hpp"
-
 #include <fcntl.h>
 #include <linux/pci_regs.h>
 #include <sys/mman.h>
@@ -8,11 +6,12 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/backend.hpp"
+#include "pmd/bus/vfio/borrowed_bar.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
@@ -21,6 +20,38 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kPfnMask = (uint64_t{1} << 55) - 1;  // Documentation/admin-guide/mm/pagemap.rst
 constexpr uint64_t kPresent = uint64_t{1} << 63;
+
+/// A card through UIO: the BAR from sysfs, memory by physical address. Without an IOMMU, nothing
+/// protects memory from the card. Only hugepages are mapped, since the kernel may move other pages.
+/// No interrupts: uio_pci_generic has none that a card with MSI-X could raise.
+class UioBackend final : public Backend {
+ public:
+  UioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card)
+      : Backend(paths, kernel, card), folder_(paths.sysfs + "/bus/pci/devices/" + card.address) {}
+
+  [[nodiscard]] int open();
+
+  /// -ENOTSUP if a part of the range is not in hugepages, or its physical address is hidden.
+  int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
+  int unmap(void*, size_t, const std::vector<IovaRun>&) override { return 0; }
+  bool hugepages_only() const override { return true; }
+  int irq_fd(uint32_t) override { return -ENOTSUP; }
+  int reset() override;
+
+ private:
+  [[nodiscard]] int open_file(const std::string& path, int flags, const char* remedy,
+                              KernelFd* out);
+  [[nodiscard]] int open_uio();
+  [[nodiscard]] int map_bar();
+  [[nodiscard]] int enable_bus_master();
+  [[nodiscard]] int physical(uintptr_t va, uint64_t* physical_address);
+
+  const std::string folder_;
+  KernelFd uio_;
+  KernelFd pagemap_;
+};
+
+constexpr const char* kNeedsRoot = "UIO needs root: run with sudo, or use VFIO";
 
 }  // namespace
 
@@ -40,51 +71,31 @@ uint64_t page_bytes_at(const std::string& smaps, uintptr_t va) {
   return 0;
 }
 
-UioBackend::UioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card)
-    : paths_(paths),
-      kernel_(kernel),
-      card_(card),
-      folder_(paths.sysfs + "/bus/pci/devices/" + card.address) {}
-
-UioBackend::~UioBackend() {
-  if (bar_va_ != nullptr) {
-    kernel_.munmap(bar_va_, bar_bytes_);
-  }
+int UioBackend::open() {
+  int rc = open_uio();
+  rc = rc == 0 ? map_bar() : rc;
+  return rc == 0 ? enable_bus_master() : rc;
 }
 
-int UioBackend::open() {
-  using Step = int (UioBackend::*)();
-  for (const Step step :
-       {&UioBackend::open_uio, &UioBackend::map_bar, &UioBackend::enable_bus_master}) {
-    if (const int rc = (this->*step)(); rc != 0) {
-      return rc;
-    }
+int UioBackend::open_file(const std::string& path, int flags, const char* remedy, KernelFd* out) {
+  *out = KernelFd(kernel_, kernel_.open(path, flags));
+  if (out->get() < 0) {
+    base::log_error("%s: cannot open %s: %s: %s", address(), path.c_str(),
+                    std::strerror(-out->get()), remedy);
+    return out->get();
   }
   return 0;
 }
 
 /// Keeps /dev/uioN open: when it is closed, uio_pci_generic switches bus mastering off.
 int UioBackend::open_uio() {
-  std::string node;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder_ + "/uio", error), end; !error && it != end;
-       it.increment(error)) {
-    node = it->path().filename().string();
-  }
-  if (node.rfind("uio", 0) != 0) {
-    base::log_error("%s: no UIO node below %s/uio: %s", card_.address.c_str(), folder_.c_str(),
+  const std::vector<std::string> nodes = names_in(folder_ + "/uio");
+  if (nodes.empty() || !nodes.back().starts_with("uio")) {
+    base::log_error("%s: no UIO node below %s/uio: %s", address(), folder_.c_str(),
                     bind_command(card_.address, kUioDriver).c_str());
     return -ENODEV;
   }
-  const std::string path = paths_.dev + "/" + node;
-  const int fd = kernel_.open(path, O_RDWR);
-  if (fd < 0) {
-    base::log_error("%s: cannot open %s: %s: UIO needs root: run with sudo, or use VFIO",
-                    card_.address.c_str(), path.c_str(), std::strerror(-fd));
-    return fd;
-  }
-  uio_ = KernelFd(kernel_, fd);
-  return 0;
+  return open_file(paths_.dev + "/" + nodes.back(), O_RDWR, kNeedsRoot, &uio_);
 }
 
 int UioBackend::map_bar() {
@@ -93,87 +104,64 @@ int UioBackend::map_bar() {
     base::log_error(
         "%s: BAR%d has %llu bytes: not a RapidIO message card, or the BIOS gave "
         "the BAR no room: %s",
-        card_.address.c_str(), card_.bar, static_cast<unsigned long long>(len_bytes),
+        address(), card_.bar, static_cast<unsigned long long>(len_bytes),
         rescan_command(card_.address).c_str());
     return -ENXIO;
   }
-  const std::string path = folder_ + "/resource" + std::to_string(card_.bar);
-  const int fd = kernel_.open(path, O_RDWR | O_SYNC);
-  if (fd < 0) {
-    base::log_error("%s: cannot open %s: %s: UIO needs root: run with sudo, or use VFIO",
-                    card_.address.c_str(), path.c_str(), std::strerror(-fd));
-    return fd;
-  }
-  const KernelFd closer(kernel_, fd);
-  void* va = nullptr;
-  if (const int rc =
-          kernel_.mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &va);
-      rc != 0) {
-    base::log_error("%s: cannot map %s: %s%s", card_.address.c_str(), path.c_str(),
-                    std::strerror(-rc),
-                    rc == -EPERM ? ": the kernel is locked down (Secure Boot): use VFIO" : "");
+  const std::string path = bar_path(paths_, card_);
+  KernelFd file;
+  if (const int rc = open_file(path, O_RDWR | O_SYNC, kNeedsRoot, &file); rc != 0) {
     return rc;
   }
-  bar_va_ = va;
-  bar_bytes_ = len_bytes;
-  return 0;
+  const int rc = bar_.map(kernel_, len_bytes, PROT_READ | PROT_WRITE, file.get(), 0);
+  if (rc != 0) {
+    base::log_error("%s: cannot map %s: %s%s", address(), path.c_str(), std::strerror(-rc),
+                    rc == -EPERM ? ": the kernel is locked down (Secure Boot): use VFIO" : "");
+  }
+  return rc;
 }
 
 int UioBackend::enable_bus_master() {
   const std::string path = folder_ + "/config";
-  const int fd = kernel_.open(path, O_RDWR);
-  const KernelFd closer(kernel_, fd);
-  int rc = fd;
-  if (fd >= 0) {
-    uint16_t command = 0;
-    ssize_t n = kernel_.read(fd, &command, sizeof(command), PCI_COMMAND);
-    if (n == sizeof(command)) {
-      command |= PCI_COMMAND_MASTER | PCI_COMMAND_MEMORY;
-      n = kernel_.write(fd, &command, sizeof(command), PCI_COMMAND);
-    }
-    rc = n == sizeof(command) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
-  }
-  if (rc < 0) {
+  const KernelFd file(kernel_, kernel_.open(path, O_RDWR));
+  const int rc = file.get() < 0 ? file.get() : set_bus_master(file.get(), 0);
+  if (rc != 0) {
     base::log_error("%s: cannot let the card become bus master through %s: %s: run with sudo",
-                    card_.address.c_str(), path.c_str(), std::strerror(-rc));
-    return rc;
+                    address(), path.c_str(), std::strerror(-rc));
   }
-  return 0;
+  return rc;
 }
 
-int UioBackend::physical(uintptr_t va, uint64_t* address) {
+int UioBackend::physical(uintptr_t va, uint64_t* physical_address) {
   if (pagemap_.get() < 0) {
-    const std::string path = paths_.proc + "/self/pagemap";
-    const int fd = kernel_.open(path, O_RDONLY);
-    if (fd < 0) {
-      base::log_error(
-          "%s: cannot open %s: %s: physical addresses need root: run with sudo, or use VFIO",
-          card_.address.c_str(), path.c_str(), std::strerror(-fd));
-      return fd;
+    if (const int rc =
+            open_file(paths_.proc + "/self/pagemap", O_RDONLY,
+                      "physical addresses need root: run with sudo, or use VFIO", &pagemap_);
+        rc != 0) {
+      return rc;
     }
-    pagemap_ = KernelFd(kernel_, fd);
   }
   uint64_t entry = 0;
   const ssize_t n = kernel_.read(pagemap_.get(), &entry, sizeof(entry), va / kPage * sizeof(entry));
   if (n != sizeof(entry) || (entry & kPresent) == 0) {
     base::log_error("%s: memory at %p is not present: write to it before it is registered",
-                    card_.address.c_str(), reinterpret_cast<void*>(va));
+                    address(), reinterpret_cast<void*>(va));
     return -EFAULT;
   }
   if ((entry & kPfnMask) == 0) {
     base::log_error(
         "%s: the kernel hides physical addresses: run with sudo (CAP_SYS_ADMIN), or use VFIO",
-        card_.address.c_str());
+        address());
     return -EPERM;
   }
-  *address = (entry & kPfnMask) * kPage + va % kPage;
+  *physical_address = (entry & kPfnMask) * kPage + va % kPage;
   return 0;
 }
 
 int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   std::string smaps;
-  if (const int rc = read_text(kernel_, paths_.proc + "/self/smaps", &smaps); rc != 0) {
-    base::log_error("%s: cannot read %s/self/smaps: %s", card_.address.c_str(), paths_.proc.c_str(),
+  if (const int rc = read_text(paths_.proc + "/self/smaps", &smaps, kernel_); rc != 0) {
+    base::log_error("%s: cannot read %s/self/smaps: %s", address(), paths_.proc.c_str(),
                     std::strerror(-rc));
     return rc;
   }
@@ -186,14 +174,14 @@ int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     }
     // A hugepage is contiguous: its first byte decides.
     const uintptr_t end = std::min((at / page + 1) * page, begin + len_bytes);
-    uint64_t address = 0;
-    if (const int rc = physical(at, &address); rc != 0) {
+    uint64_t iova = 0;
+    if (const int rc = physical(at, &iova); rc != 0) {
       return rc;
     }
-    if (!found.empty() && found.back().iova + found.back().len_bytes == address) {
+    if (!found.empty() && found.back().iova + found.back().len_bytes == iova) {
       found.back().len_bytes += end - at;
     } else {
-      found.push_back({reinterpret_cast<void*>(at), address, end - at});
+      found.push_back({reinterpret_cast<void*>(at), iova, end - at});
     }
     at = end;
   }
@@ -202,13 +190,13 @@ int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
 }
 
 int UioBackend::reset() {
-  const int rc = write_text(kernel_, folder_ + "/reset", "1");
+  const int rc = write_text(folder_ + "/reset", "1", kernel_);
   if (rc == -ENOENT) {
     return -ENOTSUP;
   }
   if (rc != 0) {
-    base::log_error("%s: reset through %s/reset: %s: run with sudo", card_.address.c_str(),
-                    folder_.c_str(), std::strerror(-rc));
+    base::log_error("%s: reset through %s/reset: %s: run with sudo", address(), folder_.c_str(),
+                    std::strerror(-rc));
     return rc;
   }
   return enable_bus_master();

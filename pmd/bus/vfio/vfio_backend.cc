@@ -1,7 +1,6 @@
-#include "pmd/bus/vfio/vfio_backend.hpp"
-
 #include <fcntl.h>
 #include <linux/pci_regs.h>
+#include <linux/vfio.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -11,22 +10,123 @@
 
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/backend.hpp"
+#include "pmd/bus/vfio/range_allocator.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
 namespace {
 
 constexpr uint64_t kHugeBytes = uint64_t{2} << 20;
+constexpr uint32_t kVectorsMax = 256;
+
+/// A struct of VFIO's interface, empty but for its size.
+template <class Struct>
+[[nodiscard]] Struct sized() {
+  Struct empty{};
+  empty.argsz = sizeof(empty);
+  return empty;
+}
+
+/// A card through VFIO: container, group, device. Steps of open() in the order of the kernel's
+/// documentation (driver-api/vfio.rst).
+class VfioBackend final : public Backend {
+ public:
+  VfioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card, bool iova_is_va)
+      : Backend(paths, kernel, card), iova_is_va_(iova_is_va) {}
+  ~VfioBackend() override { bar_ = {}; }  // before its device is closed
+
+  [[nodiscard]] int open();
+
+  int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
+  int unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& runs) override;
+  bool hugepages_only() const override { return false; }
+  int irq_fd(uint32_t vector) override;
+  int reset() override;
+
+ private:
+  template <class Argument>
+  [[nodiscard]] int ask(const KernelFd& fd, unsigned long request, Argument argument,
+                        const std::string& what);
+  [[nodiscard]] int open_container();
+  [[nodiscard]] int open_group();
+  [[nodiscard]] int set_iommu();
+  [[nodiscard]] int read_iova_ranges();
+  [[nodiscard]] int open_device();
+  [[nodiscard]] int map_bar();
+  [[nodiscard]] int enable_bus_master();
+  [[nodiscard]] int enable_vectors();
+  [[nodiscard]] bool addressable(uint64_t iova, uint64_t len_bytes) const;
+  [[nodiscard]] int choose_iova(uint64_t va, size_t len_bytes, __u64* iova);
+
+  const bool iova_is_va_;
+  // Closed in reverse order: device, group, container.
+  KernelFd container_;
+  KernelFd group_;
+  KernelFd device_;
+  uint32_t device_flags_ = 0;
+  unsigned long iommu_type_ = 0;
+  RangeAllocator iovas_;
+  std::vector<std::pair<uint64_t, uint64_t>> iova_ranges_;  // first and last
+  std::vector<KernelFd> vectors_;
+};
+
+/// Logs the cause and the remedy of a failed mapping.
+void log_map_error(const std::string& address, void* va, size_t len_bytes, int rc) {
+  const char* remedy = "";
+  switch (-rc) {
+    case ENOMEM:
+      remedy =
+          ": more memory is locked than `ulimit -l` allows: ulimit -l unlimited, or in "
+          "/etc/security/limits.conf: * - memlock unlimited (systemd: LimitMEMLOCK=infinity)";
+      break;
+    case ENOSPC:
+      remedy =
+          ": too many mappings: register fewer, larger ranges, or raise "
+          "/sys/module/vfio_iommu_type1/parameters/dma_entry_limit";
+      break;
+    case EFAULT:
+      remedy = ": some of it is not mapped, or read-only: register memory that can be written";
+      break;
+    default:
+      break;
+  }
+  base::log_error("%s: cannot map %zu bytes at %p for DMA: %s%s", address.c_str(), len_bytes, va,
+                  std::strerror(-rc), remedy);
+}
 
 }  // namespace
 
-VfioBackend::VfioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card, IovaMode mode)
-    : paths_(paths), kernel_(kernel), card_(card), mode_(mode) {}
-
-VfioBackend::~VfioBackend() {
-  if (bar_va_ != nullptr) {
-    kernel_.munmap(bar_va_, bar_bytes_);
+int find_region(Kernel& kernel, int device, uint32_t index, vfio_region_info* out) {
+  auto region = sized<vfio_region_info>();
+  region.index = index;
+  const int rc = kernel.ioctl(device, VFIO_DEVICE_GET_REGION_INFO, &region);
+  if (rc < 0) {
+    return rc;
   }
+  *out = region;
+  return 0;
+}
+
+int Backend::set_bus_master(int fd, uint64_t config_at) {
+  uint16_t command = 0;
+  ssize_t n = kernel_.read(fd, &command, sizeof(command), config_at + PCI_COMMAND);
+  if (n == sizeof(command)) {
+    command |= PCI_COMMAND_MASTER | PCI_COMMAND_MEMORY;
+    n = kernel_.write(fd, &command, sizeof(command), config_at + PCI_COMMAND);
+  }
+  return n == sizeof(command) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
+}
+
+/// An ioctl whose failure is logged. @param what failed. @return what it returns, or -errno.
+template <class Argument>
+int VfioBackend::ask(const KernelFd& fd, unsigned long request, Argument argument,
+                     const std::string& what) {
+  const int rc = kernel_.ioctl(fd.get(), request, argument);
+  if (rc < 0) {
+    base::log_error("%s: %s: %s", address(), what.c_str(), std::strerror(-rc));
+  }
+  return rc;
 }
 
 int VfioBackend::open() {
@@ -43,18 +143,17 @@ int VfioBackend::open() {
 }
 
 int VfioBackend::open_container() {
-  const char* address = card_.address.c_str();
   if (card_.iommu_group < 0) {
     base::log_error(
         "%s: the card has no IOMMU group: switch the IOMMU on (VT-d or AMD-Vi in the firmware, "
         "intel_iommu=on on the kernel's command line), or use UIO: %s",
-        address, bind_command(card_.address, kUioDriver).c_str());
+        address(), bind_command(card_.address, kUioDriver).c_str());
     return -ENODEV;
   }
   const std::string path = paths_.dev + "/vfio/vfio";
   const int fd = kernel_.open(path, O_RDWR);
   if (fd < 0) {
-    base::log_error("%s: cannot open %s: %s: %s", address, path.c_str(), std::strerror(-fd),
+    base::log_error("%s: cannot open %s: %s: %s", address(), path.c_str(), std::strerror(-fd),
                     fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
                                   : "modprobe vfio-pci");
     return fd;
@@ -63,7 +162,7 @@ int VfioBackend::open_container() {
   if (const int version = kernel_.ioctl(fd, VFIO_GET_API_VERSION, 0ul);
       version != VFIO_API_VERSION) {
     base::log_error("%s: VFIO speaks version %d, this driver version %d: use another kernel",
-                    address, version, VFIO_API_VERSION);
+                    address(), version, VFIO_API_VERSION);
     return version < 0 ? version : -EPROTO;
   }
   for (const unsigned long type : {VFIO_TYPE1v2_IOMMU, VFIO_TYPE1_IOMMU}) {
@@ -72,42 +171,39 @@ int VfioBackend::open_container() {
       return 0;
     }
   }
-  base::log_error("%s: VFIO has no type 1 IOMMU: modprobe vfio_iommu_type1", address);
+  base::log_error("%s: VFIO has no type 1 IOMMU: modprobe vfio_iommu_type1", address());
   return -ENOTSUP;
 }
 
 int VfioBackend::open_group() {
-  const char* address = card_.address.c_str();
   const std::string number = std::to_string(card_.iommu_group);
   const std::string path = paths_.dev + "/vfio/" + number;
   const int fd = kernel_.open(path, O_RDWR);
   if (fd == -EBUSY) {
     base::log_error(
         "%s: its IOMMU group %s is in use, by another process or by this one: fuser -v %s names it",
-        address, number.c_str(), path.c_str());
+        address(), number.c_str(), path.c_str());
     return fd;
   }
   if (fd < 0) {
     const std::string command =
         fd == -ENOENT ? bind_command(card_.address, kVfioDriver) : "chown $USER " + path;
-    base::log_error("%s: cannot open %s: %s: %s", address, path.c_str(), std::strerror(-fd),
+    base::log_error("%s: cannot open %s: %s: %s", address(), path.c_str(), std::strerror(-fd),
                     command.c_str());
     return fd;
   }
   group_ = KernelFd(kernel_, fd);
-  vfio_group_status status{};
-  status.argsz = sizeof(status);
-  if (const int rc = kernel_.ioctl(fd, VFIO_GROUP_GET_STATUS, &status); rc < 0) {
-    base::log_error("%s: status of IOMMU group %s: %s", address, number.c_str(),
-                    std::strerror(-rc));
+  auto status = sized<vfio_group_status>();
+  if (const int rc = ask(group_, VFIO_GROUP_GET_STATUS, &status, "status of IOMMU group " + number);
+      rc < 0) {
     return rc;
   }
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
-    const std::string others = group_neighbours(paths_, kernel_, card_);
+    const std::string others = group_neighbours(paths_, card_, kernel_);
     base::log_error(
         "%s: its IOMMU group %s is not viable: bind all of its devices to vfio-pci. In the "
         "way: %s. For each: %s",
-        address, number.c_str(), others.empty() ? "unknown" : others.c_str(),
+        address(), number.c_str(), others.empty() ? "unknown" : others.c_str(),
         bind_command("ADDRESS", kVfioDriver).c_str());
     return -EPERM;
   }
@@ -116,13 +212,13 @@ int VfioBackend::open_group() {
 
 int VfioBackend::set_iommu() {
   int container = container_.get();
-  if (const int rc = kernel_.ioctl(group_.get(), VFIO_GROUP_SET_CONTAINER, &container); rc < 0) {
-    base::log_error("%s: cannot put its group into a container: %s", card_.address.c_str(),
-                    std::strerror(-rc));
+  if (const int rc = ask(group_, VFIO_GROUP_SET_CONTAINER, &container,
+                         "cannot put its group into a container");
+      rc < 0) {
     return rc;
   }
   if (const int rc = kernel_.ioctl(container, VFIO_SET_IOMMU, iommu_type_); rc < 0) {
-    base::log_error("%s: VFIO_SET_IOMMU: %s%s", card_.address.c_str(), std::strerror(-rc),
+    base::log_error("%s: VFIO_SET_IOMMU: %s%s", address(), std::strerror(-rc),
                     rc == -EPERM
                         ? ": interrupts cannot be remapped; on a machine that you trust: modprobe "
                           "-r vfio_iommu_type1; modprobe vfio_iommu_type1 "
@@ -135,10 +231,8 @@ int VfioBackend::set_iommu() {
 
 int VfioBackend::read_iova_ranges() {
   // Two calls: the first returns the length of the answer.
-  vfio_iommu_type1_info head{};
-  head.argsz = sizeof(head);
-  if (const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_GET_INFO, &head); rc < 0) {
-    base::log_error("%s: VFIO_IOMMU_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
+  auto head = sized<vfio_iommu_type1_info>();
+  if (const int rc = ask(container_, VFIO_IOMMU_GET_INFO, &head, "VFIO_IOMMU_GET_INFO"); rc < 0) {
     return rc;
   }
   const size_t len_bytes = std::clamp<size_t>(head.argsz, sizeof(head), 65536);
@@ -147,9 +241,8 @@ int VfioBackend::read_iova_ranges() {
   head.argsz = static_cast<uint32_t>(len_bytes);
   std::memcpy(bytes, &head, sizeof(head));
   if (const int rc =
-          kernel_.ioctl(container_.get(), VFIO_IOMMU_GET_INFO, static_cast<void*>(bytes));
+          ask(container_, VFIO_IOMMU_GET_INFO, static_cast<void*>(bytes), "VFIO_IOMMU_GET_INFO");
       rc < 0) {
-    base::log_error("%s: VFIO_IOMMU_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
     return rc;
   }
   std::memcpy(&head, bytes, sizeof(head));
@@ -184,81 +277,194 @@ int VfioBackend::read_iova_ranges() {
 }
 
 int VfioBackend::open_device() {
-  std::string address = card_.address;
+  std::string name = card_.address;
   const int fd =
-      kernel_.ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, static_cast<void*>(address.data()));
+      kernel_.ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, static_cast<void*>(name.data()));
   if (fd < 0) {
-    base::log_error("%s: VFIO gives no device: %s: %s", card_.address.c_str(), std::strerror(-fd),
+    base::log_error("%s: VFIO gives no device: %s: %s", address(), std::strerror(-fd),
                     bind_command(card_.address, kVfioDriver).c_str());
     return fd;
   }
   device_ = KernelFd(kernel_, fd);
-  vfio_device_info info{};
-  info.argsz = sizeof(info);
-  if (const int rc = kernel_.ioctl(fd, VFIO_DEVICE_GET_INFO, &info); rc < 0) {
-    base::log_error("%s: VFIO_DEVICE_GET_INFO: %s", card_.address.c_str(), std::strerror(-rc));
-    return rc;
-  }
+  auto info = sized<vfio_device_info>();
+  const int rc = ask(device_, VFIO_DEVICE_GET_INFO, &info, "VFIO_DEVICE_GET_INFO");
   device_flags_ = info.flags;
-  return 0;
+  return rc < 0 ? rc : 0;
 }
 
 int VfioBackend::map_bar() {
   vfio_region_info region{};
-  region.argsz = sizeof(region);
-  region.index = VFIO_PCI_BAR0_REGION_INDEX + static_cast<uint32_t>(card_.bar);
-  if (const int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, &region); rc < 0) {
-    base::log_error("%s: BAR%d: %s", card_.address.c_str(), card_.bar, std::strerror(-rc));
+  const auto index = VFIO_PCI_BAR0_REGION_INDEX + static_cast<uint32_t>(card_.bar);
+  if (const int rc = find_region(kernel_, device_.get(), index, &region); rc != 0) {
+    base::log_error("%s: BAR%d: %s", address(), card_.bar, std::strerror(-rc));
     return rc;
   }
   if (region.size < regs::kPageBytes || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {
     base::log_error(
         "%s: BAR%d has %llu bytes and can%s be mapped: not a RapidIO message card, or "
         "the BIOS gave the BAR no room: %s",
-        card_.address.c_str(), card_.bar, static_cast<unsigned long long>(region.size),
+        address(), card_.bar, static_cast<unsigned long long>(region.size),
         (region.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0 ? "" : "not",
         rescan_command(card_.address).c_str());
     return -ENXIO;
   }
-  void* va = nullptr;
-  if (const int rc = kernel_.mmap(nullptr, region.size, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                  device_.get(), region.offset, &va);
-      rc != 0) {
-    base::log_error("%s: cannot map BAR%d: %s", card_.address.c_str(), card_.bar,
-                    std::strerror(-rc));
-    return rc;
+  const int rc =
+      bar_.map(kernel_, region.size, PROT_READ | PROT_WRITE, device_.get(), region.offset);
+  if (rc != 0) {
+    base::log_error("%s: cannot map BAR%d: %s", address(), card_.bar, std::strerror(-rc));
   }
-  bar_va_ = va;
-  bar_bytes_ = region.size;
-  return 0;
+  return rc;
 }
 
 int VfioBackend::enable_bus_master() {
   vfio_region_info region{};
-  region.argsz = sizeof(region);
-  region.index = VFIO_PCI_CONFIG_REGION_INDEX;
-  int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, &region);
-  if (rc >= 0) {
-    uint16_t command = 0;
-    const uint64_t at = region.offset + PCI_COMMAND;
-    ssize_t n = kernel_.read(device_.get(), &command, sizeof(command), at);
-    if (n == sizeof(command)) {
-      command |= PCI_COMMAND_MASTER | PCI_COMMAND_MEMORY;
-      n = kernel_.write(device_.get(), &command, sizeof(command), at);
-    }
-    rc = n == sizeof(command) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
-  }
-  if (rc < 0) {
-    base::log_error("%s: cannot let the card become bus master: %s: %s", card_.address.c_str(),
+  int rc = find_region(kernel_, device_.get(), VFIO_PCI_CONFIG_REGION_INDEX, &region);
+  rc = rc == 0 ? set_bus_master(device_.get(), region.offset) : rc;
+  if (rc != 0) {
+    base::log_error("%s: cannot let the card become bus master: %s: %s", address(),
                     std::strerror(-rc), rescan_command(card_.address).c_str());
-    return rc;
+  }
+  return rc;
+}
+
+bool VfioBackend::addressable(uint64_t iova, uint64_t len_bytes) const {
+  return std::any_of(iova_ranges_.begin(), iova_ranges_.end(), [&](const auto& range) {
+    return range.first <= iova && iova <= range.second && range.second - iova >= len_bytes - 1;
+  });
+}
+
+int VfioBackend::choose_iova(uint64_t va, size_t len_bytes, __u64* iova) {
+  if (iova_is_va_) {
+    if (!addressable(va, len_bytes)) {
+      base::log_error("%s: the IOMMU cannot address %p: open the card with allocated bus addresses",
+                      address(), reinterpret_cast<void*>(va));
+      return -ERANGE;
+    }
+    *iova = va;
+    return 0;
+  }
+  // The bus address has the memory's offset within 2 MiB, so that the IOMMU can use its large
+  // pages.
+  const uint64_t lead = len_bytes >= kHugeBytes ? va % kHugeBytes : 0;
+  const uint64_t align = len_bytes >= kHugeBytes ? kHugeBytes : 65536;
+  uint64_t first = 0;
+  if (!iovas_.allocate(lead + len_bytes, align, &first)) {
+    base::log_error("%s: no bus addresses left for %zu bytes", address(), len_bytes);
+    return -ENOSPC;
+  }
+  *iova = first + lead;
+  if (lead != 0) {
+    iovas_.free(first, lead);
   }
   return 0;
 }
 
+int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
+  auto request = sized<vfio_iommu_type1_dma_map>();
+  request.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
+  request.vaddr = reinterpret_cast<uintptr_t>(va);
+  request.size = len_bytes;
+  if (const int rc = choose_iova(request.vaddr, len_bytes, &request.iova); rc != 0) {
+    return rc;
+  }
+  if (const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_MAP_DMA, &request); rc < 0) {
+    if (!iova_is_va_) {
+      iovas_.free(request.iova, len_bytes);
+    }
+    log_map_error(card_.address, va, len_bytes, rc);
+    return rc;
+  }
+  *runs = {{va, request.iova, len_bytes}};
+  return 0;
+}
+
+int VfioBackend::unmap(void* va, size_t len_bytes, const std::vector<IovaRun>& runs) {
+  auto request = sized<vfio_iommu_type1_dma_unmap>();
+  request.iova = runs[0].iova;
+  request.size = len_bytes;
+  const int rc = kernel_.ioctl(container_.get(), VFIO_IOMMU_UNMAP_DMA, &request);
+  if (rc < 0 || request.size != len_bytes) {
+    // The bus address is not used again: the card may still reach the memory behind it.
+    base::log_error(
+        "%s: cannot unmap %zu bytes at %p: %s; close the card before the memory is freed",
+        address(), len_bytes, va, rc < 0 ? std::strerror(-rc) : "in part only");
+    return rc < 0 ? rc : -EIO;
+  }
+  if (!iova_is_va_) {
+    iovas_.free(runs[0].iova, len_bytes);
+  }
+  return 0;
+}
+
+int VfioBackend::enable_vectors() {
+  auto info = sized<vfio_irq_info>();
+  info.index = VFIO_PCI_MSIX_IRQ_INDEX;
+  if (kernel_.ioctl(device_.get(), VFIO_DEVICE_GET_IRQ_INFO, &info) < 0 || info.count == 0 ||
+      (info.flags & VFIO_IRQ_INFO_EVENTFD) == 0) {
+    return -ENOTSUP;
+  }
+  const uint32_t count = std::min(info.count, kVectorsMax);
+  std::vector<KernelFd> fds;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int fd = kernel_.eventfd();
+    if (fd < 0) {
+      base::log_error("%s: eventfd for vector %u: %s%s", address(), i, std::strerror(-fd),
+                      fd == -EMFILE ? ": raise ulimit -n" : "");
+      return fd;
+    }
+    fds.emplace_back(kernel_, fd);
+  }
+  // All at once: a kernel with VFIO_IRQ_INFO_NORESIZE accepts no more later.
+  const size_t len_bytes = sizeof(vfio_irq_set) + count * sizeof(int32_t);
+  std::vector<uint32_t> words(len_bytes / sizeof(uint32_t));
+  auto* set = reinterpret_cast<vfio_irq_set*>(words.data());
+  set->argsz = static_cast<uint32_t>(len_bytes);
+  set->flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+  set->index = VFIO_PCI_MSIX_IRQ_INDEX;
+  set->start = 0;
+  set->count = count;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int32_t fd = fds[i].get();
+    std::memcpy(set->data + i * sizeof(fd), &fd, sizeof(fd));
+  }
+  if (const int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_SET_IRQS, static_cast<void*>(set));
+      rc < 0) {
+    base::log_error("%s: cannot enable %u MSI-X vectors: %s: poll, or see dmesg", address(), count,
+                    std::strerror(-rc));
+    return rc;
+  }
+  vectors_ = std::move(fds);
+  return 0;
+}
+
+int VfioBackend::irq_fd(uint32_t vector) {
+  if (vectors_.empty()) {
+    if (const int rc = enable_vectors(); rc != 0) {
+      return rc;
+    }
+  }
+  if (vector >= vectors_.size()) {
+    base::log_error("%s: no interrupt vector %u: the card has %zu", address(), vector,
+                    vectors_.size());
+    return -EINVAL;
+  }
+  return vectors_[vector].get();
+}
+
+int VfioBackend::reset() {
+  if ((device_flags_ & VFIO_DEVICE_FLAGS_RESET) == 0) {
+    return -ENOTSUP;
+  }
+  if (const int rc = ask(device_, VFIO_DEVICE_RESET, 0ul, "reset"); rc < 0) {
+    return rc;
+  }
+  // A reset clears the command register, and with it bus mastering.
+  return enable_bus_master();
+}
+
 int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
-                      std::unique_ptr<Backend>* out, IovaMode mode) {
-  auto backend = std::make_unique<VfioBackend>(paths, kernel, card, mode);
+                      std::unique_ptr<Backend>* out, bool iova_is_va) {
+  auto backend = std::make_unique<VfioBackend>(paths, kernel, card, iova_is_va);
   if (const int rc = backend->open(); rc != 0) {
     return rc;
   }

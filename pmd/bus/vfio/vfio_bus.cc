@@ -5,65 +5,58 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <map>
+#include <string>
 
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/backend.hpp"
+#include "pmd/bus/vfio/dma_arena.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
 
-int VfioBus::open(const std::string& address, const VfioOptions& options, const PciPaths& paths,
-                  Kernel& kernel, std::unique_ptr<VfioBus>* out) {
-  PciCard card;
-  if (const int rc = find_card(paths, address, &card); rc != 0) {
-    return rc;
-  }
-  std::unique_ptr<Backend> backend;
-  int rc = 0;
-  if (card.driver == kVfioDriver) {
-    rc = open_vfio_backend(paths, kernel, card, &backend, options.iova);
-  } else if (card.driver == kUioDriver || card.driver == kIgbUioDriver) {
-    rc = open_uio_backend(paths, kernel, card, &backend);
-  } else {
-    base::log_error(
-        "%s: it is bound to %s, not to vfio-pci or uio_pci_generic: %s", card.address.c_str(),
-        card.driver.empty() ? "no driver" : ("the driver " + card.driver).c_str(),
-        bind_command(card.address, card.iommu_group >= 0 ? kVfioDriver : kUioDriver).c_str());
-    rc = -EBUSY;
-  }
-  if (rc != 0) {
-    return rc;
-  }
-  std::unique_ptr<VfioBus> bus(new VfioBus(card, std::move(backend), kernel, paths));
-  if (options.reset) {
-    rc = bus->reset();
-    if (rc != 0 && rc != -ENOTSUP) {
-      base::log_warning(
-          "%s: opened without a function-level reset; relying on the card's own reset",
-          card.address.c_str());
+namespace {
+
+/// A real card, through the driver that it is bound to.
+class VfioBus final : public Bus {
+ public:
+  VfioBus(PciCard card, std::unique_ptr<Backend> backend, Kernel& kernel, const PciPaths& paths)
+      : card_(std::move(card)),
+        backend_(std::move(backend)),
+        arena_(*backend_, kernel, paths, card_.address) {}
+  VfioBus(const VfioBus&) = delete;
+  VfioBus& operator=(const VfioBus&) = delete;
+  ~VfioBus() override {
+    for (const auto& [va, mapping] : user_) {
+      (void)backend_->unmap(reinterpret_cast<void*>(va), mapping.len_bytes, mapping.runs);
     }
   }
-  rc = bus->check_magic();
-  if (rc != 0) {
-    return rc;
+
+  Mmio bar() override { return backend_->bar(); }
+  int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
+    return arena_.allocate(len_bytes, align_bytes, out);
   }
-  *out = std::move(bus);
-  return 0;
-}
+  void dma_free(const DmaMemory& memory) override { arena_.free(memory); }
+  int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
+  int dma_unmap(void* va, size_t len_bytes) override;
+  int irq_fd(uint32_t vector) override { return backend_->irq_fd(vector); }
+  const std::string& name() const override { return card_.address; }
+  int numa_node() const override { return card_.numa_node; }
 
-int VfioBus::open(const std::string& address, std::unique_ptr<VfioBus>* out) {
-  return open(address, VfioOptions{}, PciPaths{}, real_kernel(), out);
-}
+  [[nodiscard]] int check_magic();
 
-VfioBus::VfioBus(const PciCard& card, std::unique_ptr<Backend> backend, Kernel& kernel,
-                 const PciPaths& paths)
-    : card_(card), backend_(std::move(backend)), arena_(*backend_, kernel, paths, card_.address) {}
+ private:
+  struct UserMapping {
+    size_t len_bytes;
+    std::vector<IovaRun> runs;
+  };
 
-VfioBus::~VfioBus() {
-  for (const auto& [va, mapping] : user_) {
-    (void)backend_->unmap(reinterpret_cast<void*>(va), mapping.len_bytes, mapping.runs);
-  }
-}
+  PciCard card_;
+  std::unique_ptr<Backend> backend_;
+  DmaArena arena_;  // declared after the backend, so that its memory is unmapped first
+  std::map<uintptr_t, UserMapping> user_;
+};
 
 int VfioBus::check_magic() {
   const uint32_t magic = bar().read32(regs::id::magic());
@@ -82,18 +75,6 @@ int VfioBus::check_magic() {
       "open another device (%04x:%04x is not ours)",
       name().c_str(), card_.bar, magic, regs::kMagic, card_.vendor, card_.device);
   return -ENXIO;
-}
-
-Mmio VfioBus::bar() {
-  return {backend_->bar_va(), backend_->bar_bytes()};
-}
-
-int VfioBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
-  return arena_.allocate(len_bytes, align_bytes, out);
-}
-
-void VfioBus::dma_free(const DmaMemory& memory) {
-  arena_.free(memory);
 }
 
 int VfioBus::dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
@@ -135,12 +116,44 @@ int VfioBus::dma_unmap(void* va, size_t len_bytes) {
   return rc;
 }
 
-int VfioBus::irq_fd(uint32_t vector) {
-  return backend_->irq_fd(vector);
-}
+}  // namespace
 
-int VfioBus::reset() {
-  return backend_->reset();
+int open_vfio_bus(const name::Pci& name, const PciPaths& paths, std::unique_ptr<Bus>* out,
+                  Kernel& kernel) {
+  PciCard card;
+  if (const int rc = find_card(paths, name.address, &card); rc != 0) {
+    return rc;
+  }
+  std::unique_ptr<Backend> backend;
+  int rc = 0;
+  if (card.driver == kVfioDriver) {
+    rc = open_vfio_backend(paths, kernel, card, &backend, name.iova_is_va);
+  } else if (card.driver == kUioDriver || card.driver == kIgbUioDriver) {
+    rc = open_uio_backend(paths, kernel, card, &backend);
+  } else {
+    base::log_error(
+        "%s: it is bound to %s, not to vfio-pci or uio_pci_generic: %s", card.address.c_str(),
+        card.driver.empty() ? "no driver" : ("the driver " + card.driver).c_str(),
+        bind_command(card.address, card.iommu_group >= 0 ? kVfioDriver : kUioDriver).c_str());
+    rc = -EBUSY;
+  }
+  if (rc != 0) {
+    return rc;
+  }
+  if (name.reset) {
+    rc = backend->reset();
+    if (rc != 0 && rc != -ENOTSUP) {
+      base::log_warning(
+          "%s: opened without a function-level reset; relying on the card's own reset",
+          card.address.c_str());
+    }
+  }
+  auto bus = std::make_unique<VfioBus>(card, std::move(backend), kernel, paths);
+  if (rc = bus->check_magic(); rc != 0) {
+    return rc;
+  }
+  *out = std::move(bus);
+  return 0;
 }
 
 }  // namespace rio::pmd::vfio

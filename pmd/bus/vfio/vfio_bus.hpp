@@ -2,73 +2,23 @@
 /// A real card, through the driver that it is bound to: VFIO or UIO.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
-#include "pmd/bus/vfio/backend.hpp"
-#include "pmd/bus/vfio/dma_arena.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
-#include "pmd/bus/vfio/pci_scan.hpp"
 
 namespace rio::pmd::vfio {
 
-struct VfioOptions {
-  IovaMode iova = IovaMode::kAllocated;  ///< under VFIO; UIO has physical addresses
-  bool reset = true;  ///< reset the device when it is opened, if it can; a failure is a warning,
-                      ///< since the driver's own reset (GEN_REQ) follows
-};
-
-/// A bus with one real card. Control path, one thread. All errors are logged with the command that
-/// mends them.
-class VfioBus : public Bus {
- public:
-  /// Open a card, which must be bound to vfio-pci, uio_pci_generic or igb_uio. Checks the BAR's
-  /// magic. @param address as parse_address() takes it. @param kernel outlives the bus. @return 0;
-  /// -EINVAL (address), -ENODEV (no such device, no group, all ones), -EBUSY (bound to another
-  /// driver, or in use), -EACCES, -EPERM (group not viable), -ENXIO (not a message card), or the
-  /// kernel's error.
-  [[nodiscard]] static int open(const std::string& address, const VfioOptions& options,
-                                const PciPaths& paths, Kernel& kernel,
-                                std::unique_ptr<VfioBus>* out);
-  /// Open a card of the running system.
-  [[nodiscard]] static int open(const std::string& address, std::unique_ptr<VfioBus>* out);
-
-  /// The card must be stopped before. Frees the memory of dma_alloc().
-  ~VfioBus() override;
-  VfioBus(const VfioBus&) = delete;
-  VfioBus& operator=(const VfioBus&) = delete;
-
-  Mmio bar() override;
-  /// @param align_bytes up to 2 MiB.
-  int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
-  void dma_free(const DmaMemory& memory) override;
-  int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
-  int dma_unmap(void* va, size_t len_bytes) override;
-  int irq_fd(uint32_t vector) override;
-  const std::string& name() const override { return card_.address; }
-  int numa_node() const override { return card_.numa_node; }
-
-  /// Reset the function: all registers get their reset values. @return 0, -ENOTSUP.
-  [[nodiscard]] int reset();
-  [[nodiscard]] const PciCard& card() const { return card_; }
-
- private:
-  struct UserMapping {
-    size_t len_bytes;
-    std::vector<IovaRun> runs;
-  };
-
-  VfioBus(const PciCard& card, std::unique_ptr<Backend> backend, Kernel& kernel,
-          const PciPaths& paths);
-  [[nodiscard]] int check_magic();
-
-  PciCard card_;
-  std::unique_ptr<Backend> backend_;
-  DmaArena arena_;  // declared after the backend, so that its memory is unmapped first
-  std::map<uintptr_t, UserMapping> user_;
-};
+/// Open a card, which must be bound to vfio-pci, uio_pci_generic or igb_uio. Checks the BAR's
+/// magic. The card must be stopped before the bus is destroyed, which frees the memory of
+/// dma_alloc(); its alignment is at most 2 MiB. Control path, one thread; all errors are logged
+/// with the command that mends them. @param address as parse_address() takes it. @param kernel
+/// outlives the bus.
+/// @return 0; -EINVAL (address), -ENODEV (no such device, no group, all ones), -EBUSY (bound to
+/// another driver, or in use), -EACCES, -EPERM (group not viable), -ENXIO (not a message card), or
+/// the kernel's error.
+[[nodiscard]] int open_vfio_bus(const name::Pci& name, const PciPaths& paths,
+                                std::unique_ptr<Bus>* out, Kernel& kernel = real_kernel());
 
 }  // namespace rio::pmd::vfio

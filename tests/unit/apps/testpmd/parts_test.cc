@@ -10,8 +10,7 @@
 #include "apps/testpmd/histogram.hpp"
 #include "apps/testpmd/options.hpp"
 #include "apps/testpmd/pattern.hpp"
-#include "apps/testpmd/sequence.hpp"
-#include "apps/testpmd/size_sweep.hpp"
+#include "apps/testpmd/verifier.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -151,13 +150,18 @@ TEST(Pattern, OneByteFindsItsSequence) {
   }
 }
 
+/// Numbers below next() that did not come.
+uint64_t missing(const SequenceTracker& seen) {
+  return seen.next() - seen.unique();
+}
+
 TEST(Sequence, TellsLateDuplicateAndMissing) {
   SequenceTracker seen;
   EXPECT_EQ(seen.accept(0), SequenceTracker::Seen::kInOrder);
   EXPECT_EQ(seen.accept(2), SequenceTracker::Seen::kInOrder);
-  EXPECT_EQ(seen.missing(), 1u);
+  EXPECT_EQ(missing(seen), 1u);
   EXPECT_EQ(seen.accept(1), SequenceTracker::Seen::kLate);
-  EXPECT_EQ(seen.missing(), 0u);
+  EXPECT_EQ(missing(seen), 0u);
   EXPECT_EQ(seen.accept(1), SequenceTracker::Seen::kDuplicate);
   EXPECT_EQ(seen.accept(2), SequenceTracker::Seen::kDuplicate);
   EXPECT_EQ(seen.unique(), 3u);
@@ -172,11 +176,11 @@ TEST(Sequence, GoesOnBehindAGapOfMoreThanTheWindow) {
     }
     const uint64_t far = SequenceTracker::kWindow + gap;
     EXPECT_EQ(seen.accept(far), SequenceTracker::Seen::kInOrder) << gap;
-    EXPECT_EQ(seen.missing(), gap);
+    EXPECT_EQ(missing(seen), gap);
     EXPECT_EQ(seen.accept(far), SequenceTracker::Seen::kDuplicate) << gap;
     EXPECT_EQ(seen.accept(far - 1), SequenceTracker::Seen::kLate) << gap;
     EXPECT_EQ(seen.accept(far - SequenceTracker::kWindow + 1), SequenceTracker::Seen::kLate) << gap;
-    EXPECT_EQ(seen.missing(), gap - 2);
+    EXPECT_EQ(missing(seen), gap - 2);
     EXPECT_EQ(seen.accept(0), SequenceTracker::Seen::kDuplicate) << gap;
   }
 }
@@ -188,7 +192,7 @@ TEST(Sequence, WindowWraps) {
     ASSERT_EQ(seen.accept(n), SequenceTracker::Seen::kLate);
     ASSERT_EQ(seen.accept(n), SequenceTracker::Seen::kDuplicate);
   }
-  EXPECT_EQ(seen.missing(), 0u);
+  EXPECT_EQ(missing(seen), 0u);
 }
 
 int parse(std::vector<std::string_view> args, Options* out, std::string* error) {

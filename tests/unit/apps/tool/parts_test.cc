@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <random>
 
-#include "apps/tool/completion.hpp"
 #include "apps/tool/doctor/finding.hpp"
-#include "apps/tool/doctor/memlock.hpp"
-#include "apps/tool/doctor/mounts.hpp"
-#include "apps/tool/doctor/needed_eal.hpp"
-#include "apps/tool/nearest.hpp"
+#include "apps/tool/doctor/parsers.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/files.hpp"
+#include "apps/tool/words.hpp"
 #include "tests/support/seed.hpp"
 
 namespace rio::tool {

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 
-#include "apps/tool/port_sample.hpp"
 #include "pmd/api/riopmd.hpp"
 
 namespace rio::tool {

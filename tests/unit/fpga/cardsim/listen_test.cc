@@ -1,6 +1,7 @@
 // Cards for programs of this machine: hostile clients here, the driver in
 // tests/unit/pmd/bus/emu/sim_bus_test.cc.
-#include "fpga/cardsim/listen.hpp"
+#include "fpga/cardsim/client_memory.hpp"
+#include "fpga/cardsim/listen_protocol.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

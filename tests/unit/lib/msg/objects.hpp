@@ -55,14 +55,15 @@ struct Objects {
   Outbox outbox{endpoint, failures};
   Retries retries{outbox, peers, stats};
   Speaker speaker{outbox, peers, health, kInstance, 1000};
-  Large large{endpoint, outbox, peers, inflows, contexts, health, stats, kTimeoutUs, kBuffers};
-  Sessions sessions{
-      {peers, outbox, retries, speaker, buffers, inflows, large, nullptr, health, contexts, stats},
-      kOwn};
-  Silence silence{{endpoint, nullptr, peers, outbox, retries, sessions, large, health, stats},
-                  kTimeoutUs,
-                  kDeliverMs};
-  Failures failures{{peers, outbox, retries, speaker, sessions, silence, large}, kDeliverMs};
+  Large large{all(), kTimeoutUs, kBuffers};
+  Sessions sessions{all(), kOwn};
+  Silence silence{all(), kTimeoutUs, kDeliverMs};
+  Failures failures{all(), kDeliverMs};
+
+  PortObjects all() {
+    return {endpoint, nullptr, outbox, buffers, peers,    large,   contexts,
+            inflows,  retries, health, speaker, sessions, silence, stats};
+  }
 
   Objects() {
     EXPECT_EQ(buffers.start(kBuffers), 0);

@@ -70,7 +70,12 @@ TEST_F(Session, APeerThatNeverComesIsUnreachable) {
   EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);
   EXPECT_EQ(send(a, there, "x"), -EHOSTUNREACH);  // each further attempt waits for connect_ms again
   const Member b = member(port(2), 0);
-  EXPECT_EQ(send(a, there, "x"), 0);
+  int sent = -EHOSTUNREACH;
+  for (uint32_t i = 0; i < 100 && sent == -EHOSTUNREACH;
+       ++i) {  // the machine may stop us for 50 ms
+    sent = send(a, there, "x");
+  }
+  EXPECT_EQ(sent, 0);
   EXPECT_EQ(receive(b), "x");
   EXPECT_EQ(send(silent, unused, "y"), 0);  // no end to be told of
 }

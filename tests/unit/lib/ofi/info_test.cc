@@ -3,7 +3,7 @@
 #include <functional>
 #include <utility>
 
-#include "lib/ofi/releases.hpp"
+#include "lib/ofi/provider.hpp"
 #include "tests/unit/lib/ofi/node.hpp"
 
 namespace rio::test {

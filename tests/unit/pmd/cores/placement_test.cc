@@ -22,9 +22,55 @@ using Cpus = std::vector<unsigned>;
 // Two packages with a node each, four cores of two hyperthreads: CPUs 0 and 1 are the first core.
 constexpr const char* kTwoNodes = "pack:2 [numa] core:4 pu:2";
 
-std::unique_ptr<Placement> machine(const std::string& synthetic, const std::string& allowed = "") {
+/// Creates a placement on the machine that a variable of hwloc's describes.
+int create_on(const char* variable, const std::string& text, std::unique_ptr<Placement>* out) {
+  setenv(variable, text.c_str(), 1);
+  const int rc = Placement::create(out);
+  unsetenv(variable);
+  return rc;
+}
+
+/// A file that exists while this lives.
+class TempFile {
+ public:
+  TempFile() {
+    char name[] = "/tmp/riopmd-topology-XXXXXX";
+    const int fd = mkstemp(name);
+    EXPECT_GE(fd, 0);
+    close(fd);
+    path_ = name;
+  }
+  ~TempFile() { unlink(path_.c_str()); }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::unique_ptr<Placement> machine(const std::string& synthetic) {
   std::unique_ptr<Placement> placement;
-  EXPECT_EQ(Placement::create(Machine{synthetic, "", allowed}, &placement), 0);
+  EXPECT_EQ(create_on("HWLOC_SYNTHETIC", synthetic, &placement), 0);
+  return placement;
+}
+
+/// A machine of which only some CPUs may be used.
+std::unique_ptr<Placement> machine(const std::string& synthetic, const std::string& allowed) {
+  const TempFile file;
+  hwloc_topology_t topology = nullptr;
+  EXPECT_EQ(hwloc_topology_init(&topology), 0);
+  EXPECT_EQ(hwloc_topology_set_synthetic(topology, synthetic.c_str()), 0);
+  EXPECT_EQ(hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED), 0);
+  EXPECT_EQ(hwloc_topology_load(topology), 0);
+  const hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+  EXPECT_EQ(hwloc_bitmap_list_sscanf(cpus, allowed.c_str()), 0);
+  EXPECT_EQ(hwloc_topology_allow(topology, cpus, nullptr, HWLOC_ALLOW_FLAG_CUSTOM), 0);
+  hwloc_bitmap_free(cpus);
+  EXPECT_EQ(hwloc_topology_export_xml(topology, file.path().c_str(), 0), 0);
+  hwloc_topology_destroy(topology);
+  std::unique_ptr<Placement> placement;
+  EXPECT_EQ(create_on("HWLOC_XMLFILE", file.path(), &placement), 0);
   return placement;
 }
 
@@ -94,10 +140,6 @@ TEST(Placement, KeepsToTheCpuset) {
   const std::string text = parse_fails(*placement, "4");
   EXPECT_TRUE(has(text, "CPU 4 of \"4\" may not be used; usable: 3,8-9")) << text;
   EXPECT_TRUE(has(text, "cpuset")) << text;
-  std::unique_ptr<Placement> none;
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(Placement::create(Machine{"core:2 pu:1", "", "7"}, &none), -EINVAL);
-  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "no CPU may be used"));
 }
 
 TEST(Placement, ParsesLists) {
@@ -126,28 +168,16 @@ TEST(Placement, RefusesBadLists) {
   EXPECT_TRUE(has(parse_fails(*placement, "0-99999"), "is not a CPU number"));
 }
 
-TEST(Placement, RefusesBadMachines) {
-  std::unique_ptr<Placement> placement;
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(Placement::create(Machine{"nonsense", "", ""}, &placement), -EINVAL);
-  EXPECT_EQ(Placement::create(Machine{"", "/nonexistent.xml", ""}, &placement), -EINVAL);
-  EXPECT_EQ(Placement::create(Machine{"core:2 pu:1", "", "x"}, &placement), -EINVAL);
-  EXPECT_EQ(placement, nullptr);
-  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "nonsense"));
-}
-
 /// A topology as a file, with a PCI device below the second package.
 class Xml : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/riopmd-topology-XXXXXX";
-    const int fd = mkstemp(name);
-    ASSERT_GE(fd, 0);
-    close(fd);
-    path_ = name;
-    std::ofstream(path_) << kText;
+  /// Creates a placement on it. @param allowed mask of the CPUs that may be used.
+  int create(const std::string& allowed, std::unique_ptr<Placement>* out) {
+    std::string text = kText;
+    text.replace(text.find("0xe"), 3, allowed);
+    std::ofstream(file_.path()) << text;
+    return create_on("HWLOC_XMLFILE", file_.path(), out);
   }
-  void TearDown() override { unlink(path_.c_str()); }
 
   static constexpr const char* kText = R"(<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
@@ -187,12 +217,20 @@ class Xml : public testing::Test {
  </object>
 </topology>
 )";
-  std::string path_;
+  TempFile file_;
 };
+
+TEST_F(Xml, RefusesAMachineWithoutCpus) {
+  std::unique_ptr<Placement> none;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(create("0x0", &none), -EINVAL);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "no CPU may be used"));
+}
 
 TEST_F(Xml, ChoosesNearTheCard) {
   std::unique_ptr<Placement> placement;
-  ASSERT_EQ(Placement::create(Machine{"", path_, ""}, &placement), 0);
+  ASSERT_EQ(create("0xe", &placement), 0);
   EXPECT_EQ(placement->cpus(), (Cpus{1, 2, 3}));
   EXPECT_EQ(choose(*placement, {"0000:03:00.0", -1}, 3), (Cpus{2, 3, 1}));
   EXPECT_EQ(choose(*placement, {"0000:04:00.0", 1}, 1),
@@ -240,7 +278,7 @@ TEST(Placement, ReadsACopyOfASystem) {
     write(topology + "core_siblings", cpu == "0" ? "1" : "2");
   }
   std::unique_ptr<Placement> placement;
-  ASSERT_EQ(Placement::create(Machine{"", "", "", root}, &placement), 0);
+  ASSERT_EQ(Placement::create(root, &placement), 0);
   std::filesystem::remove_all(root);
   EXPECT_EQ(placement->cpus(), (Cpus{0, 1}));
   EXPECT_EQ(placement->nearest({"0000:03:00.0", -1}), (Cpus{1}));

@@ -1,4 +1,4 @@
-#include "pmd/dev/event_queue.hpp"
+#include "pmd/dev/notice_queue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,8 @@
 
 #include "pmd/dev/dedicated_rx_queue.hpp"
 #include "pmd/dev/dma_queue.hpp"
-#include "pmd/dev/doorbell_queue.hpp"
-#include "pmd/dev/event_queue.hpp"
 #include "pmd/dev/maint_queue.hpp"
+#include "pmd/dev/notice_queue.hpp"
 #include "pmd/dev/shared_rx_queue.hpp"
 #include "pmd/dev/tx_queue.hpp"
 #include "tests/support/queue_fixture.hpp"

@@ -43,6 +43,15 @@ class FakeBus : public Bus {
     allocated.erase(memory.va);
   }
 
+  /// Bytes that are mapped by dma_map().
+  [[nodiscard]] uint64_t mapped_bytes() const {
+    uint64_t sum = 0;
+    for (const auto& [start, len] : mapped) {
+      sum += len;
+    }
+    return sum;
+  }
+
   /// One run per page if `scatter` is set, else one run.
   int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override {
     const auto begin = reinterpret_cast<uintptr_t>(va);

@@ -108,9 +108,10 @@ class RelayTraffic : public testing::Test {
   }
   /// The process that broke a rule, and the rule; 0: none.
   uint32_t foul(std::string* what) {
-    uint32_t process = 0;
-    what->clear();
-    return traffic_.next_foul(&process, what) ? process : 0;
+    const std::vector<Traffic::Foul> fouls = traffic_.take_fouls();
+    EXPECT_LE(fouls.size(), 1u);
+    *what = fouls.empty() ? "" : fouls.front().second;
+    return fouls.empty() ? 0 : fouls.front().first;
   }
   void expect_foul(const char* part) {
     sweep();
@@ -222,17 +223,12 @@ TEST_F(RelayTraffic, ASenderBeyondItsWindowIsCutOff) {
 TEST_F(RelayTraffic, FramesOfADeadProcessArriveBeforeItsDeathIsReported) {
   ASSERT_TRUE(one_.send(2, 300, 5));
   traffic_.remove(1, true);
-  uint32_t gone = 0;
-  uint32_t to = 0;
-  ASSERT_TRUE(traffic_.next_departure(&gone, &to));  // three waits for nothing
-  EXPECT_EQ(to, 3u);
-  EXPECT_FALSE(traffic_.next_departure(&gone, &to));
+  using Departures = std::vector<Traffic::Departure>;
+  EXPECT_EQ(traffic_.take_departures(), (Departures{{1, 3}}));  // three waits for nothing
   sweep();
   two_.take();
   EXPECT_EQ(two_.got[1].size(), 1u);
-  ASSERT_TRUE(traffic_.next_departure(&gone, &to));
-  EXPECT_EQ(gone, 1u);
-  EXPECT_EQ(to, 2u);
+  EXPECT_EQ(traffic_.take_departures(), (Departures{{1, 2}}));
   // A process that has not heard of the death breaks no rule.
   ASSERT_TRUE(two_.send(1, 300, 5));
   sweep();

@@ -76,7 +76,7 @@ TEST_F(HostileWire, ImpossibleHeadsCutThePartnerOff) {
     const auto one = join(1);
     Evil evil(2, 1);
     EXPECT_TRUE(change(*one).here);
-    evil.link().mine.heads()->requests.head = head;  // nothing was sent yet
+    evil.link().joint.mine.heads()->requests.head = head;  // nothing was sent yet
     model::Outbound* to = one->route(2);
     EXPECT_TRUE(wait_until([&] {
       (void)to->requests->passed(0);

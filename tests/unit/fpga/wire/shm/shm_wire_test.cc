@@ -176,7 +176,7 @@ TEST_F(Wire, ASleepingMemberSleepsForNewPartnersToo) {
   one->set_asleep(true);
   Evil evil(2, 1);
   EXPECT_TRUE(change(*one).here);
-  const wire::Heads& heads = *evil.link().theirs.heads();
+  const wire::Heads& heads = *evil.link().joint.theirs.heads();
   EXPECT_EQ(heads.requests.asleep.load(), 1);
   EXPECT_EQ(heads.responses.asleep.load(), 1);
   one->set_asleep(false);

@@ -57,25 +57,28 @@ class Evil {
     std::string error;
     EXPECT_EQ(wire::shm::Directory::join({.fabric = "f", .id = id}, &directory, &error), 0)
         << error;
-    exchange_ = std::make_unique<wire::shm::Exchange>(std::move(directory), &flag_);
+    exchange_ =
+        std::make_unique<wire::shm::Exchange>(std::move(directory), &flag_, &thread_, &troubles_);
     EXPECT_EQ(exchange_->start(&error), 0) << error;
     exchange_->want(victim);
-    wire::shm::News news;
+    wire::shm::Event news;
     EXPECT_TRUE(wait_until([&] { return exchange_->take(&news); }));
-    EXPECT_EQ(news.kind, wire::shm::News::kCame);
+    EXPECT_EQ(news.kind, wire::shm::Event::kCame);
     link_ = news.link;
   }
   wire::shm::Link& link() { return *link_; }
-  model::Frame& frame() { return *reinterpret_cast<model::Frame*>(link_->mine.requests()); }
+  model::Frame& frame() { return *reinterpret_cast<model::Frame*>(link_->joint.mine.requests()); }
   /// Whether the victim has ended the connection.
   bool is_cut() {
-    wire::shm::News news;
+    wire::shm::Event news;
     return wait_until([&] { return exchange_->take(&news); }) &&
-           news.kind == wire::shm::News::kGone;
+           news.kind == wire::shm::Event::kGone;
   }
 
  private:
   std::atomic<bool> flag_{false};
+  wire::MemberThread thread_;
+  wire::Troubles troubles_{&thread_};
   std::unique_ptr<wire::shm::Exchange> exchange_;
   std::shared_ptr<wire::shm::Link> link_;
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 
 namespace rio::wire::udp {
 namespace {

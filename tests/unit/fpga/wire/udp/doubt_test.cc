@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/doubt.hpp"
+#include "fpga/wire/udp/contact.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fpga/wire/udp/connection.hpp"
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 
 namespace rio::wire::udp {
 namespace {

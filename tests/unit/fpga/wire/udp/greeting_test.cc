@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 
 #include <gtest/gtest.h>
 

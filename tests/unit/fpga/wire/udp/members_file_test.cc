@@ -1,4 +1,4 @@
-#include "fpga/wire/udp/members_file.hpp"
+#include "fpga/wire/udp/seat.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

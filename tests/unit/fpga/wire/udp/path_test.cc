@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "fpga/wire/udp/greeting.hpp"
+#include "fpga/wire/udp/datagram.hpp"
 #include "tests/support/denied.hpp"
 
 namespace rio::wire::udp {

@@ -151,8 +151,8 @@ TEST_F(TwoEnds, FreedMemoryIsAFault) {
   a_.reset();
   b_.reset();
   EXPECT_EQ(served_.wait(), 0);
-  EXPECT_EQ(served_.card(0).attachment().counts().iommu_faults, 1u);
-  EXPECT_EQ(served_.card(0).attachment().counts().iommu_first, memory.iova);
+  EXPECT_EQ(served_.card(0).counts().refused, 1u);
+  EXPECT_EQ(served_.card(0).counts().first_refused_address, memory.iova);
 }
 
 TEST_F(TwoEnds, AnInterruptArrives) {
@@ -188,17 +188,17 @@ TEST_F(TwoEnds, MemoryOfTheUserCannotBeRegistered) {
 TEST(SimBus, AMissingServerIsReported) {
   test::TempDir dir;
   test::LogLines log;
-  std::unique_ptr<pmd::SimBus> bus;
-  EXPECT_EQ(pmd::SimBus::open({dir.at("none"), 20}, &bus), -ENOENT);
+  std::unique_ptr<pmd::Bus> bus;
+  EXPECT_EQ(pmd::open_sim_bus({dir.at("none"), 20}, &bus), -ENOENT);
   EXPECT_TRUE(log.had("start rio-cardsim --card listen:socket=" + dir.at("none"))) << log.last();
   base::Fd left;
   ASSERT_EQ(base::listen_at(dir.at("left"), SOCK_SEQPACKET, &left), 0);
   left.reset();
-  EXPECT_EQ(pmd::SimBus::open({dir.at("left"), 0}, &bus), -ECONNREFUSED);
+  EXPECT_EQ(pmd::open_sim_bus({dir.at("left"), 0}, &bus), -ECONNREFUSED);
   EXPECT_EQ(bus, nullptr);
 }
 
-/// Opens a card at a server that answers a hello with `reply`. @return as SimBus::open().
+/// Opens a card at a server that answers a hello with `reply`. @return as open_sim_bus().
 int open_at(const cardsim::protocol::Reply& reply, const std::vector<int>& fds) {
   test::TempDir dir;
   base::Fd listener;
@@ -212,8 +212,8 @@ int open_at(const cardsim::protocol::Reply& reply, const std::vector<int>& fds) 
     ready = {client.get(), POLLRDHUP, 0};
     EXPECT_EQ(poll(&ready, 1, 20000), 1);
   });
-  std::unique_ptr<pmd::SimBus> bus;
-  const int rc = pmd::SimBus::open({dir.at("s"), 0}, &bus);
+  std::unique_ptr<pmd::Bus> bus;
+  const int rc = pmd::open_sim_bus({dir.at("s"), 0}, &bus);
   EXPECT_EQ(bus, nullptr);
   return rc;
 }

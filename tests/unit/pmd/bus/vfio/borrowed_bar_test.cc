@@ -6,8 +6,7 @@
 
 #include <cerrno>
 
-#include "pmd/bus/vfio/bar_bus.hpp"
-#include "pmd/bus/vfio/card_id.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 #include "tests/unit/pmd/bus/vfio/fake_system.hpp"
 
 namespace rio::pmd::vfio {
@@ -113,18 +112,18 @@ class BorrowedBarTest : public testing::Test {
 
 TEST_F(BorrowedBarTest, ComesFromTheProgramThatHasTheCard) {
   hold_card();
-  void* va = nullptr;
-  ASSERT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), 0);
-  EXPECT_EQ(*static_cast<uint32_t*>(va), regs::kMagic);
+  KernelMapping bar;
+  ASSERT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &bar), 0);
+  EXPECT_EQ(*static_cast<uint32_t*>(bar.va()), regs::kMagic);
   EXPECT_TRUE(kernel_.opened.empty()) << "the mapping needs no file";
   EXPECT_EQ(kernel_.mapped_bars, 1);
 }
 
 TEST_F(BorrowedBarTest, FailsIfNoProgramHasTheCard) {
-  void* va = nullptr;
-  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -ENOENT);
+  KernelMapping bar;
+  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &bar), -ENOENT);
   hold(kOwner, kOtherFd, "anon_inode:[vfio-device]");
-  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -ENOENT);
+  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &bar), -ENOENT);
   EXPECT_TRUE(kernel_.opened.empty());
   EXPECT_EQ(kernel_.mapped_bars, 0);
 }
@@ -132,22 +131,22 @@ TEST_F(BorrowedBarTest, FailsIfNoProgramHasTheCard) {
 TEST_F(BorrowedBarTest, NeedsTheRightToTraceTheProgram) {
   hold_card();
   kernel_.may_trace = false;
-  void* va = nullptr;
-  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -ENOENT);
+  KernelMapping bar;
+  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &bar), -ENOENT);
 }
 
 TEST_F(BorrowedBarTest, IsNotShorterThanRequested) {
   hold_card();
   kernel_.bar_len = 4096;
-  void* va = nullptr;
-  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &va), -EINVAL);
+  KernelMapping bar;
+  EXPECT_EQ(borrow_bar(tree_.paths, kernel_, card(), kBarBytes, PROT_READ, &bar), -EINVAL);
   EXPECT_TRUE(kernel_.opened.empty());
 }
 
 TEST_F(BorrowedBarTest, IdentityIsReadWhileTheProgramRuns) {
   hold_card();
   CardId id;
-  ASSERT_EQ(read_card_id(tree_.paths, kernel_, card(), &id), 0);
+  ASSERT_EQ(read_card_id(tree_.paths, card(), &id, kernel_), 0);
   EXPECT_TRUE(id.is_card());
   EXPECT_EQ(id.hw_version, 0x00010203U);
   EXPECT_EQ(kernel_.mapped_bars, 0);
@@ -155,8 +154,8 @@ TEST_F(BorrowedBarTest, IdentityIsReadWhileTheProgramRuns) {
 
 TEST_F(BorrowedBarTest, BusInspectsWhileTheProgramRuns) {
   hold_card();
-  std::unique_ptr<BarBus> bus;
-  ASSERT_EQ(BarBus::open(kAddress, tree_.paths, kernel_, &bus), 0);
+  std::unique_ptr<Bus> bus;
+  ASSERT_EQ(map_bar(kAddress, tree_.paths, &bus, kernel_), 0);
   EXPECT_EQ(bus->bar().read32(0), regs::kMagic);
   bus.reset();
   EXPECT_EQ(kernel_.mapped_bars, 0);
@@ -166,9 +165,9 @@ TEST_F(BorrowedBarTest, BusInspectsWhileTheProgramRuns) {
 TEST_F(BorrowedBarTest, BusSaysWhyItCannotInspect) {
   hold_card();
   kernel_.may_trace = false;
-  std::unique_ptr<BarBus> bus;
+  std::unique_ptr<Bus> bus;
   testing::internal::CaptureStderr();
-  EXPECT_EQ(BarBus::open(kAddress, tree_.paths, kernel_, &bus), -EINVAL);
+  EXPECT_EQ(map_bar(kAddress, tree_.paths, &bus, kernel_), -EINVAL);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("a program has it open"),
             std::string::npos);
 }

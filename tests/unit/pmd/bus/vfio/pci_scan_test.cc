@@ -31,7 +31,7 @@ TEST(FindCards, ReturnsTheSystemsDescription) {
   tree.add_device("0000:05:00.0", 0x8086, 0x1533, "igb", 8);
   FakeKernel kernel(tree.paths);
   std::vector<PciCard> cards;
-  ASSERT_EQ(find_cards(tree.paths, kernel, &cards), 0);
+  ASSERT_EQ(find_cards(tree.paths, &cards, kernel), 0);
   ASSERT_EQ(cards.size(), 2u);
   EXPECT_EQ(cards[0].address, "0000:03:00.0");
   EXPECT_EQ(cards[0].vendor, 0x10EE);
@@ -54,7 +54,7 @@ TEST(FindCards, FindsIvshmemOnlyWithTheMagic) {
   tree.set_word("0000:00:05.0", 2, 0x12345678);
   FakeKernel kernel(tree.paths);
   std::vector<PciCard> cards;
-  ASSERT_EQ(find_cards(tree.paths, kernel, &cards), 0);
+  ASSERT_EQ(find_cards(tree.paths, &cards, kernel), 0);
   ASSERT_EQ(cards.size(), 1u);
   EXPECT_EQ(cards[0].address, "0000:00:04.0");
   EXPECT_EQ(cards[0].bar, 2);
@@ -67,11 +67,11 @@ TEST(FindCards, SleepingIvshmemIsReadThroughVfio) {
   FakeKernel kernel(tree.paths);
   kernel.bar_index = 2;
   std::vector<PciCard> cards;
-  ASSERT_EQ(find_cards(tree.paths, kernel, &cards), 0);
+  ASSERT_EQ(find_cards(tree.paths, &cards, kernel), 0);
   EXPECT_EQ(cards.size(), 1u);
   EXPECT_TRUE(kernel.opened.empty());
   kernel.set_magic(1);
-  ASSERT_EQ(find_cards(tree.paths, kernel, &cards), 0);
+  ASSERT_EQ(find_cards(tree.paths, &cards, kernel), 0);
   EXPECT_TRUE(cards.empty());
 }
 
@@ -79,7 +79,7 @@ TEST(FindCards, FindingNoneIsNotAnError) {
   FakeTree tree;
   FakeKernel kernel(tree.paths);
   std::vector<PciCard> cards(1);
-  ASSERT_EQ(find_cards(tree.paths, kernel, &cards), 0);
+  ASSERT_EQ(find_cards(tree.paths, &cards, kernel), 0);
   EXPECT_TRUE(cards.empty());
 }
 
@@ -90,11 +90,11 @@ TEST(FindCards, BrokenTreesAreErrorsAndNoExits) {
   std::vector<PciCard> cards;
   std::filesystem::remove(tree.device("0000:03:00.0") + "/vendor");
   testing::internal::CaptureStderr();
-  EXPECT_EQ(find_cards(tree.paths, kernel, &cards), -EIO);
+  EXPECT_EQ(find_cards(tree.paths, &cards, kernel), -EIO);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("libpci"), std::string::npos);
   std::filesystem::remove_all(tree.paths.sysfs);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(find_cards(tree.paths, kernel, &cards), -ENODEV);
+  EXPECT_EQ(find_cards(tree.paths, &cards, kernel), -ENODEV);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("sysfs"), std::string::npos);
 }
 

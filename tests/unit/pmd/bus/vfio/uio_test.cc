@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "pmd/bus/vfio/backend.hpp"
 #include "pmd/bus/vfio/range_allocator.hpp"
-#include "pmd/bus/vfio/uio_backend.hpp"
 #include "pmd/bus/vfio/vfio_bus.hpp"
 #include "tests/unit/pmd/bus/vfio/fake_system.hpp"
 
@@ -27,11 +27,11 @@ class UioTest : public testing::Test {
     FakeTree::write(tree_.device(kAddress) + "/reset", "");
     kernel_.hugepages = 16;
   }
-  int open() { return VfioBus::open(kAddress, VfioOptions{}, tree_.paths, kernel_, &bus_); }
+  int open() { return open_vfio_bus({kAddress}, tree_.paths, &bus_, kernel_); }
 
   FakeTree tree_;
   FakeKernel kernel_{tree_.paths};
-  std::unique_ptr<VfioBus> bus_;
+  std::unique_ptr<Bus> bus_;
 };
 
 TEST_F(UioTest, OpensResetsAndBecomesBusMaster) {
@@ -180,8 +180,9 @@ TEST_F(UioTest, ErrorsNameTheRemedy) {
 
 TEST_F(UioTest, OpensWithoutAResetFile) {
   std::filesystem::remove(tree_.device(kAddress) + "/reset");
+  testing::internal::CaptureStderr();
   ASSERT_EQ(open(), 0);
-  EXPECT_EQ(bus_->reset(), -ENOTSUP);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "a device without a reset is no warning";
 }
 
 /// Hugepages and physical addresses of the running kernel, with a fake card.
@@ -189,8 +190,8 @@ TEST(UioOnThisMachine, HugepagesHavePhysicalAddresses) {
   FakeTree tree;
   tree.add_device(kAddress, 0x10EE, 0x7210, "uio_pci_generic", -1);
   tree.paths.proc = "/proc";
-  std::unique_ptr<VfioBus> bus;
-  ASSERT_EQ(VfioBus::open(kAddress, VfioOptions{}, tree.paths, real_kernel(), &bus), 0);
+  std::unique_ptr<Bus> bus;
+  ASSERT_EQ(open_vfio_bus({kAddress}, tree.paths, &bus), 0);
   DmaMemory memory;
   testing::internal::CaptureStderr();
   const int rc = bus->dma_alloc(8192, 4096, &memory);
@@ -229,7 +230,6 @@ TEST(RangeAllocator, FirstFitAlignedAndJoined) {
   ASSERT_TRUE(ranges.allocate(100, 1, &b));
   EXPECT_EQ(b, 100u);
   EXPECT_FALSE(ranges.allocate(1000, 1, &b));
-  EXPECT_EQ(ranges.free_total(), 800u);
   ranges.free(a, 100);
   ranges.free(100, 100);
   ASSERT_TRUE(ranges.allocate(1000, 1, &a));

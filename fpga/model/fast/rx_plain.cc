@@ -1,0 +1,113 @@
+#include "fpga/model/fast/rx_plain.hpp"
+
+#include <algorithm>
+
+namespace rio::model {
+
+using plain::Completion;
+using plain::kFull;
+using plain::kind_of;
+using plain::kOneSegment;
+using plain::land_plain;
+
+inline Pair* RxPlain::target(const InFrame& frame) {
+  const Owner* owner = core_.owner(frame.dest);
+  if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
+      owner->plain_pair[frame.mbox()] == kNoPair || !responder_.ready(frame)) {
+    return nullptr;
+  }
+  return &core_.pairs[owner->plain_pair[frame.mbox()]];
+}
+
+uint32_t RxPlain::take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+  Pair* const pair = target(first);
+  if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
+      pair->rings[kSharedRing].held || core_.poll_tail(*pair, kSharedRing) == 0) {
+    return 0;
+  }
+  return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end, tag)
+                                          : run<false>(*pair, first, bytes_to_end, tag);
+}
+
+template <bool full>
+uint32_t RxPlain::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
+  Ring& ring = pair.rings[kSharedRing];
+  const HostWindow host = core_.host.write_window();
+  const uint8_t* at = first.at;
+  const uint8_t* const begin = at;
+  // Limit for the start of a frame, so that a copy stays in the ring's memory whatever length the
+  // frame claims.
+  const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
+  const Completion completion = {load64(reinterpret_cast<const uint8_t*>(&first) + 8),
+                                 static_cast<uint64_t>(core_.ticks()) << 32,
+                                 static_cast<uint64_t>(ring.phase()) << 32};
+  const uint64_t last_addr = host.len_bytes - kFull;
+  Responder::Run acks = responder_.run();
+  // Locals: after each store through a byte pointer, the compiler would reload members.
+  const uint64_t mailboxes = core_.owner(first.dest)->plain_like[first.mbox()];
+  const uint8_t* entry = ring.entry(ring.head, 3);
+  uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl);
+  const auto room = static_cast<uint32_t>(acks.end - acks.next);
+  const uint32_t until = ring.head + std::min({ring.posted(), ring.entries_in_a_row(),
+                                               ring.completions_in_a_row(), room});
+  const uint32_t before = pair.arrivals - ring.head;
+  uint32_t head = ring.head;
+  for (; at <= last_at && head != until; ++head) {
+    const uint64_t word =
+        load_frame_word(at, tag);  // load this first: the rest is valid only if this is a frame
+    if constexpr (base::kThreadSanitizer) {
+      if (word == 0) {
+        break;
+      }
+    }
+    // Read each word once, also of the first frame: use exactly the value that was checked.
+    const uint64_t shape = pinned(load64(at + 16));
+    const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
+    const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
+    const uint64_t offset = load64(entry) - host.iova;
+    if (word != kind_of(length) || load64(at + 8) != completion.route ||
+        shape >> 24 != kOneSegment || length - 1 >= kFull || offset > last_addr ||
+        (mailboxes >> (place & 63) & 1) == 0) [[unlikely]] {
+      break;
+    }
+    const uint32_t bytes = padded(length);
+    land_plain(host.va + offset, at + sizeof(Frame), bytes, full);
+    completion.write(cpl, bytes, 1, place, head, head + before);
+    *acks.next++ = Ack::of(place, 0, Answer::kDone);
+    at += frame_bytes(length);
+    cpl += sizeof(regs::SharedCpl);
+    entry += sizeof(regs::SharedDesc);
+  }
+  core_.counts.rx_packets += head - ring.head;
+  pair.arrivals += head - ring.head;
+  ring.cidx += head - ring.head;
+  ring.head = head;
+  responder_.end_run(acks);
+  return static_cast<uint32_t>(at - begin);
+}
+
+bool RxPlain::aim() {
+  Pair& pair = core_.pairs[0];
+  Ring& ring = pair.rings[kSharedRing];
+  const HostWindow& host = core_.host.write_window();
+  if (core_.owners.size() != 1 || !ring.running() || ring.held || ring.cbase == nullptr ||
+      host.len_bytes < kFull) {
+    return false;
+  }
+  const Owner& owner = core_.owners[0];
+  const auto* const mine = std::find(std::begin(owner.plain_pair), std::end(owner.plain_pair), 0);
+  if (mine == std::end(owner.plain_pair)) {
+    return false;
+  }
+  lane_ = {.pair = &pair,
+           .ring = &ring,
+           .mailboxes = owner.plain_like[mine - std::begin(owner.plain_pair)],
+           .begin = host.iova,
+           .last = host.len_bytes - kFull,
+           .va = host.va,
+           .time = static_cast<uint64_t>(core_.ticks()) << 32,
+           .dest_id = owner.dest_id};
+  return true;
+}
+
+}  // namespace rio::model

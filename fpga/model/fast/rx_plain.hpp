@@ -1,0 +1,87 @@
+/// @file
+/// Receives plain messages of one segment into the shared queue: in runs from one sender, or, the
+/// fastest path from the wire to the host, one for a host that waits for it.
+#pragma once
+
+#include "fpga/model/core/responder.hpp"
+#include "fpga/model/fast/plain.hpp"
+
+namespace rio::model {
+
+class RxPlain {
+ public:
+  RxPlain(Core& core, Responder& responder) : core_(core), responder_(responder) {}
+
+  /// Take a run that begins with `first`. @param bytes_to_end bytes from `first` to the end of the
+  /// ring's memory. @param tag tag of the ring's lap. @return bytes taken; 0: use another path for
+  /// `first`.
+  [[nodiscard]] uint32_t take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
+
+  /// Compute which messages take_single() may handle. @return false: none. Valid until the next
+  /// step.
+  [[nodiscard]] bool aim();
+  /// Hot. Take the next message and answer it. @param word its load_frame_word(). @return false:
+  /// nothing was done; use another path.
+  [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
+
+ private:
+  /// The result of aim().
+  struct Aim {
+    Pair* pair = nullptr;
+    Ring* ring = nullptr;
+    uint64_t mailboxes = 0;  ///< mailboxes that lead to `ring`, one bit each
+    uint64_t begin = 0;      ///< bus address of the host's memory
+    uint64_t last = 0;       ///< last offset at which the longest payload fits
+    uint8_t* va = nullptr;
+    uint64_t time = 0;  ///< ticks, in the upper half
+    uint32_t dest_id = 0;
+  };
+
+  [[nodiscard]] Pair* target(const InFrame& frame);
+  /// @tparam full the card has the landing quirk: it writes all 256 bytes of a last segment.
+  template <bool full>
+  [[nodiscard]] uint32_t run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
+
+  Core& core_;
+  Responder& responder_;
+  Aim lane_;
+};
+
+inline bool RxPlain::take_single(const Inbound& in, uint64_t word) {
+  FrameReader& reader = *in.requests;
+  const uint8_t* const at = reader.next();
+  Ring& ring = *lane_.ring;
+  // Read each word once, since the sender may overwrite it: use exactly the value that was checked.
+  const uint64_t route = pinned(load64(at + 8));
+  const uint64_t shape = pinned(load64(at + 16));
+  const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
+  const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
+  const auto source = static_cast<uint32_t>(route);
+  const uint32_t bytes = frame_bytes(length);
+  const uint32_t index = ring.head;
+  const uint64_t offset = load64(ring.entry(index, 3)) - lane_.begin;
+  if (word != plain::kind_of(length) || shape >> 24 != plain::kOneSegment ||
+      length - 1 >= plain::kFull || route >> 32 != lane_.dest_id ||
+      (lane_.mailboxes >> (place & 63) & 1) == 0 || source - in.first_source > in.more_sources ||
+      bytes > reader.to_end() || offset > lane_.last ||
+      (ring.posted() == 0 && core_.read_tail(*lane_.pair, kSharedRing) == 0) ||
+      !responder_.ready_at_once(source, lane_.dest_id)) [[unlikely]] {
+    return false;
+  }
+  const uint32_t landed = padded(length);
+  plain::land_plain(lane_.va + offset, at + sizeof(Frame), landed,
+                    core_.config.quirk_last_full_256);
+  const plain::Completion completion = {route, lane_.time,
+                                        static_cast<uint64_t>(ring.phase()) << 32};
+  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), landed, 1,
+                   place, index, lane_.pair->arrivals++);
+  ++ring.cidx;
+  ring.head = index + 1;
+  ++core_.counts.rx_packets;
+  responder_.answer_at_once(Ack::of(place, 0, Answer::kDone));
+  reader.pop_bytes(bytes);
+  reader.release();
+  return true;
+}
+
+}  // namespace rio::model

@@ -1,0 +1,3 @@
+/// @file
+/// Compiled once for all tests; see tests/meson.build. A test includes what it uses all the same.
+#include <gtest/gtest.h>
