@@ -8,7 +8,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,6 +53,7 @@ void report(const Options& options, const std::vector<double>& seconds) {
 }
 
 /// One repeat. @param sends as in run_side(). @param seconds gets what it took.
+template <class Side>
 int run_test(const Options& options, Side& side, bool sends, double* seconds) {
   int rc = 0;
   const auto start = Clock::now();
@@ -92,22 +92,29 @@ int run_copied(const Options& options, const std::string& card, uint32_t peer, b
   return 0;
 }
 
+/// All repeats. @param side of the API that is measured. @return 0 or -errno, which is on stderr.
+template <class Side>
+int run_tests(const Options& options, const std::string& card, bool sends, Side&& side) {
+  int rc = side.open(card);
+  rc = rc != 0 ? rc : side.barrier();
+  std::vector<double> seconds(options.repeats);
+  for (size_t i = 0; i < seconds.size() && rc == 0; ++i) {
+    rc = run_test(options, side, sends, &seconds[i]);
+  }
+  if (rc == 0 && sends) {
+    report(options, seconds);
+  }
+  return rc;
+}
+
 /// @param sends this is the side that sends, or sends first, and measures.
 int run_side(const Options& options, const std::string& card, uint32_t peer, bool sends) {
   if (options.test == Test::kCopied) {
     return run_copied(options, card, peer, sends);
   }
-  std::unique_ptr<Side> side;
-  int rc = options.api == Api::kTag ? TagSide::open(card, peer, options.size_bytes, &side)
-                                    : SkifChSide::open(card, peer, &side);
-  rc = rc != 0 ? rc : side->barrier();
-  std::vector<double> seconds(options.repeats);
-  for (size_t i = 0; i < seconds.size() && rc == 0; ++i) {
-    rc = run_test(options, *side, sends, &seconds[i]);
-  }
-  if (rc == 0 && sends) {
-    report(options, seconds);
-  }
+  const int rc = options.api == Api::kTag
+                     ? run_tests(options, card, sends, TagSide(peer, options.size_bytes))
+                     : run_tests(options, card, sends, SkifChSide(peer));
   return rc == 0 ? 0 : 1;
 }
 

@@ -8,42 +8,32 @@
 
 namespace rio::msgrate {
 
-/// Functions return 0 or -errno; what failed is on stderr.
+/// The tests, by send_one() and receive_one() of `Each`. Functions return 0 or -errno; what failed
+/// is on stderr.
+template <class Each>
 class Side {
  public:
-  virtual ~Side() = default;
-
   /// Both sides are there: each has heard of the other.
-  [[nodiscard]] virtual int barrier() = 0;
-  [[nodiscard]] virtual int send(uint32_t size_bytes, uint32_t count) = 0;
-  [[nodiscard]] virtual int receive(uint32_t size_bytes, uint32_t count) = 0;
-  /// @param first this side sends first.
-  [[nodiscard]] virtual int ping_pong(bool first, uint32_t size_bytes, uint32_t count) = 0;
-};
-
-/// A side that moves one message at a time, by send_one() and receive_one() of `Each`.
-template <class Each>
-class SideOf : public Side {
- public:
-  [[nodiscard]] int barrier() override {
+  [[nodiscard]] int barrier() {
     const int rc = each().send_one(0);
     return rc != 0 ? rc : each().receive_one(0);
   }
-  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override {
+  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) {
     int rc = 0;
     for (uint32_t i = 0; i < count && rc == 0; ++i) {
       rc = each().send_one(size_bytes);
     }
     return rc;
   }
-  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) override {
+  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) {
     int rc = 0;
     for (uint32_t i = 0; i < count && rc == 0; ++i) {
       rc = each().receive_one(size_bytes);
     }
     return rc;
   }
-  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) override {
+  /// @param first this side sends first.
+  [[nodiscard]] int ping_pong(bool first, uint32_t size_bytes, uint32_t count) {
     int rc = 0;
     for (uint32_t i = 0; i < count && rc == 0; ++i) {
       rc = first ? each().send_one(size_bytes) : each().receive_one(size_bytes);

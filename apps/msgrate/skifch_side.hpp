@@ -2,6 +2,7 @@
 /// A channel of SkifCh.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,13 +18,13 @@ struct CloseChannel {
 };
 
 /// A channel, and the address of its peer.
-class SkifChSide final : public SideOf<SkifChSide> {
+class SkifChSide : public Side<SkifChSide> {
  public:
-  [[nodiscard]] static int open(const std::string& card, uint32_t peer, std::unique_ptr<Side>* out);
+  explicit SkifChSide(uint32_t peer);
+  [[nodiscard]] int open(const std::string& card);
 
  private:
-  friend SideOf;
-  explicit SkifChSide(uint32_t peer);
+  friend Side;
   [[nodiscard]] int send_one(uint32_t size_bytes);
   [[nodiscard]] int receive_one(uint32_t size_bytes);
   [[nodiscard]] ssize_t wait_for_one(iovec* cont, int* count);
@@ -33,5 +34,33 @@ class SkifChSide final : public SideOf<SkifChSide> {
   netaddr_t peer_;
   std::vector<uint8_t> bytes_;
 };
+
+inline int SkifChSide::send_one(uint32_t size_bytes) {
+  const iovec piece = {bytes_.data(), size_bytes};
+  if (SkifCh_Send(channel_.get(), peer_, &piece, 1) >= 0) [[likely]] {
+    return 0;
+  }
+  Patience patience;
+  while (errno == EAGAIN && patience.left()) {
+    if (SkifCh_Send(channel_.get(), peer_, &piece, 1) >= 0) {
+      return 0;
+    }
+  }
+  return complain("send to", peer_ >> 8, errno == EAGAIN ? ETIMEDOUT : errno);
+}
+
+inline int SkifChSide::receive_one(uint32_t size_bytes) {
+  iovec cont[SKIFCH_CONT_SIZE];
+  int count = 0;
+  ssize_t got = SkifCh_Recv(channel_.get(), cont, &count);
+  if (got < 0) {
+    got = wait_for_one(cont, &count);
+  }
+  if (got != static_cast<ssize_t>(size_bytes)) [[unlikely]] {
+    const int error = errno == EAGAIN ? ETIMEDOUT : errno;
+    return complain("receive from", peer_ >> 8, got < 0 ? error : EPROTO);
+  }
+  return SkifCh_RecvComp(channel_.get());
+}
 
 }  // namespace rio::msgrate

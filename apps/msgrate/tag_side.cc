@@ -2,16 +2,6 @@
 
 namespace rio::msgrate {
 
-int TagSide::open(const std::string& card, uint32_t peer, uint32_t size_bytes,
-                  std::unique_ptr<Side>* out) {
-  std::unique_ptr<TagSide> side(new TagSide(peer, size_bytes));
-  const int rc = side->end_.open(card);
-  if (rc == 0) {
-    *out = std::move(side);
-  }
-  return rc;
-}
-
 template <class Request>
 int TagSide::stream(uint32_t size_bytes, uint32_t count, std::array<Request, kAhead>& requests) {
   std::array<int, kAhead> begun;

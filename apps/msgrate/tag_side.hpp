@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "apps/msgrate/side.hpp"
@@ -14,21 +13,20 @@ namespace rio::msgrate {
 
 /// Some requests are always under way; all have the same
 /// buffer, as in the bandwidth tests of others.
-class TagSide final : public SideOf<TagSide> {
+class TagSide : public Side<TagSide> {
  public:
   /// @param size_bytes of the longest message.
-  [[nodiscard]] static int open(const std::string& card, uint32_t peer, uint32_t size_bytes,
-                                std::unique_ptr<Side>* out);
+  TagSide(uint32_t peer, uint32_t size_bytes) : end_(peer, size_bytes), bytes_(end_.bytes()) {}
+  [[nodiscard]] int open(const std::string& card) { return end_.open(card); }
 
-  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) override;
-  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) override;
+  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count);
+  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count);
 
  private:
-  friend SideOf;
+  friend Side;
   static constexpr uint32_t kAhead = 64;
   static constexpr uint64_t kBits = 1;
 
-  TagSide(uint32_t peer, uint32_t size_bytes) : end_(peer, size_bytes), bytes_(end_.bytes()) {}
   [[nodiscard]] int begin(uint32_t size_bytes, tag::SendRequest& request) {
     return end_.send(kBits, bytes_, size_bytes, request);
   }

@@ -145,6 +145,11 @@ int Enumerator::visit(size_t parent, uint32_t port) {
   PortView view;
   view.state = PortView::kSkipped;
   const int rc = introduce(at, parent, port, &view);
+  if (is_of_device(rc) && half_way_.parent != kNoNode) {
+    // A device that is left alone is not left locked. What failed is told already.
+    (void)lock_.release(at);
+    half_way_ = {};
+  }
   if (view.state == PortView::kSkipped && is_of_device(rc)) {
     map_.problems.push_back(problem_of(rc, map_.place(parent, port), view.why));
     view.why = map_.problems.back().what;
@@ -175,14 +180,12 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   }
   if (rc != 0) {
     view->why = rc == -EPROTO ? "its host lock does not hold" : "it stopped answering";
-    give_up(at, rc);
     return rc;
   }
   if (was_ours) {
     size_t known = kNoNode;
     if (rc = find_seen(at, parent, port, &known); rc != 0) {
       view->why = "it stopped answering";
-      give_up(at, rc);
       return rc;
     }
     if (known != kNoNode) {
@@ -194,7 +197,6 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   rc = admit(at, identity, parent, port, &node, &view->why);
   if (rc != 0) {
     view->why = view->why.empty() && rc == -ETIMEDOUT ? "it stopped answering" : view->why;
-    give_up(at, rc);
     return rc;
   }
   view->state = PortView::kNode;
@@ -203,14 +205,6 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   map_.nodes.push_back(std::move(node));
   half_way_ = {};
   return 0;
-}
-
-// A device that is left alone is not left locked.
-void Enumerator::give_up(const Address& at, int rc) {
-  if (is_of_device(rc)) {
-    (void)lock_.release(at);  // what failed is told already
-    half_way_ = {};
-  }
 }
 
 // A device that keeps what is written, and whose answers fit together, belongs to the fabric.

@@ -43,7 +43,6 @@ class Enumerator {
   [[nodiscard]] int explore_switch(size_t node);
   [[nodiscard]] int visit(size_t parent, uint32_t port);
   [[nodiscard]] int introduce(const Address& at, size_t parent, uint32_t port, PortView* view);
-  void give_up(const Address& at, int rc);
   [[nodiscard]] int admit(const Address& at, uint32_t identity, size_t parent, uint32_t port,
                           Node* node, std::string* why);
   [[nodiscard]] int mark(const Address& at, uint32_t offset, uint32_t value, uint32_t mask,
