@@ -146,7 +146,7 @@ int Enumerator::visit(size_t parent, uint32_t port) {
   view.state = PortView::kSkipped;
   const int rc = introduce(at, parent, port, &view);
   if (is_of_device(rc) && half_way_.parent != kNoNode) {
-    // A device that is left alone is not left locked. What failed is told already.
+    // A device that is left alone is not left locked. The failure was reported before.
     (void)lock_.release(at);
     half_way_ = {};
   }
