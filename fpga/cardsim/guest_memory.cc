@@ -60,6 +60,10 @@ void GuestMemory::begin_turn(uint32_t gen_req) {
     known_ = false;
   }
   stale_.clear();  // each card has made a step since, and no longer uses them
+  check_translations();
+}
+
+void GuestMemory::check_translations() {
   if (!words_.hold()) {
     forget_translations();
   }
@@ -141,6 +145,8 @@ bool GuestMemory::find(uint64_t iova, model::HostWindow* out) {
   if (monitor_ == nullptr) {
     return find_physical(iova, out);
   }
+  // An entry that the guest posts during a step may come after it has unmapped memory.
+  check_translations();
   return look_up(iova, out) || (read_registers() && look_up(iova, out));
 }
 

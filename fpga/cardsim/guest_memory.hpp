@@ -17,16 +17,18 @@
 namespace rio::cardsim {
 
 /// Without a monitor, bus addresses are guest-physical ones. With a monitor, the guest's
-/// intel-iommu translates them. The guest may unmap without notice: before each step, begin_turn()
-/// compares every table word that a translation used, and drops all translations when one has
-/// changed. The registers are read over the monitor when a driver takes the card over, and when an
-/// address is not found. One thread.
+/// intel-iommu translates them. The guest may unmap without notice: before each step, and at each
+/// access, every table word that a translation used is compared, and all translations are dropped
+/// when one has changed. The registers are read over the monitor when a driver takes the card over,
+/// and when an address is not found. One thread.
 class GuestMemory final : public model::HostMemory {
  public:
   explicit GuestMemory(const name::Guest& guest);
 
   [[nodiscard]] bool find(uint64_t iova, model::HostWindow* out) override;
   [[nodiscard]] bool find_whole(uint64_t iova, uint64_t len_bytes, model::HostWindow* out) override;
+
+  [[nodiscard]] bool is_silent() const override { return monitor_ != nullptr; }
 
   /// Called before each step: find out which memory the guest has unmapped. @param gen_req the
   /// card's word GEN_REQ: a new value means that a driver takes the card over.
@@ -53,6 +55,7 @@ class GuestMemory final : public model::HostMemory {
   };
 
   void forget_translations();
+  void check_translations();
   [[nodiscard]] bool look_up(uint64_t iova, model::HostWindow* out);
   [[nodiscard]] bool find_physical(uint64_t address, model::HostWindow* out);
   [[nodiscard]] bool read_registers();

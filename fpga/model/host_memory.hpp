@@ -37,6 +37,9 @@ class HostMemory {
     return find(iova, out);
   }
 
+  /// Whether windows may go without changed(): then no result of find() may be kept.
+  [[nodiscard]] virtual bool is_silent() const { return false; }
+
   /// A change of this number means that windows were removed: drop all results of find().
   [[nodiscard]] uint32_t generation() const {
     return generation_.load(std::memory_order_acquire);  // pairs with the release in changed()
