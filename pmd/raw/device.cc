@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "pmd/raw/ops.hpp"
 
 namespace rio::pmd {
 
@@ -266,7 +265,7 @@ RawDevice* find_device(uint16_t dev_id) {
   }
   const rte_rawdev& raw = rte_rawdevs[dev_id];
   const bool ours = raw.attached == RTE_RAWDEV_ATTACHED && raw.dev_ops == &kRawOps;
-  return ours ? device_of(&raw) : nullptr;
+  return ours ? static_cast<RawDevice*>(raw.dev_private) : nullptr;
 }
 
 std::vector<uint16_t> device_ids() {

@@ -14,8 +14,12 @@
 #include "pmd/raw/rte_raw_rio.h"
 
 struct rte_device;
+struct rte_rawdev_ops;
 
 namespace rio::pmd {
+
+/// Table of the control functions, which tells devices of this driver from others; constant.
+extern const rte_rawdev_ops kRawOps;
 
 /// Rings of a queue pair that have counters of their own; the dedicated rings are summed up.
 inline constexpr std::array<const char*, 6> kCountedRings = {"tx",  "shared", "doorbell",

@@ -16,9 +16,6 @@
 
 namespace rio::pmd {
 
-/// Table of control functions; constant.
-extern const rte_rawdev_ops kRawOps;
-
 /// Gets the device. Makes the calling function return -ENODEV if the device was closed.
 inline RawDevice* device_of(const rte_rawdev* dev) {
   return static_cast<RawDevice*>(dev->dev_private);
