@@ -172,6 +172,11 @@ std::string to_dot(const FabricMap& map) {
            (map.nodes[a].is_switch ? std::to_string(a_port) : "") + "\", headlabel=\"" +
            (map.nodes[b].is_switch ? std::to_string(b_port) : "") + "\"" + style + "];\n";
   };
+  const auto skipped = [&](const std::string& device, const std::string& port) {
+    const std::string unknown = device + "p" + port;
+    out += "  " + unknown + " [label=\"?\", shape=circle, color=red];\n  " + device + " -- " +
+           unknown + " [taillabel=\"" + port + "\", color=red];\n";
+  };
   for (size_t i = 0; i < map.nodes.size(); ++i) {
     out += "  n" + std::to_string(i) + " [label=\"" + map.name(i) +
            "\", shape=" + (map.nodes[i].is_switch ? "box" : "ellipse") +
@@ -187,11 +192,7 @@ std::string to_dot(const FabricMap& map) {
       if (view.state == PortView::kLoop && first) {
         line(i, port, view.node, view.peer_port, ", style=dashed");
       } else if (view.state == PortView::kSkipped) {
-        const std::string label = std::to_string(port);
-        const std::string device = "n" + std::to_string(i);
-        const std::string unknown = device + "p" + label;
-        out += "  " + unknown + " [label=\"?\", shape=circle, color=red];\n  " + device + " -- " +
-               unknown + " [taillabel=\"" + label + "\", color=red];\n";
+        skipped("n" + std::to_string(i), std::to_string(port));
       }
     }
   }
