@@ -10,7 +10,6 @@ using rio::api::no_throw;
 using rio::msg::Delivery;
 using rio::msg::Guard;
 using rio::msg::Link;
-using rio::msg::MessageContext;
 using rio::msg::MessagePort;
 using rio::msg::Route;
 using rio::tag::LongMessages;

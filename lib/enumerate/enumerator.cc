@@ -435,7 +435,7 @@ int Enumerator::release_half_way() {
 }
 
 std::string Enumerator::is_locked(const std::string& where, uint32_t holder) {
-  const std::string what = "it is locked by host " + std::to_string(holder);
+  std::string what = "it is locked by host " + std::to_string(holder);
   skip("locked", where, what, "let that host finish, or break its lock with --steal");
   return what;
 }
