@@ -66,6 +66,8 @@ def links(text):
 
 def check(top, path, text, read):
     """Errors of one file. `read` gives another file's text, or None."""
+    if not re.match(r"(<!--.*?-->\s*)?# ", text):
+        yield f"{path}:1: the page does not begin with its title, '# TITLE'"
     for number, line in prose(text):
         for name in SOURCE.findall(line):
             if not os.path.exists(os.path.join(top, name)):
@@ -89,8 +91,9 @@ def self_test():
     assert anchors(text) == {"a-b-c", "twice", "twice-1"}, anchors(text)
     assert list(links(text)) == [(8, "#twice-1")], list(links(text))
     assert list(check(".", "x.md", text, lambda _: text)) == []
-    assert list(check(".", "x.md", "in `pmd/gone.cc`, `pmd/mode_NAME.cc`", str)) == ["x.md:1: there is no pmd/gone.cc"]
-    bad = "[a](/etc/passwd) [b](gone-for-good.md) [c](#none) [d](https://x.y/z)"
+    assert list(check(".", "x.md", "#x", str)) == ["x.md:1: the page does not begin with its title, '# TITLE'"]
+    assert list(check(".", "x.md", "# In `pmd/gone.cc`, `pmd/mode_NAME.cc`", str)) == ["x.md:1: there is no pmd/gone.cc"]
+    bad = "# [a](/etc/passwd) [b](gone-for-good.md) [c](#none) [d](https://x.y/z)"
     assert len(list(check(".", "x.md", bad, lambda _: bad))) == 3
 
 
