@@ -109,8 +109,7 @@ int Outbox::push_part(Peer& peer, SendRequest& request) {
     if (request.length_bytes > config_.eager_bytes) {
       return large_.ask(peer, request, false);
     }
-    const uint32_t parts =
-        msg::parts_of(request.length_bytes, msg::kPartBytesMax - head_of(request));
+    const uint32_t parts = parts_of(request.length_bytes, msg::kPartBytesMax - head_of(request));
     const bool may_ask = config_.tagged || parts != 1;
     const bool ask = request.sync || (may_ask && peer.parts.must_ask(peer.route, parts));
     return ask ? large_.ask(peer, request, true) : push_first(peer, request, parts);

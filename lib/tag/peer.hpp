@@ -1,5 +1,5 @@
 /// @file
-/// A context of a peer, as an endpoint knows it.
+/// The state that an engine keeps for one context of a peer.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/message_port.hpp"
-#include "lib/msg/parts.hpp"
-#include "lib/msg/parts_out.hpp"
 #include "lib/msg/transfer.hpp"
+#include "lib/tag/parts.hpp"
+#include "lib/tag/parts_out.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::tag {
@@ -35,7 +35,7 @@ struct Unexpected : Message {
 };
 
 /// The arrival of a message in several parts.
-struct Incoming : msg::Assembly {
+struct Incoming : Assembly {
   RecvRequest* to = nullptr;   // matched: where it goes
   Unexpected* kept = nullptr;  // not matched yet; both null: too long, so its parts are dropped
 };
@@ -59,7 +59,7 @@ struct Peer {
   bool listed = false;    // among those that have something to send
 
   Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it
-  msg::PartsOut parts;                    // what is sent in several
+  PartsOut parts;                         // what is sent in several
   bool crowded = false;                   // of TaggedContext::crowd_
   uint64_t looked_at = 0;                 // of crowd_: receives posted when it was looked at last
 

@@ -12,13 +12,9 @@
 
 #include "lib/msg/control.hpp"
 #include "lib/msg/header.hpp"
-#include "lib/msg/parts.hpp"
+#include "lib/tag/parts.hpp"
 
 namespace rio::tag {
-
-using msg::FirstHeader;
-using msg::kFirstBytesMax;
-using msg::kMoreBytesMax;
 
 inline constexpr uint32_t kBitsBytes = sizeof(uint64_t);
 /// Bytes of the user in a message of one part.

@@ -74,9 +74,10 @@ TEST_F(Long, EachSizeAroundEachBorder) {
   const uint64_t border = a_.port->profile().eager_bytes;
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{1}, uint64_t{kPartBytesMax} - 1, uint64_t{kPartBytesMax},
-        uint64_t{kPartBytesMax} + 1, uint64_t{kFirstBytesMax} + kMoreBytesMax - 1,
-        uint64_t{kFirstBytesMax} + kMoreBytesMax, uint64_t{kFirstBytesMax} + kMoreBytesMax + 1,
-        border, border + 1, uint64_t{5'000'001}}) {
+        uint64_t{kPartBytesMax} + 1, uint64_t{tag::kFirstBytesMax} + tag::kMoreBytesMax - 1,
+        uint64_t{tag::kFirstBytesMax} + tag::kMoreBytesMax,
+        uint64_t{tag::kFirstBytesMax} + tag::kMoreBytesMax + 1, border, border + 1,
+        uint64_t{5'000'001}}) {
     const Bytes bytes = pattern(++number, size);
     SendRequest* sent = nullptr;
     const int rc = send(a_, b_.dest_id(), b_.id(), bytes, &sent);

@@ -75,7 +75,7 @@ class LongTraffic : public LongNet, public ::testing::WithParamInterface<LongKin
   /// A random size: each order of magnitude is as likely, and so are sizes next to a border.
   uint64_t any_size() {
     constexpr std::array<uint64_t, 6> kBorders = {
-        0, 240, kPartBytesMax, kFirstBytesMax + kMoreBytesMax, 16384, kMiB};
+        0, 240, kPartBytesMax, tag::kFirstBytesMax + tag::kMoreBytesMax, 16384, kMiB};
     if (pick(3) == 0) {
       const uint64_t border = kBorders[pick(kBorders.size())];
       return border + pick(3) - (border == 0 ? 0 : 1);

@@ -11,7 +11,7 @@
 
 #include "lib/msg/header.hpp"
 
-namespace rio::msg {
+namespace rio::tag {
 
 /// Header before the payload of kFirst, as sent on the wire: little-endian.
 struct FirstHeader {
@@ -22,8 +22,8 @@ struct FirstHeader {
 static_assert(sizeof(FirstHeader) == 24);
 
 /// Payload bytes of a first part (kFirstBytesMax) and of any other part (kMoreBytesMax).
-inline constexpr uint32_t kFirstBytesMax = kPartBytesMax - sizeof(FirstHeader);
-inline constexpr uint32_t kMoreBytesMax = kPartBytesMax;
+inline constexpr uint32_t kFirstBytesMax = msg::kPartBytesMax - sizeof(FirstHeader);
+inline constexpr uint32_t kMoreBytesMax = msg::kPartBytesMax;
 
 /// Number of parts, and so of credits, for a message. If the length is too large for that, the
 /// result is more than any peer has. @param whole_bytes_max length up to which a message goes in
@@ -52,11 +52,11 @@ class Assembly {
     return true;
   }
   /// kMore or kLast arrived. @return as begin().
-  [[nodiscard]] bool add(Kind kind, uint64_t bytes) {
+  [[nodiscard]] bool add(msg::Kind kind, uint64_t bytes) {
     const uint64_t left = total_bytes_ - got_bytes_;
     const bool last = left <= kMoreBytesMax;
     if (!active() || bytes != (last ? left : kMoreBytesMax) ||
-        kind != (last ? Kind::kLast : Kind::kMore)) {
+        kind != (last ? msg::Kind::kLast : msg::Kind::kMore)) {
       return false;
     }
     got_bytes_ += bytes;
@@ -74,4 +74,4 @@ class Assembly {
   uint64_t got_bytes_ = 0;
 };
 
-}  // namespace rio::msg
+}  // namespace rio::tag

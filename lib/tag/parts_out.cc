@@ -1,9 +1,9 @@
-#include "lib/msg/parts_out.hpp"
+#include "lib/tag/parts_out.hpp"
 
 #include <algorithm>
 #include <cerrno>
 
-namespace rio::msg {
+namespace rio::tag {
 namespace {
 
 // Tries without enough credit, one for each progress() of the port, before a message is sent as a
@@ -12,13 +12,13 @@ constexpr uint32_t kTries = 256;
 // The limit for a sender that sleeps: it tries only at its wake-ups, which are milliseconds apart.
 constexpr uint32_t kTriesAsleep = 8;
 
-[[nodiscard]] uint8_t refusals_of(const Route& route) {
-  return route.link->refusals[HeaderWords{0, route.word}.to()];
+[[nodiscard]] uint8_t refusals_of(const msg::Route& route) {
+  return route.link->refusals[msg::HeaderWords{0, route.word}.to()];
 }
 
 }  // namespace
 
-bool PartsOut::must_ask(const Route& route, uint32_t parts) {
+bool PartsOut::must_ask(const msg::Route& route, uint32_t parts) {
   const uint32_t tries_max = port_.sleeps() ? kTriesAsleep : kTries;
   if (route.out->available() >= parts) {
     tries_ = 0;
@@ -28,19 +28,19 @@ bool PartsOut::must_ask(const Route& route, uint32_t parts) {
   return tries_ == tries_max;
 }
 
-Route PartsOut::route_of(const Route& route, Kind kind) {
-  Route other = route;
+msg::Route PartsOut::route_of(const msg::Route& route, msg::Kind kind) {
+  msg::Route other = route;
   other.out = &credits_;
-  other.word = with_kind(route.word, kind);
+  other.word = msg::with_kind(route.word, kind);
   return other;
 }
 
-int PartsOut::begin(const Route& route, Kind kind, const FirstHeader& header, const void* data,
-                    uint32_t parts) {
-  Outflow& all = *route.out;
+int PartsOut::begin(const msg::Route& route, msg::Kind kind, const FirstHeader& header,
+                    const void* data, uint32_t parts) {
+  msg::Outflow& all = *route.out;
   const uint32_t session = route.link->session;
   refusals_ = refusals_of(route);
-  credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : Outflow();
+  credits_ = all.available() >= parts ? all.split(static_cast<uint16_t>(parts)) : msg::Outflow();
   const int rc = port_.send(route_of(route, kind), &header, sizeof(header), data, kFirstBytesMax);
   if (rc != 0) {
     // Return the credits, unless the session ended or the context closed: then they are void.
@@ -52,7 +52,7 @@ int PartsOut::begin(const Route& route, Kind kind, const FirstHeader& header, co
   return rc;
 }
 
-int PartsOut::go_on(const Route& route, const uint8_t* data, uint64_t length_bytes,
+int PartsOut::go_on(const msg::Route& route, const uint8_t* data, uint64_t length_bytes,
                     uint64_t* sent_bytes) {
   if (refusals_ != refusals_of(route)) {
     forget();
@@ -60,10 +60,10 @@ int PartsOut::go_on(const Route& route, const uint8_t* data, uint64_t length_byt
   }
   const uint64_t left = length_bytes - *sent_bytes;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, kMoreBytesMax));
-  const Kind kind = count == left ? Kind::kLast : Kind::kMore;
+  const msg::Kind kind = count == left ? msg::Kind::kLast : msg::Kind::kMore;
   const int rc = port_.send(route_of(route, kind), data + *sent_bytes, count);
   *sent_bytes += rc == 0 ? count : 0;
   return rc;
 }
 
-}  // namespace rio::msg
+}  // namespace rio::tag
