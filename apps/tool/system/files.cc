@@ -1,6 +1,5 @@
 #include "apps/tool/system/files.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
@@ -42,17 +41,6 @@ std::optional<uint64_t> number_of(const std::string& path) {
 
 std::string joined(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 bool exists(const std::string& path) {

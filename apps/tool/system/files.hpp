@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/folder.hpp"
+
 namespace rio::tool {
 
 /// Without blanks and line ends around it. @return nothing where it cannot be read.
@@ -20,8 +22,7 @@ namespace rio::tool {
 /// folder/name.
 [[nodiscard]] std::string joined(const std::string& folder, const std::string& name);
 
-/// Names in a folder, sorted; empty where there is none.
-[[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
+using base::names_in;
 
 [[nodiscard]] bool exists(const std::string& path);
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "pmd/bus/vfio/backend.hpp"
 
@@ -22,7 +23,7 @@ using BarRegisters = std::array<uint32_t, kBars>;
 /// The entries of a folder whose names are numbers.
 std::vector<int> numbers_in(const std::string& folder) {
   std::vector<int> numbers;
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : base::names_in(folder)) {
     unsigned number = 0;
     if (base::read_decimal(name, 0, INT_MAX, &number)) {
       numbers.push_back(static_cast<int>(number));

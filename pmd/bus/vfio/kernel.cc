@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <climits>
-#include <filesystem>
 
 namespace rio::pmd::vfio {
 namespace {
@@ -142,16 +141,6 @@ int link_name(const std::string& path, std::string* out, Kernel& kernel) {
   }
   *out = target.substr(target.rfind('/') + 1);  // without a slash, npos + 1 is 0: the whole target
   return 0;
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  return names;
 }
 
 }  // namespace rio::pmd::vfio

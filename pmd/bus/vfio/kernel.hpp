@@ -124,7 +124,4 @@ class KernelMapping {
 [[nodiscard]] int link_name(const std::string& path, std::string* out,
                             Kernel& kernel = real_kernel());
 
-/// The names in a folder, in any order; none if it cannot be read.
-[[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
-
 }  // namespace rio::pmd::vfio

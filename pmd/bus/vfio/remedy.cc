@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/folder.hpp"
 #include "pmd/bus/vfio/backend.hpp"
 
 namespace rio::pmd::vfio {
@@ -23,7 +24,7 @@ std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, const PciCard& 
   const std::string folder =
       paths.sysfs + "/kernel/iommu_groups/" + std::to_string(card.iommu_group) + "/devices";
   std::vector<Neighbour> list;
-  for (const std::string& address : names_in(folder)) {
+  for (const std::string& address : base::names_in(folder)) {
     std::string driver;
     if (address == card.address ||
         link_name(paths.sysfs + "/bus/pci/devices/" + address + "/driver", &driver, kernel) != 0 ||

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "base/folder.hpp"
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/backend.hpp"
@@ -89,7 +90,7 @@ int UioBackend::open_file(const std::string& path, int flags, const char* remedy
 
 /// Keeps /dev/uioN open: when it is closed, uio_pci_generic switches bus mastering off.
 int UioBackend::open_uio() {
-  const std::vector<std::string> nodes = names_in(folder_ + "/uio");
+  const std::vector<std::string> nodes = base::names_in(folder_ + "/uio");
   if (nodes.empty() || !nodes.back().starts_with("uio")) {
     base::log_error("%s: no UIO node below %s/uio: %s", address(), folder_.c_str(),
                     bind_command(card_.address, kUioDriver).c_str());
