@@ -88,7 +88,7 @@ def clean_commit(names):
     known = []
     for name in names:
         if name and git("merge-base", "--is-ancestor", name, "HEAD") is not None:
-            known.append((int(git("rev-list", "--count", f"{name}..HEAD")), name))
+            known.append((int(git("rev-list", "--count", f"{name}..HEAD") or 0), name))
     return min((one for one in known if one[0] > 0), default=(0, None))[1]
 
 

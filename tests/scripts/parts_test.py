@@ -150,6 +150,10 @@ class WithoutLibraries(Machine):
         self.assertEqual((done.stderr.count(text), done.stdout.count(text)), (1, 1), done.stdout + done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1], "2 checks passed, 0 failed, 0 skipped")
 
+    def test_check_in_ci(self):
+        done = self.run_script("check", "gcc", "tidy", CI="1")
+        self.assertEqual(done.stdout.splitlines()[-1], "2 checks passed, 0 failed, 0 skipped")
+
     def test_no_tests_without_googletest(self):
         self.tell("no_module", "gtest")
         done = self.run_script("test", code=1)

@@ -128,7 +128,7 @@ class Machine(unittest.TestCase):
         return lines
 
     def run_script(self, name, *args, code=0, **variables):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("RIO_")}
+        environment = {key: value for key, value in os.environ.items() if key != "CI" and not key.startswith("RIO_")}
         environment.update(PLAY=self.play, RIO_TEST_TOOLS=self.tools, RIO_JOBS="1", **variables)
         done = subprocess.run([os.path.join(self.tree, "scripts", name), *args], capture_output=True, text=True,
                               timeout=120, check=False, stdin=subprocess.DEVNULL, env=environment)
