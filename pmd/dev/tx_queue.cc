@@ -107,6 +107,7 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
     if (k == n || !tx::header_of(messages[k], &header)) {
       break;
     }
+    header_ = header;
     if (k == before) {  // not even one: the message does not match its own header
       Alike one{header};
       one.fill(messages[k], &entries[k], &cookies[k]);
@@ -115,15 +116,8 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
       }
     }
   }
-  header_ = header;
   window_.post(static_cast<uint32_t>(k));
   return static_cast<uint32_t>(k);
-}
-
-void TxQueue::end_burst(uint32_t head_before) {
-  ring_doorbell(head_before);
-  slots_counted_ = window_.head();
-  send_hook_();
 }
 
 inline uint32_t TxQueue::post_all(const TxMessage* messages, uint32_t n) {
@@ -155,12 +149,6 @@ uint16_t TxQueue::burst_gather(const TxGather* messages, uint16_t n) {
   }
   end_burst(head_before);
   return static_cast<uint16_t>(done);
-}
-
-uint32_t TxQueue::begin_stage() {
-  begin_post();
-  count_slots();
-  return window_.head();
 }
 
 uint16_t TxQueue::stage(const TxMessage* messages, uint16_t n) {

@@ -50,12 +50,20 @@ class alignas(64) TxQueue : public TxSlots {
   /// Begin a burst of both kinds with one BAR write: begin_stage(), then calls of stage() and
   /// stage_gather(), then end_burst() with begin_stage()'s result. In between only functions that
   /// ask for room may be called.
-  [[nodiscard]] uint32_t begin_stage();
+  [[nodiscard]] uint32_t begin_stage() {
+    begin_post();
+    count_slots();
+    return window_.head();
+  }
   /// Add messages to the burst. @return as burst().
   uint16_t stage(const TxMessage* messages, uint16_t n);
   /// Add a gathered message to the burst. @return false: not taken, as by burst_gather().
   [[nodiscard]] bool stage_gather(const TxGather& message);
-  void end_burst(uint32_t head_before);
+  void end_burst(uint32_t head_before) {
+    ring_doorbell(head_before);
+    slots_counted_ = window_.head();
+    send_hook_();
+  }
   /// Hot. Like stage() for one valid message; neither it nor the room is checked. @param words
   /// slot_words(). @param iova aligned.
   void stage_good(uint64_t words, uint32_t length_bytes, uint64_t iova, uint32_t cookie) {

@@ -28,8 +28,8 @@ int TxSlots::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
   return 0;
 }
 
-/// Counts the doorbells of send_slot(): one for each slot posted since the last count.
-void TxSlots::count_slots() {
+/// One doorbell for each slot posted since the last count.
+void TxSlots::count_new_slots() {
   if (slot_tail_ != &nowhere_) {
     bar_.count_writes(window_.head() - slots_counted_);
     slots_counted_ = window_.head();

@@ -99,7 +99,11 @@ class TxSlots : public PostingQueue {
   ~TxSlots() = default;
 
   /// Count the doorbells of send_slot() since the last call. Call it before each other doorbell.
-  void count_slots();
+  void count_slots() {
+    if (slots_counted_ != window_.head()) {
+      count_new_slots();
+    }
+  }
 
   PollHook send_hook_;
   // Constant once created.
@@ -108,6 +112,7 @@ class TxSlots : public PostingQueue {
   uint32_t slots_counted_ = 0;    // head when the writes of send_slot() were counted last
 
  private:
+  void count_new_slots();
   uint32_t skip_delivered_run();
   static void write_and_hook(void* queue) noexcept;
 
