@@ -34,16 +34,10 @@ constexpr size_t kPageBytes = 4096;
 struct Endpoint::Device {
   std::mutex mutex;
   std::unique_ptr<pmd::Bus> bus;
-  pmd::Emulation* emulation = nullptr;  // of the bus; null: none
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::mem::MemoryMap> map;
   std::vector<uint32_t> dest_ids;  // by queue pair
   int owner = getpid();
-
-  /// destID that the wire gives; 0: none.
-  [[nodiscard]] uint32_t wire_dest_id() const {
-    return emulation == nullptr ? 0 : emulation->dest_id();
-  }
 };
 
 bool Endpoint::is_ours() const {
@@ -68,9 +62,8 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
   }
   auto device = std::make_shared<Device>();
   device->bus = std::move(bus);
-  device->emulation = device->bus->emulation();
   pmd::CardConfig card = config.card;
-  const uint32_t own = device->wire_dest_id();
+  const uint32_t own = device->bus->emulation().dest_id();
   if (own != 0 && ((config.dest_id != 0 && config.dest_id != own) ||
                    (!card.dest_ids.empty() && card.dest_ids.front() != own))) {
     base::log_error(
@@ -216,8 +209,9 @@ const pmd::Caps& Endpoint::caps() const {
   return device_->card->caps();
 }
 std::string Endpoint::address() const {
-  std::string at = device_->emulation == nullptr ? "" : device_->emulation->address();
-  const uint32_t own = device_->wire_dest_id();
+  const pmd::Emulation& emulation = device_->bus->emulation();
+  std::string at = emulation.address();
+  const uint32_t own = emulation.dest_id();
   if (!at.empty() && dest_id_ != own) {
     at += "/" + std::to_string(dest_id_ - own);
   }
@@ -232,9 +226,7 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
     return -EINVAL;
   }
   uint32_t first = 0;
-  const int rc = device_->emulation == nullptr
-                     ? -ENOTSUP
-                     : device_->emulation->reach(address.substr(0, slash), &first);
+  const int rc = device_->bus->emulation().reach(address.substr(0, slash), &first);
   if (rc == 0) {
     *dest_id = first + pair;
   }
@@ -242,7 +234,7 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
 }
 
 int Endpoint::why_unreachable(uint32_t dest_id) {
-  return device_->emulation == nullptr ? 0 : device_->emulation->why_unreachable(dest_id);
+  return device_->bus->emulation().why_unreachable(dest_id);
 }
 
 uint32_t Endpoint::dest_id() const {

@@ -46,24 +46,11 @@ class Bus {
   /// A fresh window onto BAR0; each queue keeps one of its own.
   [[nodiscard]] virtual Mmio bar() = 0;
 
-  /// The emulator's side of the bus; the bus owns it. Null on PCI, and if another process emulates
-  /// the card. Users ask once, at set-up.
-  [[nodiscard]] virtual Emulation* emulation() { return nullptr; }
-
-  /// Hook for the bursts of one queue pair: Emulation::step_hook(), on PCI one that does nothing.
-  [[nodiscard]] PollHook poll_hook(uint32_t qp) {
-    Emulation* const emulated = emulation();
-    return emulated == nullptr ? PollHook{} : emulated->step_hook(qp);
-  }
-  /// Hook for queues whose polls ask only for what others send.
-  [[nodiscard]] PollHook receive_hook(uint32_t qp) {
-    Emulation* const emulated = emulation();
-    return emulated == nullptr ? PollHook{} : emulated->step_to_receive_hook(qp);
-  }
-  /// Hook that is called when messages were posted.
-  [[nodiscard]] PollHook send_hook(uint32_t qp) {
-    Emulation* const emulated = emulation();
-    return emulated == nullptr ? PollHook{} : emulated->step_to_send_hook(qp);
+  /// The emulator's side of the bus; the bus owns it. On PCI, and if another process emulates the
+  /// card, one that does nothing.
+  [[nodiscard]] virtual Emulation& emulation() {
+    static NoEmulation none;
+    return none;
   }
 
   /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
@@ -78,6 +65,8 @@ class Bus {
   /// @param len_bytes at least 1. @param align_bytes power of two. @return null: none.
   [[nodiscard]] virtual void* shared_alloc(size_t len_bytes, size_t align_bytes) {
     return own_alloc(len_bytes, align_bytes);
+  /// Hook for the bursts of one queue pair; on PCI one that does nothing.
+  [[nodiscard]] PollHook poll_hook(uint32_t qp) { return emulation().step_hook(qp); }
   }
   /// @param memory of shared_alloc(), or null.
   virtual void shared_free(void* memory) { std::free(memory); }

@@ -34,7 +34,6 @@ EalCard::EalCard(std::string name, CardArgs args, FoundCard found)
       args_(std::move(args)),
       primary_(rte_eal_process_type() == RTE_PROC_PRIMARY),
       bus_(std::move(found.bus)),
-      emulation_(bus_->emulation()),
       shared_(found.shared) {}
 
 int EalCard::create(const std::string& name, const CardArgs& args, FoundCard found,
@@ -80,7 +79,7 @@ int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
                     name_.c_str(), count, regs::kMaxQps);
     return -EPROTO;
   }
-  if (const uint32_t own = wire_dest_id(); own != 0 && own != args_.base_dest_id) {
+  if (const uint32_t own = bus_->emulation().dest_id(); own != 0 && own != args_.base_dest_id) {
     if (args_.emu.id != 0) {
       base::log_warning(
           "%s: another card on wire %s has destID 0x%x: this one takes 0x%x. id= chooses",
@@ -143,7 +142,7 @@ EalCard::~EalCard() {
   if (shared_.valid()) {
     shared_.detach();
   }
-  if (others && emulation_ != nullptr && emulation_->leave_to_others()) {
+  if (others && bus_->emulation().leave_to_others()) {
     base::log_warning("%s: closed while other processes use it; they see a card that is gone",
                       name_.c_str());
   }
@@ -308,7 +307,7 @@ int EalCard::configure(const CardArgs& wanted) {
         kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
     return -EINVAL;
   }
-  if (const uint32_t own = wire_dest_id(); own != 0 && wanted.base_dest_id != own) {
+  if (const uint32_t own = bus_->emulation().dest_id(); own != 0 && wanted.base_dest_id != own) {
     base::log_error(
         "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
         "id= when it is made",
@@ -327,7 +326,7 @@ int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
   if (card_ == nullptr) {
     return -ENODEV;
   }
-  if (wire_dest_id() != 0) {
+  if (bus_->emulation().dest_id() != 0) {
     base::log_error("%s: destIDs are the card's place on wire %s: give id= when it is made",
                     name_.c_str(), wire_.c_str());
     return -ENOTSUP;
@@ -340,7 +339,7 @@ int EalCard::set_faults(uint64_t seed, double rate) {
     base::log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
     return -EINVAL;
   }
-  const int rc = emulation_ == nullptr ? -ENOTSUP : emulation_->set_faults(seed, rate);
+  const int rc = bus_->emulation().set_faults(seed, rate);
   if (rc == -ENOTSUP && rate == 0) {
     return 0;  // a real card has no fault injector to switch off
   }
