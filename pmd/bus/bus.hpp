@@ -29,6 +29,19 @@ struct IovaRun {
   size_t len_bytes;
 };
 
+/// Append a run, joined with the last one if it continues that in both address spaces.
+inline void append_run(const IovaRun& run, std::vector<IovaRun>* runs) {
+  if (!runs->empty()) {
+    IovaRun& last = runs->back();
+    if (static_cast<uint8_t*>(last.va) + last.len_bytes == run.va &&
+        last.iova + last.len_bytes == run.iova) {
+      last.len_bytes += run.len_bytes;
+      return;
+    }
+  }
+  runs->push_back(run);
+}
+
 /// Memory of this process alone, zeroed. @param align_bytes power of two. @return null: none; else
 /// the caller's to std::free().
 [[nodiscard]] inline void* own_alloc(size_t len_bytes, size_t align_bytes) {
@@ -52,6 +65,8 @@ class Bus {
     static NoEmulation none;
     return none;
   }
+  /// Hook for the bursts of one queue pair; on PCI one that does nothing.
+  [[nodiscard]] PollHook poll_hook(uint32_t qp) { return emulation().step_hook(qp); }
 
   /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
   /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the
@@ -65,8 +80,6 @@ class Bus {
   /// @param len_bytes at least 1. @param align_bytes power of two. @return null: none.
   [[nodiscard]] virtual void* shared_alloc(size_t len_bytes, size_t align_bytes) {
     return own_alloc(len_bytes, align_bytes);
-  /// Hook for the bursts of one queue pair; on PCI one that does nothing.
-  [[nodiscard]] PollHook poll_hook(uint32_t qp) { return emulation().step_hook(qp); }
   }
   /// @param memory of shared_alloc(), or null.
   virtual void shared_free(void* memory) { std::free(memory); }

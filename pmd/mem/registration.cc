@@ -20,29 +20,6 @@ void* pointer(uintptr_t va) {
   return reinterpret_cast<void*>(va);
 }
 
-/// Appends a run, joined with the last one if it continues that in both address spaces.
-void append(const IovaRun& run, std::vector<IovaRun>* runs) {
-  if (!runs->empty()) {
-    IovaRun& last = runs->back();
-    if (address(last.va) + last.len_bytes == address(run.va) &&
-        last.iova + last.len_bytes == run.iova) {
-      last.len_bytes += run.len_bytes;
-      return;
-    }
-  }
-  runs->push_back(run);
-}
-
-/// Appends the part of a run that lies within [begin, end).
-void append_clipped(const IovaRun& run, uintptr_t begin, uintptr_t end,
-                    std::vector<IovaRun>* runs) {
-  const uintptr_t from = std::max(address(run.va), begin);
-  const uintptr_t to = std::min(address(run.va) + run.len_bytes, end);
-  if (from < to) {
-    append({pointer(from), run.iova + (from - address(run.va)), to - from}, runs);
-  }
-}
-
 /// Checks that a bus covered a range that it mapped, in order.
 bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
   uintptr_t at = begin;
@@ -244,7 +221,11 @@ void MemoryMap::lookup_runs(const void* va, uint64_t len_bytes, std::vector<Iova
       return address(r.va) + r.len_bytes <= begin;
     });
     for (; run != runs.end() && address(run->va) < end; ++run) {
-      append_clipped(*run, begin, end, out);
+      const uintptr_t from = std::max(address(run->va), begin);
+      const uintptr_t to = std::min(address(run->va) + run->len_bytes, end);
+      if (from < to) {
+        append_run({pointer(from), run->iova + (from - address(run->va)), to - from}, out);
+      }
     }
   }
 }

@@ -179,11 +179,7 @@ int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     if (const int rc = physical(at, &iova); rc != 0) {
       return rc;
     }
-    if (!found.empty() && found.back().iova + found.back().len_bytes == iova) {
-      found.back().len_bytes += end - at;
-    } else {
-      found.push_back({reinterpret_cast<void*>(at), iova, end - at});
-    }
+    append_run({reinterpret_cast<void*>(at), iova, end - at}, &found);
     at = end;
   }
   *runs = std::move(found);
