@@ -326,7 +326,7 @@ int Endpoint::register_memory(void* va, size_t len_bytes, const pmd::mem::Region
     return rc;
   }
   if (region != nullptr) {
-    *region = memory.registration.region();
+    *region = memory.registration.get();
   }
   registered_.push_back(std::move(memory));
   return 0;
@@ -354,7 +354,7 @@ int Endpoint::unregister_memory(void* va, size_t len_bytes) {
 }
 
 int Endpoint::unregister_memory(const pmd::mem::Region* region) {
-  if (drop_registration([=](const UserMemory& m) { return m.registration.region() == region; })) {
+  if (drop_registration([=](const UserMemory& m) { return m.registration.get() == region; })) {
     return 0;
   }
   base::log_error("%s: a region is not registered; give one of register_memory()", name().c_str());

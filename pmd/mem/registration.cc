@@ -34,17 +34,16 @@ bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
 
 }  // namespace
 
-void Registration::reset() {
-  if (map_ != nullptr) {
-    std::exchange(map_, nullptr)->unregister(std::exchange(region_, nullptr));
-  }
+void Unregister::operator()(const Region* region) const {
+  map->unregister(region);
+  delete region;
 }
 
 MemoryMap::MemoryMap(Bus& bus)
     : bus_(bus), page_bytes_(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE))) {}
 
 MemoryMap::~MemoryMap() {
-  assert(regions_.empty() && "a Registration outlives its MemoryMap");
+  assert(regions_ == 0 && "a Registration outlives its MemoryMap");
 }
 
 MemoryMap::Mappings::const_iterator MemoryMap::find(uintptr_t va) const {
@@ -143,13 +142,13 @@ int MemoryMap::register_range(void* va, uint64_t len_bytes, Registration* out) {
   region->va = static_cast<uint8_t*>(pointer(begin));
   region->len_bytes = end - begin;
   lookup_runs(pointer(begin), end - begin, &region->runs);
-  const Region* key = region.get();
-  regions_.emplace(key, std::move(region));
+  Registration registration(region.release(), {this});
+  ++regions_;
   for (auto it = mappings_.lower_bound(find(begin)->first);
        it != mappings_.end() && it->first < end; ++it) {
-    it->second.users.push_back(key);
+    it->second.users.push_back(registration.get());
   }
-  *out = Registration(this, key);
+  *out = std::move(registration);
   return 0;
 }
 
@@ -164,7 +163,7 @@ void MemoryMap::unregister(const Region* region) {
       drop(here);
     }
   }
-  regions_.erase(region);
+  --regions_;
 }
 
 int MemoryMap::adopt(const DmaMemory& memory) {
