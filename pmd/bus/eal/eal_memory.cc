@@ -162,7 +162,6 @@ void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
 }
 
 bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
-  std::vector<EmuWindow> rest;
   bool any = false;
   for (auto it = windows_.begin(); it != windows_.end();) {
     const EmuWindow w = it->second;
@@ -173,18 +172,17 @@ bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
       continue;
     }
     any = true;
+    it = windows_.erase(it);
+    // The parts that stay lie before `it`.
     const auto head = static_cast<uint64_t>(from - w.va);
     const auto end = static_cast<uint64_t>(to - w.va);
     if (head != 0) {
-      rest.push_back({.iova = w.iova, .len_bytes = head, .va = w.va});
+      windows_[w.iova] = {.iova = w.iova, .len_bytes = head, .va = w.va};
     }
     if (end != w.len_bytes) {
-      rest.push_back({.iova = w.iova + end, .len_bytes = w.len_bytes - end, .va = w.va + end});
+      windows_[w.iova + end] = {
+          .iova = w.iova + end, .len_bytes = w.len_bytes - end, .va = w.va + end};
     }
-    it = windows_.erase(it);
-  }
-  for (const EmuWindow& w : rest) {
-    windows_[w.iova] = w;
   }
   if (any) {
     changed();
