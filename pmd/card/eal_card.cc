@@ -28,20 +28,18 @@ std::recursive_mutex& control_lock() {
   return *lock;
 }
 
-EalCard::EalCard(std::string name, CardArgs args, FoundCard found)
-    : name_(std::move(name)),
+EalCard::EalCard(const std::string& name, const CardArgs& args, FoundCard& found)
+    : name_(name),
       wire_(std::move(found.wire)),
-      args_(std::move(args)),
+      args_(args),
       primary_(rte_eal_process_type() == RTE_PROC_PRIMARY),
       bus_(std::move(found.bus)),
       shared_(found.shared) {}
 
 int EalCard::create(const std::string& name, const CardArgs& args, FoundCard found,
                     std::shared_ptr<EalCard>* out) {
-  const DmaMemory bar = found.bar;
-  const bool works_alone = found.works_alone;
-  std::shared_ptr<EalCard> card(new EalCard(name, args, std::move(found)));
-  const int rc = card->primary_ ? card->take_over(bar, works_alone) : card->join();
+  std::shared_ptr<EalCard> card(new EalCard(name, args, found));
+  const int rc = card->primary_ ? card->take_over(found.bar, found.works_alone) : card->join();
   if (rc == 0) {
     cards()[name] = card;
     *out = std::move(card);

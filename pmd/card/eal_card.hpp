@@ -130,7 +130,7 @@ class EalCard {
   [[nodiscard]] bool is_primary() const { return primary_; }
 
  private:
-  EalCard(std::string name, CardArgs args, FoundCard found);
+  EalCard(const std::string& name, const CardArgs& args, FoundCard& found);
   [[nodiscard]] int take_over(const DmaMemory& bar, bool works_alone);
   [[nodiscard]] int join();
   [[nodiscard]] int open_card(uint32_t queue_pairs);

@@ -88,16 +88,15 @@ class EventFds final : public model::IrqSink {
 
 class EmuBus::Impl final : public EmuBus, public Emulation {
  public:
-  Impl(std::string name, std::shared_ptr<EmuMemory> memory)
-      : name_(std::move(name)), memory_(std::move(memory)) {}
+  /// @param bar of a card that another process steps; empty: start() makes the card.
+  Impl(std::string name, std::shared_ptr<EmuMemory> memory, const DmaMemory& bar = {})
+      : name_(std::move(name)), memory_(std::move(memory)), bar_(bar) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() override;
 
   /// Make the card. Call once. @param joined its end of the wire. @return as EmuBus::create().
   [[nodiscard]] int start(const EmuConfig& config, Joined joined);
-  /// Use a card that another process steps.
-  void use(const DmaMemory& bar) { bar_ = bar; }
 
   Mmio bar() override { return {bar_.va, bar_.len_bytes}; }
   Emulation& emulation() override { return *this; }
@@ -237,8 +236,6 @@ int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
   stepping_ = config.model.stepping;
   model::Config card = name::model_config(config.model);
   card.queue_pairs = joined.queue_pairs;
-  model::Ends ends;
-  ends.wire = std::move(joined.wire);
   const size_t bar_bytes = model::Card::bar_bytes(card.queue_pairs);
   if (const int rc = memory_->alloc(bar_bytes, kBarAlign, &bar_); rc != 0) {
     base::log_error(
@@ -247,10 +244,11 @@ int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
     return rc;
   }
   owns_bar_ = true;
-  ends.bar = static_cast<uint8_t*>(bar_.va);
-  ends.memory = &memory_->view();
-  ends.clock = &clock_;
-  ends.irqs = &irqs_;
+  model::Ends ends{.bar = static_cast<uint8_t*>(bar_.va),
+                   .memory = &memory_->view(),
+                   .clock = &clock_,
+                   .irqs = &irqs_,
+                   .wire = std::move(joined.wire)};
   if (const int rc = model::Card::create(card, std::move(ends), &card_); rc != 0) {
     return rc;
   }
@@ -296,12 +294,9 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   return rc;
 }
 
-int EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory, const std::string& name,
-                   std::unique_ptr<EmuBus>* out) {
-  auto bus = std::make_unique<Impl>(name, std::move(memory));
-  bus->use(bar);
-  *out = std::move(bus);
-  return 0;
+std::unique_ptr<EmuBus> EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory,
+                                       const std::string& name) {
+  return std::make_unique<Impl>(name, std::move(memory), bar);
 }
 
 int EmuBus::Impl::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
@@ -342,10 +337,7 @@ int EmuBus::Impl::set_faults(uint64_t seed, double rate) {
   if (card_ == nullptr) {
     return -ENOTSUP;
   }
-  model::FaultConfig faults;
-  faults.seed = seed;
-  faults.rate = rate;
-  card_->set_faults(faults);
+  card_->set_faults({.seed = seed, .rate = rate});
   return 0;
 }
 
