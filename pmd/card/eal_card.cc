@@ -99,14 +99,10 @@ int EalCard::join() {
 }
 
 int EalCard::open_card(uint32_t count) {
-  CardConfig config;
+  CardConfig config = args_.card;
   for (uint32_t i = 0; i < count; ++i) {
     config.dest_ids.push_back(args_.base_dest_id + i);
   }
-  config.response_timeout_us = args_.response_timeout_us;
-  config.receive_timeout_us = args_.receive_timeout_us;
-  config.retry_limit = args_.retry_limit;
-  config.retry_delay_us = args_.retry_delay_us;
   if (const int rc = Card::open(*bus_, config, &card_); rc != 0) {
     return rc;
   }
@@ -116,16 +112,11 @@ int EalCard::open_card(uint32_t count) {
 
 int EalCard::check_rings() const {
   const Caps& caps = card_->caps();
-  const std::pair<const char*, uint32_t> rings[] = {{"tx_ring", args_.tx_log2},
-                                                    {"rx_ring", args_.shared_log2},
-                                                    {"dedicated_ring", args_.dedicated_log2},
-                                                    {"doorbell_ring", args_.doorbell_log2},
-                                                    {"dma_ring", args_.dma_log2},
-                                                    {"event_ring", args_.event_log2}};
-  for (const auto& [key, log2] : rings) {
+  for (const RingKey& ring : kRingKeys) {
+    const uint32_t log2 = args_.queues.*ring.log2;
     if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
       base::log_error("%s: bad value '%u' for argument '%s': this card takes %u to %u entries",
-                      name_.c_str(), 1u << log2, key, 1u << caps.ring_log2_min,
+                      name_.c_str(), 1u << log2, ring.key, 1u << caps.ring_log2_min,
                       1u << caps.ring_log2_max);
       return -EINVAL;
     }
@@ -295,14 +286,14 @@ int EalCard::reset() {
 
 int EalCard::configure(const CardArgs& wanted) {
   constexpr uint32_t kMostUs = 10'000'000;
-  const uint64_t most_us = uint64_t{2} * wanted.response_timeout_us;
-  if (wanted.response_timeout_us > kMostUs || wanted.receive_timeout_us > most_us ||
-      wanted.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
+  const uint64_t most_us = uint64_t{2} * wanted.card.response_timeout_us;
+  if (wanted.card.response_timeout_us > kMostUs || wanted.card.receive_timeout_us > most_us ||
+      wanted.card.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
     base::log_error(
         "%s: configuration refused: destID %u (0 to %u), time-outs %u (1 to %u) and %u us "
         "(1 to twice the first), retry delay %u us (1 to %u)",
-        name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.response_timeout_us,
-        kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
+        name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.card.response_timeout_us,
+        kMostUs, wanted.card.receive_timeout_us, wanted.card.retry_delay_us, kMostUs / 10);
     return -EINVAL;
   }
   if (const uint32_t own = bus_->emulation().dest_id(); own != 0 && wanted.base_dest_id != own) {
