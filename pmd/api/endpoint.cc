@@ -18,15 +18,6 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 
-/// A destID for each queue pair, in a row.
-[[nodiscard]] std::vector<uint32_t> dest_ids_from(uint32_t first, uint32_t queue_pairs) {
-  std::vector<uint32_t> ids;
-  for (uint32_t i = 0; i < queue_pairs && first < pmd::Card::kNoDestId - i; ++i) {
-    ids.push_back(first + i);
-  }
-  return ids;
-}
-
 }  // namespace
 
 /// State that the Endpoints of one card share. The mutex is held by all that goes to the bus's or
@@ -75,8 +66,10 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
     pmd::Caps caps{};
     const char* wrong = "";
     pmd::Mmio bar = device->bus->bar();
-    if (pmd::read_caps(bar, &caps, &wrong) == 0) {  // if not, Card::open() says why
-      card.dest_ids = dest_ids_from(own != 0 ? own : config.dest_id, caps.queue_pairs);
+    (void)pmd::read_caps(bar, &caps, &wrong);  // if they are wrong, Card::open() says why
+    const uint32_t first = own != 0 ? own : config.dest_id;
+    for (uint32_t i = 0; i < caps.queue_pairs && first < pmd::Card::kNoDestId - i; ++i) {
+      card.dest_ids.push_back(first + i);
     }
   }
   if (const int rc = pmd::Card::open(*device->bus, card, &device->card); rc != 0) {
@@ -237,9 +230,6 @@ int Endpoint::why_unreachable(uint32_t dest_id) {
   return device_->bus->emulation().why_unreachable(dest_id);
 }
 
-uint32_t Endpoint::dest_id() const {
-  return dest_id_;
-}
 const std::string& Endpoint::name() const {
   return device_->bus->name();
 }
