@@ -137,21 +137,20 @@ void MemsegView::on_event(int event, const void* addr, size_t len_bytes, void* s
 
 void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
   EmuWindow window{.iova = iova, .len_bytes = len_bytes, .va = va};
-  auto next = windows_.lower_bound(iova);
+  const auto next = windows_.lower_bound(iova);
+  if (next != windows_.end() && next->first == iova) {
+    return;  // seen by callback and walk
+  }
   if (next != windows_.begin()) {
     const auto before = std::prev(next);
-    if (before->second.holds(iova, len_bytes)) {
-      return;  // seen by callback and walk
-    }
     const EmuWindow& w = before->second;
+    if (w.holds(iova, len_bytes)) {
+      return;
+    }
     if (w.iova + w.len_bytes == iova && w.va + w.len_bytes == va) {
       window = {.iova = w.iova, .len_bytes = w.len_bytes + len_bytes, .va = w.va};
       windows_.erase(before);
     }
-  }
-  next = windows_.lower_bound(iova);
-  if (next != windows_.end() && next->first == iova) {
-    return;
   }
   if (next != windows_.end() && next->first == window.iova + window.len_bytes &&
       next->second.va == window.va + window.len_bytes) {
