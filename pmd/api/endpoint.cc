@@ -18,15 +18,6 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 
-/// A destID for each queue pair, in a row.
-[[nodiscard]] std::vector<uint32_t> dest_ids_from(uint32_t first, uint32_t queue_pairs) {
-  std::vector<uint32_t> ids;
-  for (uint32_t i = 0; i < queue_pairs && first < pmd::Card::kNoDestId - i; ++i) {
-    ids.push_back(first + i);
-  }
-  return ids;
-}
-
 }  // namespace
 
 /// State that the Endpoints of one card share. The mutex is held by all that goes to the bus's or
@@ -34,16 +25,10 @@ constexpr size_t kPageBytes = 4096;
 struct Endpoint::Device {
   std::mutex mutex;
   std::unique_ptr<pmd::Bus> bus;
-  pmd::Emulation* emulation = nullptr;  // of the bus; null: none
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::mem::MemoryMap> map;
   std::vector<uint32_t> dest_ids;  // by queue pair
   int owner = getpid();
-
-  /// destID that the wire gives; 0: none.
-  [[nodiscard]] uint32_t wire_dest_id() const {
-    return emulation == nullptr ? 0 : emulation->dest_id();
-  }
 };
 
 bool Endpoint::is_ours() const {
@@ -68,9 +53,8 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
   }
   auto device = std::make_shared<Device>();
   device->bus = std::move(bus);
-  device->emulation = device->bus->emulation();
   pmd::CardConfig card = config.card;
-  const uint32_t own = device->wire_dest_id();
+  const uint32_t own = device->bus->emulation().dest_id();
   if (own != 0 && ((config.dest_id != 0 && config.dest_id != own) ||
                    (!card.dest_ids.empty() && card.dest_ids.front() != own))) {
     base::log_error(
@@ -82,8 +66,10 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
     pmd::Caps caps{};
     const char* wrong = "";
     pmd::Mmio bar = device->bus->bar();
-    if (pmd::read_caps(bar, &caps, &wrong) == 0) {  // if not, Card::open() says why
-      card.dest_ids = dest_ids_from(own != 0 ? own : config.dest_id, caps.queue_pairs);
+    (void)pmd::read_caps(bar, &caps, &wrong);  // if they are wrong, Card::open() says why
+    const uint32_t first = own != 0 ? own : config.dest_id;
+    for (uint32_t i = 0; i < caps.queue_pairs && first < pmd::Card::kNoDestId - i; ++i) {
+      card.dest_ids.push_back(first + i);
     }
   }
   if (const int rc = pmd::Card::open(*device->bus, card, &device->card); rc != 0) {
@@ -216,8 +202,9 @@ const pmd::Caps& Endpoint::caps() const {
   return device_->card->caps();
 }
 std::string Endpoint::address() const {
-  std::string at = device_->emulation == nullptr ? "" : device_->emulation->address();
-  const uint32_t own = device_->wire_dest_id();
+  const pmd::Emulation& emulation = device_->bus->emulation();
+  std::string at = emulation.address();
+  const uint32_t own = emulation.dest_id();
   if (!at.empty() && dest_id_ != own) {
     at += "/" + std::to_string(dest_id_ - own);
   }
@@ -232,9 +219,7 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
     return -EINVAL;
   }
   uint32_t first = 0;
-  const int rc = device_->emulation == nullptr
-                     ? -ENOTSUP
-                     : device_->emulation->reach(address.substr(0, slash), &first);
+  const int rc = device_->bus->emulation().reach(address.substr(0, slash), &first);
   if (rc == 0) {
     *dest_id = first + pair;
   }
@@ -242,12 +227,9 @@ int Endpoint::reach(const std::string& address, uint32_t* dest_id) {
 }
 
 int Endpoint::why_unreachable(uint32_t dest_id) {
-  return device_->emulation == nullptr ? 0 : device_->emulation->why_unreachable(dest_id);
+  return device_->bus->emulation().why_unreachable(dest_id);
 }
 
-uint32_t Endpoint::dest_id() const {
-  return dest_id_;
-}
 const std::string& Endpoint::name() const {
   return device_->bus->name();
 }
@@ -334,7 +316,7 @@ int Endpoint::register_memory(void* va, size_t len_bytes, const pmd::mem::Region
     return rc;
   }
   if (region != nullptr) {
-    *region = memory.registration.region();
+    *region = memory.registration.get();
   }
   registered_.push_back(std::move(memory));
   return 0;
@@ -362,7 +344,7 @@ int Endpoint::unregister_memory(void* va, size_t len_bytes) {
 }
 
 int Endpoint::unregister_memory(const pmd::mem::Region* region) {
-  if (drop_registration([=](const UserMemory& m) { return m.registration.region() == region; })) {
+  if (drop_registration([=](const UserMemory& m) { return m.registration.get() == region; })) {
     return 0;
   }
   base::log_error("%s: a region is not registered; give one of register_memory()", name().c_str());

@@ -10,26 +10,9 @@
 #include "pmd/bus/vfio/pci_scan.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
+namespace rio {
+
 /// Control path: one thread, since libpci is not thread-safe. Functions return 0 or -errno.
-namespace rio::pci {
+namespace pci = pmd::vfio;
 
-using pmd::vfio::CardId;
-using pmd::vfio::Neighbour;
-using pmd::vfio::PciCard;
-using pmd::vfio::PciConfig;
-using pmd::vfio::PciPaths;
-
-using pmd::vfio::find_card;
-using pmd::vfio::find_cards;
-using pmd::vfio::foreign_neighbours;
-using pmd::vfio::group_neighbours;
-using pmd::vfio::link_name;
-using pmd::vfio::link_speed_name;
-using pmd::vfio::map_bar;
-using pmd::vfio::read_card_id;
-using pmd::vfio::read_config;
-using pmd::vfio::read_text;
-using pmd::vfio::uncorrectable_names;
-using pmd::vfio::write_text;
-
-}  // namespace rio::pci
+}  // namespace rio

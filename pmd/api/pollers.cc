@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/log.hpp"
@@ -38,21 +39,18 @@ class OwnCpu {
   /// With the lock held.
   void drop() {
     std::vector<unsigned>& cpus = pollers().cpus;
-    const auto mine = std::find(cpus.begin(), cpus.end(), cpu_);
-    if (has_ && mine != cpus.end()) {
-      cpus.erase(mine);
+    if (cpu_.has_value()) {
+      cpus.erase(std::find(cpus.begin(), cpus.end(), *cpu_));
     }
-    has_ = false;
+    cpu_.reset();
   }
   void take(unsigned cpu) {
     pollers().cpus.push_back(cpu);
     cpu_ = cpu;
-    has_ = true;
   }
 
  private:
-  unsigned cpu_ = 0;
-  bool has_ = false;
+  std::optional<unsigned> cpu_;
 };
 
 thread_local OwnCpu t_own_cpu;

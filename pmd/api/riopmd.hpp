@@ -85,7 +85,7 @@ class Endpoint {
 
   /// Of the queue pair. A card of "shm:" or "udp:" has its own, and EndpointConfig::dest_id need
   /// not be given.
-  [[nodiscard]] uint32_t dest_id() const;
+  [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   /// Where others find this queue pair, for reach(): "10.0.0.1:7000" of a card of "udp:"; empty:
   /// by its destID alone.
   [[nodiscard]] std::string address() const;

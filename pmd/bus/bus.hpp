@@ -29,6 +29,19 @@ struct IovaRun {
   size_t len_bytes;
 };
 
+/// Append a run, joined with the last one if it continues that in both address spaces.
+inline void append_run(const IovaRun& run, std::vector<IovaRun>* runs) {
+  if (!runs->empty()) {
+    IovaRun& last = runs->back();
+    if (static_cast<uint8_t*>(last.va) + last.len_bytes == run.va &&
+        last.iova + last.len_bytes == run.iova) {
+      last.len_bytes += run.len_bytes;
+      return;
+    }
+  }
+  runs->push_back(run);
+}
+
 /// Memory of this process alone, zeroed. @param align_bytes power of two. @return null: none; else
 /// the caller's to std::free().
 [[nodiscard]] inline void* own_alloc(size_t len_bytes, size_t align_bytes) {
@@ -46,25 +59,14 @@ class Bus {
   /// A fresh window onto BAR0; each queue keeps one of its own.
   [[nodiscard]] virtual Mmio bar() = 0;
 
-  /// The emulator's side of the bus; the bus owns it. Null on PCI, and if another process emulates
-  /// the card. Users ask once, at set-up.
-  [[nodiscard]] virtual Emulation* emulation() { return nullptr; }
-
-  /// Hook for the bursts of one queue pair: Emulation::step_hook(), on PCI one that does nothing.
-  [[nodiscard]] PollHook poll_hook(uint32_t qp) {
-    Emulation* const emulated = emulation();
-    return emulated == nullptr ? PollHook{} : emulated->step_hook(qp);
+  /// The emulator's side of the bus; the bus owns it. On PCI, and if another process emulates the
+  /// card, one that does nothing.
+  [[nodiscard]] virtual Emulation& emulation() {
+    static NoEmulation none;
+    return none;
   }
-  /// Hook for queues whose polls ask only for what others send.
-  [[nodiscard]] PollHook receive_hook(uint32_t qp) {
-    Emulation* const emulated = emulation();
-    return emulated == nullptr ? PollHook{} : emulated->step_to_receive_hook(qp);
-  }
-  /// Hook that is called when messages were posted.
-  [[nodiscard]] PollHook send_hook(uint32_t qp) {
-    Emulation* const emulated = emulation();
-    return emulated == nullptr ? PollHook{} : emulated->step_to_send_hook(qp);
-  }
+  /// Hook for the bursts of one queue pair; on PCI one that does nothing.
+  [[nodiscard]] PollHook poll_hook(uint32_t qp) { return emulation().step_hook(qp); }
 
   /// Memory for rings and buffers, zeroed. @param len_bytes at least 1. @param align_bytes power
   /// of two, bus address and pointer are aligned to it. @return -ENOMEM names the remedy in the

@@ -22,13 +22,14 @@ struct PollHook {
   }
 };
 
-/// The second interface of a bus whose card is emulated in this process. Control path, as Bus, but
-/// for the hooks. Functions return 0 or -errno; outputs are set on success only.
+/// The second interface of a bus whose card is emulated in this process. A function that a
+/// bus does not override does nothing. Control path, as Bus, but for the hooks. Functions return 0
+/// or -errno; outputs are set on success only.
 class Emulation {
  public:
   /// Hook that lets the card work, for the bursts of one queue pair. Its function is null where the
   /// card has a thread.
-  [[nodiscard]] virtual PollHook step_hook(uint32_t qp) = 0;
+  [[nodiscard]] virtual PollHook step_hook(uint32_t /*qp*/) { return {}; }
   /// Hook for queues whose polls ask only for what others send: the card may put off what it has to
   /// tell about this side's messages for a few polls.
   [[nodiscard]] virtual PollHook step_to_receive_hook(uint32_t qp) { return step_hook(qp); }
@@ -70,5 +71,8 @@ class Emulation {
  protected:
   ~Emulation() = default;
 };
+
+/// Of a bus without a card that is emulated in this process.
+class NoEmulation final : public Emulation {};
 
 }  // namespace rio::pmd

@@ -52,19 +52,18 @@ constexpr uint32_t kDestIds = 65535;  // of 16 bits; the last is for broadcasts
 }  // namespace
 
 OwnKeys card_keys(CardArgs* args) {
-  return {
-      ring("tx_ring", &args->tx_log2),
-      ring("rx_ring", &args->shared_log2),
-      ring("dedicated_ring", &args->dedicated_log2),
-      ring("doorbell_ring", &args->doorbell_log2),
-      ring("dma_ring", &args->dma_log2),
-      ring("event_ring", &args->event_log2),
-      number("response_timeout_us", "1 to 10000000", 1, 10'000'000, &args->response_timeout_us),
+  CardConfig& card = args->card;
+  OwnKeys keys = {
+      number("response_timeout_us", "1 to 10000000", 1, 10'000'000, &card.response_timeout_us),
       number("receive_timeout_us", "1 to 20000000, at most twice response_timeout_us", 1,
-             20'000'000, &args->receive_timeout_us),
-      number("retry_limit", "0 (never give up) to 1000000", 0, 1'000'000, &args->retry_limit),
-      number("retry_delay_us", "1 to 1000000", 1, 1'000'000, &args->retry_delay_us),
+             20'000'000, &card.receive_timeout_us),
+      number("retry_limit", "0 (never give up) to 1000000", 0, 1'000'000, &card.retry_limit),
+      number("retry_delay_us", "1 to 1000000", 1, 1'000'000, &card.retry_delay_us),
   };
+  std::ranges::transform(kRingKeys, std::inserter(keys, keys.begin()), [&](const RingKey& one) {
+    return ring(one.key, &(args->queues.*one.log2));
+  });
+  return keys;
 }
 
 int parse_devargs(const std::string& device_name, const char* text, name::Place place,
@@ -79,15 +78,16 @@ int parse_devargs(const std::string& device_name, const char* text, name::Place 
     base::log_error("%s: %s", device_name.c_str(), error.c_str());
     return rc;
   }
-  const uint32_t most_us = 2 * result.response_timeout_us;
+  CardConfig& times = result.card;
+  const uint32_t most_us = 2 * times.response_timeout_us;
   if (card.has("response_timeout_us") && !card.has("receive_timeout_us")) {
-    result.receive_timeout_us = most_us;
+    times.receive_timeout_us = most_us;
   }
-  if (result.receive_timeout_us > most_us) {
+  if (times.receive_timeout_us > most_us) {
     base::log_error(
         "%s: bad value '%u' for argument 'receive_timeout_us': with response_timeout_us=%u "
         "allowed is 1 to %u",
-        device_name.c_str(), result.receive_timeout_us, result.response_timeout_us, most_us);
+        device_name.c_str(), times.receive_timeout_us, times.response_timeout_us, most_us);
     return -EINVAL;
   }
   if (emu_config(card, &result.emu)) {

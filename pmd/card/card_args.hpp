@@ -9,6 +9,7 @@
 
 #include "fpga/name/parse.hpp"
 #include "pmd/bus/emu/emu_config.hpp"
+#include "pmd/dev/queue_pair.hpp"
 
 namespace rio::pmd {
 
@@ -19,17 +20,21 @@ struct CardArgs {
   std::string wire = "loop";         ///< of the emulated card, by name::wire_of()
   uint32_t base_dest_id = 0;         ///< of queue pair 0
   std::vector<std::string> given{};  ///< the keys that the text has, those of its owner, too
-  uint32_t tx_log2 = 9;              ///< ring sizes, log2 of entries
-  uint32_t shared_log2 = 9;
-  uint32_t dedicated_log2 = 9;
-  uint32_t doorbell_log2 = 8;
-  uint32_t dma_log2 = 7;
-  uint32_t event_log2 = 6;
-  uint32_t response_timeout_us = 100'000;
-  uint32_t receive_timeout_us = 200'000;  ///< at most twice response_timeout_us
-  uint32_t retry_limit = 0;
-  uint32_t retry_delay_us = 1;
+  QueuePairConfig queues{};          ///< ring sizes
+  CardConfig card{};                 ///< time-outs and retries
 };
+
+/// The key of a ring's size.
+struct RingKey {
+  const char* key;
+  uint32_t QueuePairConfig::*log2;
+};
+inline constexpr RingKey kRingKeys[] = {{"tx_ring", &QueuePairConfig::tx_log2},
+                                        {"rx_ring", &QueuePairConfig::shared_log2},
+                                        {"dedicated_ring", &QueuePairConfig::dedicated_log2},
+                                        {"doorbell_ring", &QueuePairConfig::doorbell_log2},
+                                        {"dma_ring", &QueuePairConfig::dma_log2},
+                                        {"event_ring", &QueuePairConfig::event_log2}};
 
 /// Keys that a device takes itself, besides those of its card.
 using OwnKeys = std::vector<name::OwnKey>;

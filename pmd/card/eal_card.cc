@@ -28,21 +28,18 @@ std::recursive_mutex& control_lock() {
   return *lock;
 }
 
-EalCard::EalCard(std::string name, CardArgs args, FoundCard found)
-    : name_(std::move(name)),
+EalCard::EalCard(const std::string& name, const CardArgs& args, FoundCard& found)
+    : name_(name),
       wire_(std::move(found.wire)),
-      args_(std::move(args)),
+      args_(args),
       primary_(rte_eal_process_type() == RTE_PROC_PRIMARY),
       bus_(std::move(found.bus)),
-      emulation_(bus_->emulation()),
       shared_(found.shared) {}
 
 int EalCard::create(const std::string& name, const CardArgs& args, FoundCard found,
                     std::shared_ptr<EalCard>* out) {
-  const DmaMemory bar = found.bar;
-  const bool works_alone = found.works_alone;
-  std::shared_ptr<EalCard> card(new EalCard(name, args, std::move(found)));
-  const int rc = card->primary_ ? card->take_over(bar, works_alone) : card->join();
+  std::shared_ptr<EalCard> card(new EalCard(name, args, found));
+  const int rc = card->primary_ ? card->take_over(found.bar, found.works_alone) : card->join();
   if (rc == 0) {
     cards()[name] = card;
     *out = std::move(card);
@@ -80,7 +77,7 @@ int EalCard::take_over(const DmaMemory& bar, bool works_alone) {
                     name_.c_str(), count, regs::kMaxQps);
     return -EPROTO;
   }
-  if (const uint32_t own = wire_dest_id(); own != 0 && own != args_.base_dest_id) {
+  if (const uint32_t own = bus_->emulation().dest_id(); own != 0 && own != args_.base_dest_id) {
     if (args_.emu.id != 0) {
       base::log_warning(
           "%s: another card on wire %s has destID 0x%x: this one takes 0x%x. id= chooses",
@@ -102,14 +99,10 @@ int EalCard::join() {
 }
 
 int EalCard::open_card(uint32_t count) {
-  CardConfig config;
+  CardConfig config = args_.card;
   for (uint32_t i = 0; i < count; ++i) {
     config.dest_ids.push_back(args_.base_dest_id + i);
   }
-  config.response_timeout_us = args_.response_timeout_us;
-  config.receive_timeout_us = args_.receive_timeout_us;
-  config.retry_limit = args_.retry_limit;
-  config.retry_delay_us = args_.retry_delay_us;
   if (const int rc = Card::open(*bus_, config, &card_); rc != 0) {
     return rc;
   }
@@ -119,16 +112,11 @@ int EalCard::open_card(uint32_t count) {
 
 int EalCard::check_rings() const {
   const Caps& caps = card_->caps();
-  const std::pair<const char*, uint32_t> rings[] = {{"tx_ring", args_.tx_log2},
-                                                    {"rx_ring", args_.shared_log2},
-                                                    {"dedicated_ring", args_.dedicated_log2},
-                                                    {"doorbell_ring", args_.doorbell_log2},
-                                                    {"dma_ring", args_.dma_log2},
-                                                    {"event_ring", args_.event_log2}};
-  for (const auto& [key, log2] : rings) {
+  for (const RingKey& ring : kRingKeys) {
+    const uint32_t log2 = args_.queues.*ring.log2;
     if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
       base::log_error("%s: bad value '%u' for argument '%s': this card takes %u to %u entries",
-                      name_.c_str(), 1u << log2, key, 1u << caps.ring_log2_min,
+                      name_.c_str(), 1u << log2, ring.key, 1u << caps.ring_log2_min,
                       1u << caps.ring_log2_max);
       return -EINVAL;
     }
@@ -143,7 +131,7 @@ EalCard::~EalCard() {
   if (shared_.valid()) {
     shared_.detach();
   }
-  if (others && emulation_ != nullptr && emulation_->leave_to_others()) {
+  if (others && bus_->emulation().leave_to_others()) {
     base::log_warning("%s: closed while other processes use it; they see a card that is gone",
                       name_.c_str());
   }
@@ -298,17 +286,17 @@ int EalCard::reset() {
 
 int EalCard::configure(const CardArgs& wanted) {
   constexpr uint32_t kMostUs = 10'000'000;
-  const uint64_t most_us = uint64_t{2} * wanted.response_timeout_us;
-  if (wanted.response_timeout_us > kMostUs || wanted.receive_timeout_us > most_us ||
-      wanted.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
+  const uint64_t most_us = uint64_t{2} * wanted.card.response_timeout_us;
+  if (wanted.card.response_timeout_us > kMostUs || wanted.card.receive_timeout_us > most_us ||
+      wanted.card.retry_delay_us > kMostUs / 10 || wanted.base_dest_id > 65535 - queue_pairs()) {
     base::log_error(
         "%s: configuration refused: destID %u (0 to %u), time-outs %u (1 to %u) and %u us "
         "(1 to twice the first), retry delay %u us (1 to %u)",
-        name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.response_timeout_us,
-        kMostUs, wanted.receive_timeout_us, wanted.retry_delay_us, kMostUs / 10);
+        name_.c_str(), wanted.base_dest_id, 65535 - queue_pairs(), wanted.card.response_timeout_us,
+        kMostUs, wanted.card.receive_timeout_us, wanted.card.retry_delay_us, kMostUs / 10);
     return -EINVAL;
   }
-  if (const uint32_t own = wire_dest_id(); own != 0 && wanted.base_dest_id != own) {
+  if (const uint32_t own = bus_->emulation().dest_id(); own != 0 && wanted.base_dest_id != own) {
     base::log_error(
         "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
         "id= when it is made",
@@ -327,7 +315,7 @@ int EalCard::set_dest_id(uint32_t qp, uint32_t dest_id) {
   if (card_ == nullptr) {
     return -ENODEV;
   }
-  if (wire_dest_id() != 0) {
+  if (bus_->emulation().dest_id() != 0) {
     base::log_error("%s: destIDs are the card's place on wire %s: give id= when it is made",
                     name_.c_str(), wire_.c_str());
     return -ENOTSUP;
@@ -340,7 +328,7 @@ int EalCard::set_faults(uint64_t seed, double rate) {
     base::log_error("%s: fault rate %g: allowed is 0.0 to 1.0", name_.c_str(), rate);
     return -EINVAL;
   }
-  const int rc = emulation_ == nullptr ? -ENOTSUP : emulation_->set_faults(seed, rate);
+  const int rc = bus_->emulation().set_faults(seed, rate);
   if (rc == -ENOTSUP && rate == 0) {
     return 0;  // a real card has no fault injector to switch off
   }

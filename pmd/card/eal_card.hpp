@@ -97,7 +97,7 @@ class EalCard {
   [[nodiscard]] int set_faults(uint64_t seed, double rate);
   /// Map external memory (rte_dev_dma_map), with a given bus address if the bus does not choose it.
   [[nodiscard]] int dma_map(void* va, uint64_t iova, size_t len_bytes) {
-    return emulation_ == nullptr ? -ENOTSUP : emulation_->dma_map_at(va, iova, len_bytes);
+    return bus_->emulation().dma_map_at(va, iova, len_bytes);
   }
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) { return bus_->dma_unmap(va, len_bytes); }
 
@@ -130,7 +130,7 @@ class EalCard {
   [[nodiscard]] bool is_primary() const { return primary_; }
 
  private:
-  EalCard(std::string name, CardArgs args, FoundCard found);
+  EalCard(const std::string& name, const CardArgs& args, FoundCard& found);
   [[nodiscard]] int take_over(const DmaMemory& bar, bool works_alone);
   [[nodiscard]] int join();
   [[nodiscard]] int open_card(uint32_t queue_pairs);
@@ -138,17 +138,12 @@ class EalCard {
   [[nodiscard]] int claim_rest(std::vector<uint32_t>* taken);
   [[nodiscard]] int hold_users();
   [[nodiscard]] int reopen();
-  /// destID that the wire gives; 0: none.
-  [[nodiscard]] uint32_t wire_dest_id() const {
-    return emulation_ == nullptr ? 0 : emulation_->dest_id();
-  }
 
   std::string name_;
   std::string wire_;
   CardArgs args_;
   bool primary_ = true;
   std::unique_ptr<Bus> bus_;
-  Emulation* emulation_ = nullptr;  // of the bus; null: none
   SharedCard shared_;
   std::unique_ptr<Card> card_;
   std::vector<CardUser*> owners_;  // user of each queue pair; null: none in this process

@@ -16,7 +16,8 @@ namespace rio::pmd {
 /// process; a secondary uses the primary's card as it is.
 [[nodiscard]] int open_emulated_card(const std::string& name, const CardArgs& args,
                                      std::shared_ptr<EalCard>* out);
-/// A card that EAL has mapped. @return 1: not a card of ours (ivshmem without the magic).
+/// A card that EAL has mapped, or QEMU's ivshmem as a BAR that a card model on the other side
+/// serves. @return 1: not a card of ours (ivshmem without the magic).
 [[nodiscard]] int open_pci_card(rte_pci_device* pci, const CardArgs& args,
                                 std::shared_ptr<EalCard>* out);
 /// The card of a device that may use another's.

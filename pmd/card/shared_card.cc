@@ -3,7 +3,7 @@
 #include <rte_errno.h>
 #include <rte_memzone.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,20 +11,53 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <sstream>
+#include <thread>
 
+#include "base/folder.hpp"
 #include "base/log.hpp"
+#include "base/text_file.hpp"
 #include "pmd/bus/eal/zones.hpp"
-#include "pmd/dev/wait.hpp"
+#include "pmd/dev/ring.hpp"
+#include "pmd/dev/window_table.hpp"
 
 namespace rio::pmd {
 namespace {
 
-using regs::RingState;
-namespace qp_regs = regs::qp;
-namespace window_regs = regs::window;
-
+constexpr uint64_t kStartMask = (uint64_t{1} << 42) - 1;
 constexpr uint32_t kStopTimeoutMs = 2000;
 constexpr uint32_t kReaperWaitMs = 10'000;
+
+struct ProcStat {
+  char state = 0;
+  uint64_t start_ticks = 0;
+};
+
+/// proc(5): the name in field 2 may hold blanks and parentheses, so count from the last ')'.
+bool read_stat(uint32_t pid, ProcStat* out) {
+  constexpr size_t kBytesMax = 4096;
+  std::string text;
+  std::string why;
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  if (base::read_text_file(path, kBytesMax, &text, &why) != 0) {
+    return false;
+  }
+  const size_t name_end = text.rfind(") ");
+  if (name_end == std::string::npos) {
+    return false;
+  }
+  std::istringstream fields(text.substr(name_end + 2));
+  fields >> out->state;
+  for (int field = 4; field < 22; ++field) {
+    std::string other;
+    fields >> other;
+  }
+  return static_cast<bool>(fields >> out->start_ticks);
+}
+
+OwnerToken make_token(uint32_t pid, uint64_t start_ticks) {
+  return (static_cast<uint64_t>(pid) << 42) | (start_ticks & kStartMask);
+}
 
 uint64_t pid_namespace() {
   struct stat info {};
@@ -43,56 +76,41 @@ int zone_name(const std::string& device_name, std::string* out) {
   return 0;
 }
 
-bool stop_ring(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t ring) {
-  const uint32_t control = bar.read32(qp_regs::ring_control(qp, ring));
-  const uint32_t state = qp_regs::RingStatus::state.get(bar.read32(qp_regs::ring_status(qp, ring)));
-  const bool run = qp_regs::RingControl::run.get(control) != 0;
-  if (!run && state == static_cast<uint32_t>(RingState::kStopped)) {
-    return true;
-  }
-  const uint32_t gen = qp_regs::RingControl::gen.get(control) + 1;
-  bar.write32(qp_regs::ring_control(qp, ring), qp_regs::RingControl::gen.put(gen));
-  const auto is_stopped = [gen](uint32_t status) {
-    return qp_regs::RingStatus::gen.get(status) == (gen & qp_regs::RingStatus::gen.max()) &&
-           qp_regs::RingStatus::state.get(status) == static_cast<uint32_t>(RingState::kStopped);
-  };
-  uint32_t seen = 0;
-  return wait_for_word(bar, hook, qp_regs::ring_status(qp, ring), kStopTimeoutMs, &seen,
-                       is_stopped) == 0;
-}
-
-bool close_window(Mmio& bar, const PollHook& hook, uint32_t qp, uint32_t i) {
-  const uint32_t control = bar.read32(window_regs::control(qp, i));
-  if (window_regs::Control::enable.get(control) == 0) {
-    return true;
-  }
-  const uint32_t closed = window_regs::Control::gen.put(window_regs::Control::gen.get(control) + 1);
-  bar.write32(window_regs::control(qp, i), closed);
-  uint32_t seen = 0;
-  return wait_for_word(bar, hook, window_regs::status(qp, i), kStopTimeoutMs, &seen,
-                       [closed](uint32_t status) { return status == closed; }) == 0;
-}
-
 /// Stops all rings and closes all windows of a queue pair whose owner is dead. @return -ETIMEDOUT:
 /// the card did not answer; its memory must not be freed.
 int stop_orphan(Bus& bus, uint32_t qp) {
-  Mmio bar = bus.bar();
-  const PollHook hook = bus.poll_hook(qp);
-  for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
-    if (!close_window(bar, hook, qp, i)) {
-      return -ETIMEDOUT;
-    }
+  std::unique_ptr<WindowTable> windows;  // a new table closes what is open
+  if (const int rc = WindowTable::create(bus, Caps{}, qp, kStopTimeoutMs, &windows); rc != 0) {
+    return rc;
   }
-  const uint32_t rings = bar.read32(qp_regs::rings(qp));
+  const uint32_t rings = bus.bar().read32(regs::qp::rings(qp));
   for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
-    if (((rings >> ring) & 1) != 0 && !stop_ring(bar, hook, qp, ring)) {
-      return -ETIMEDOUT;
+    const bool there = (rings >> ring & 1) != 0;
+    if (const int rc = there ? Ring::stop_orphan(bus, qp, ring, kStopTimeoutMs) : 0; rc != 0) {
+      return rc;
     }
   }
   return 0;
 }
 
 }  // namespace
+
+OwnerToken own_token() {
+  const auto pid = static_cast<uint32_t>(getpid());
+  ProcStat stat;
+  return read_stat(pid, &stat) ? make_token(pid, stat.start_ticks) : 0;
+}
+
+bool token_alive(OwnerToken token) {
+  const uint32_t pid = token_pid(token);
+  ProcStat stat;
+  if (token == 0 || !read_stat(pid, &stat) || make_token(pid, stat.start_ticks) != token) {
+    return false;
+  }
+  // A process whose first thread has ended (state Z) may have others that go on.
+  return (stat.state != 'Z' && stat.state != 'X') ||
+         base::names_in("/proc/" + std::to_string(pid) + "/task").size() > 1;
+}
 
 void SharedCard::number_it() {
   static std::atomic<uint32_t> next{1};
@@ -265,8 +283,7 @@ int SharedCard::reap(Bus& bus) {
                       bus.name().c_str(), token_pid(seen), kReaperWaitMs / 1000);
       return -ETIMEDOUT;
     }
-    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-    nanosleep(&pause, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const int rc = stop_dead_rings(bus);
   layout_->reaper.store(0, std::memory_order_release);

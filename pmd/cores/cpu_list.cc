@@ -13,15 +13,11 @@ namespace {
 constexpr unsigned kCpuMax = 65535;
 
 bool parse_number(const std::string& text, unsigned* value, std::string* problem) {
-  if (!base::read_decimal(text, 0, kCpuMax, value)) {
-    *problem = "a number is missing";
-    if (!text.empty()) {
-      *problem = '"';
-      problem->append(text).append("\" is not a CPU number");
-    }
-    return false;
+  const bool good = base::read_decimal(text, 0, kCpuMax, value);
+  if (!good) {
+    *problem = text.empty() ? "a number is missing" : '"' + text + "\" is not a CPU number";
   }
-  return true;
+  return good;
 }
 
 }  // namespace
@@ -41,8 +37,7 @@ bool parse_cpu_list(const std::string& text, std::vector<unsigned>* out, std::st
       return false;
     }
     if (last < first) {
-      *problem = "the range ";
-      problem->append(part).append(" falls");
+      *problem = "the range " + part + " falls";
       return false;
     }
     for (unsigned cpu = first; cpu <= last; ++cpu) {

@@ -70,11 +70,7 @@ Placement::~Placement() {
   hwloc_topology_destroy(topology_);
 }
 
-int Placement::create(std::unique_ptr<Placement>* out) {
-  return create("", out);
-}
-
-int Placement::create(const std::string& fs_root, std::unique_ptr<Placement>* out) {
+int Placement::create(std::unique_ptr<Placement>* out, const std::string& fs_root) {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) {
     base::log_error("hwloc: no topology: %s", std::strerror(errno));

@@ -25,10 +25,9 @@ struct Near {
 class Placement {
  public:
   /// This machine, with the CPUs that cgroup and affinity leave to the calling thread: call it
-  /// before the thread is pinned. About 20 ms. @return 0, or -EIO with hwloc's reason.
-  [[nodiscard]] static int create(std::unique_ptr<Placement>* out);
-  /// The machine of a copy of a system. @param fs_root folder with its sys and proc.
-  [[nodiscard]] static int create(const std::string& fs_root, std::unique_ptr<Placement>* out);
+  /// before the thread is pinned. About 20 ms. @param fs_root not empty: the machine of a copy of a
+  /// system instead, a folder with its sys and proc. @return 0, or -EIO with hwloc's reason.
+  [[nodiscard]] static int create(std::unique_ptr<Placement>* out, const std::string& fs_root = "");
   ~Placement();
   Placement(const Placement&) = delete;
   Placement& operator=(const Placement&) = delete;

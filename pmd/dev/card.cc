@@ -26,12 +26,6 @@ constexpr uint32_t kDestIdLimits[] = {0xFF, 0xFFFF, 0xFFFFFFFE};
 
 Card::Card(Bus& bus) : bus_(bus), bar_(bus.bar()), hook_(bus.poll_hook(0)) {}
 
-/// Make the object and find out what the card has.
-int Card::identify(Bus& bus, std::unique_ptr<Card>* out) {
-  out->reset(new (std::nothrow) Card(bus));
-  return *out != nullptr ? (*out)->identify() : -ENOMEM;
-}
-
 int Card::identify() {
   if (const int error = blocks_.discover(bar_, bus_.name()); error != 0) {
     return error;
@@ -50,7 +44,7 @@ int Card::identify() {
 
 int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
   std::unique_ptr<Card> card;
-  if (const int error = identify(bus, &card); error != 0) {
+  if (const int error = look(bus, &card); error != 0) {
     return error;
   }
   card->timeout_ms_ = config.reset_timeout_ms;
@@ -79,8 +73,8 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
 }
 
 int Card::look(Bus& bus, std::unique_ptr<Card>* out) {
-  std::unique_ptr<Card> card;
-  const int error = identify(bus, &card);
+  std::unique_ptr<Card> card(new (std::nothrow) Card(bus));
+  const int error = card != nullptr ? card->identify() : -ENOMEM;
   if (error == 0) {
     *out = std::move(card);
   }

@@ -120,7 +120,6 @@ class Card {
 
  private:
   explicit Card(Bus& bus);
-  [[nodiscard]] static int identify(Bus& bus, std::unique_ptr<Card>* out);
   [[nodiscard]] int identify();
   [[nodiscard]] int check(const CardConfig& config) const;
   [[nodiscard]] int check(std::span<const RxMapEntry> entries) const;

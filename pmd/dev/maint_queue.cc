@@ -43,7 +43,7 @@ int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
 }
 
 MaintQueue::~MaintQueue() {
-  (void)stop(ring_.timeout_ms());  // stop() logs errors
+  (void)stop(ring_.config().timeout_ms);  // stop() logs errors
   if (buffers_.va != nullptr && !ring_.running()) {
     ring_.bus().dma_free(buffers_);
   }
@@ -157,7 +157,7 @@ int MaintQueue::wait_for(uint64_t cookie, uint32_t timeout_ms, EntryDone* done) 
   base::log_error(
       "%s: qp %u ring maint: no completion within %u ms, state %s; wait longer than the "
       "response time-out, or reset the card",
-      ring_.bus().name().c_str(), ring_.qp(), timeout_ms, state_name(state));
+      ring_.bus().name().c_str(), ring_.config().qp, timeout_ms, state_name(state));
   return -ETIMEDOUT;
 }
 

@@ -35,12 +35,13 @@ int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const
     return error;
   }
   bar_ = bus.bar();
-  hook_ = receives(config.ring) ? bus.receive_hook(config.qp) : bus.poll_hook(config.qp);
+  hook_ = receives(config.ring) ? bus.emulation().step_to_receive_hook(config.qp)
+                                : bus.poll_hook(config.qp);
   tail_offset_ = ring_.tail_offset();
   cursor_.base = ring_.completions();
-  cursor_.mask = (1u << ring_.log2()) - 1;
-  cursor_.phase_shift = 31 - ring_.log2();
-  cursor_.consumed = ring_.start_index();
+  cursor_.mask = (1u << config.log2) - 1;
+  cursor_.phase_shift = 31 - config.log2;
+  cursor_.consumed = config.start_index;
   return 0;
 }
 

@@ -16,13 +16,13 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
     return 0;
   }
   const char* const card = bus.name().c_str();
-  Emulation* const emulation = bus.emulation();
+  Emulation& emulation = bus.emulation();
   if (rings >> regs::kRingsPerQp != 0) {
     base::log_error("%s: interrupts for rings 0x%x; there are %u rings", card, rings,
                     regs::kRingsPerQp);
     return -EINVAL;
   }
-  if (emulation != nullptr && emulation->step_hook(qp).fn != nullptr && !emulation->wakes()) {
+  if (emulation.step_hook(qp).fn != nullptr && !emulation.wakes()) {
     base::log_error(
         "%s: interrupts asked for, but this card works only while it is polled; open it with "
         "stepping=thread",
@@ -41,7 +41,7 @@ int QueueIrq::prepare(Bus& bus, const Caps& caps, uint32_t qp, uint32_t rings,
   if (fd < 0) {
     return fd;  // the bus has logged the cause
   }
-  emulation_ = emulation;
+  emulation_ = &emulation;
   fd_ = fd;
   rings_ = rings;
   for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {

@@ -13,7 +13,6 @@ namespace {
 using RingId = regs::Ring;
 
 constexpr auto kFirstDedicated = static_cast<uint32_t>(RingId::kDedicated0);
-
 constexpr uint32_t kOpenable = ring_bit(RingId::kTx) | ring_bit(RingId::kShared) |
                                ring_bit(RingId::kDoorbell) | ring_bit(RingId::kDma) |
                                ring_bit(RingId::kMaint) | ring_bit(RingId::kEvent);
@@ -109,35 +108,37 @@ int QueuePair::start(uint32_t rings) {
   return error;
 }
 
+/// Call a function with the bit and the pointer of each queue that is open, senders first.
+template <class Self, class Visit>
+void QueuePair::for_each_open(Self& self, const Visit& visit) {
+  const auto look = [&visit](uint32_t bit, auto& queue) {
+    if (queue != nullptr) {
+      visit(bit, *queue);
+    }
+  };
+  look(ring_bit(RingId::kTx), self.tx_);
+  look(ring_bit(RingId::kDma), self.dma_);
+  look(ring_bit(RingId::kMaint), self.maint_);
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    look(1u << (kFirstDedicated + i), self.dedicated_[i]);
+  }
+  look(ring_bit(RingId::kShared), self.shared_);
+  look(ring_bit(RingId::kDoorbell), self.doorbells_);
+  look(ring_bit(RingId::kEvent), self.events_);
+}
+
 uint32_t QueuePair::rings() const {
   uint32_t bits = 0;
-  bits |= tx_ ? ring_bit(RingId::kTx) : 0;
-  bits |= shared_ ? ring_bit(RingId::kShared) : 0;
-  bits |= doorbells_ ? ring_bit(RingId::kDoorbell) : 0;
-  bits |= dma_ ? ring_bit(RingId::kDma) : 0;
-  bits |= maint_ ? ring_bit(RingId::kMaint) : 0;
-  bits |= events_ ? ring_bit(RingId::kEvent) : 0;
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    bits |= dedicated_[i] ? 1u << (kFirstDedicated + i) : 0;
-  }
+  for_each_open(*this, [&bits](uint32_t bit, const auto& /*queue*/) { bits |= bit; });
   return bits;
 }
 
 void QueuePair::arm(uint32_t rings) {
-  const auto arm = [&](RingId ring, auto& queue) {
-    if ((rings & ring_bit(ring)) != 0) {
-      queue->arm();
+  for_each_open(*this, [rings](uint32_t bit, auto& queue) {
+    if ((rings & bit) != 0) {
+      queue.arm();
     }
-  };
-  arm(RingId::kTx, tx_);
-  arm(RingId::kShared, shared_);
-  arm(RingId::kDoorbell, doorbells_);
-  arm(RingId::kDma, dma_);
-  arm(RingId::kMaint, maint_);
-  arm(RingId::kEvent, events_);
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    arm(static_cast<RingId>(kFirstDedicated + i), dedicated_[i]);
-  }
+  });
 }
 
 int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, DedicatedRxQueue** out) {
@@ -190,19 +191,10 @@ DedicatedRxQueue* QueuePair::dedicated(uint32_t i) {
 
 int QueuePair::stop() {
   int first = 0;
-  const auto stop_one = [&](auto& queue) {
-    const int error = queue != nullptr ? queue->stop(config_.stop_timeout_ms) : 0;
+  for_each_open(*this, [&](uint32_t /*bit*/, auto& queue) {
+    const int error = queue.stop(config_.stop_timeout_ms);
     first = first == 0 ? error : first;
-  };
-  stop_one(tx_);
-  stop_one(dma_);
-  stop_one(maint_);
-  for (auto& queue : dedicated_) {
-    stop_one(queue);
-  }
-  stop_one(shared_);
-  stop_one(doorbells_);
-  stop_one(events_);
+  });
   return first;
 }
 

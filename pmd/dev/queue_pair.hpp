@@ -95,6 +95,8 @@ class QueuePair {
   [[nodiscard]] int check_idle(uint32_t rings_present);
   [[nodiscard]] int start(uint32_t rings);
   [[nodiscard]] RingConfig ring_config(uint32_t ring, uint32_t log2) const;
+  template <class Self, class Visit>
+  static void for_each_open(Self& self, const Visit& visit);
 
   Card& card_;
   Mmio bar_;
@@ -108,8 +110,7 @@ class QueuePair {
   SharedPtr<EventQueue> events_;
   std::unique_ptr<WindowTable> windows_;
   std::array<SharedPtr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
-  std::array<RingTotals, regs::kDedicatedQueues>
-      closed_;  // totals of dedicated queues that were closed
+  std::array<RingTotals, regs::kDedicatedQueues> closed_;  // of dedicated queues, while closed
 };
 
 }  // namespace rio::pmd

@@ -34,10 +34,10 @@ std::string Ring::who() const {
 }
 
 Ring::~Ring() {
-  if (running_) {
-    (void)stop(config_.timeout_ms);  // stop() logs errors
+  (void)stop(config_.timeout_ms);  // stop() logs errors
+  if (memory_.va != nullptr && !running_) {
+    bus_->dma_free(memory_);
   }
-  release_memory();
 }
 
 int Ring::check(const Caps& caps) const {
@@ -99,7 +99,6 @@ int Ring::allocate() {
   if (const int error = bus_->dma_alloc(len_bytes, kRingAlign, &memory_); error != 0) {
     return error;  // the bus names the remedy
   }
-  std::memset(memory_.va, 0, len_bytes);
   fill_phases();
   return 0;
 }
@@ -246,6 +245,19 @@ int Ring::stop(uint32_t timeout_ms) {
   return error;
 }
 
+int Ring::stop_orphan(Bus& bus, uint32_t qp, uint32_t ring, uint32_t timeout_ms) {
+  Ring orphan;
+  orphan.bus_ = &bus;
+  orphan.bar_ = bus.bar();
+  orphan.hook_ = bus.poll_hook(qp);
+  orphan.config_.qp = qp;
+  orphan.config_.ring = ring;
+  orphan.running_ = true;
+  const int error = orphan.stop(timeout_ms);
+  orphan.running_ = false;  // the destructor has nothing left to stop
+  return error;
+}
+
 int Ring::state(regs::RingError* error, uint32_t* entry) {
   const uint32_t status = bar_.read32(regs::qp::ring_status(config_.qp, config_.ring));
   if (status == regs::kAllOnes && card_gone(bar_)) {
@@ -272,13 +284,6 @@ int Ring::busy(Mmio& bar, uint32_t qp, uint32_t ring) {
   return state_is(status, regs::RingState::kRunning) || state_is(status, regs::RingState::kStopping)
              ? 1
              : 0;
-}
-
-void Ring::release_memory() {
-  if (memory_.va != nullptr && !running_) {
-    bus_->dma_free(memory_);
-  }
-  memory_ = {};
 }
 
 }  // namespace rio::pmd

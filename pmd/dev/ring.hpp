@@ -69,15 +69,16 @@ class Ring {
   /// read, two if all ones. @return 1, 0, or -ENODEV.
   [[nodiscard]] static int busy(Mmio& bar, uint32_t qp, uint32_t ring);
 
+  /// Stop a ring that a process started which has died; its memory is that process's. @return as
+  /// stop().
+  [[nodiscard]] static int stop_orphan(Bus& bus, uint32_t qp, uint32_t ring, uint32_t timeout_ms);
+
   /// True while the card may touch the ring's memory and what is posted in it.
   [[nodiscard]] bool running() const { return running_; }
-  [[nodiscard]] uint32_t qp() const { return config_.qp; }
-  [[nodiscard]] uint32_t timeout_ms() const { return config_.timeout_ms; }
+  [[nodiscard]] const RingConfig& config() const { return config_; }
   [[nodiscard]] void* entries() const { return memory_.va; }
   [[nodiscard]] void* completions() const { return static_cast<uint8_t*>(memory_.va) + cpl_at_; }
   [[nodiscard]] uint32_t cpl_bytes() const { return shape_.cpl_bytes; }
-  [[nodiscard]] uint32_t log2() const { return config_.log2; }
-  [[nodiscard]] uint32_t start_index() const { return config_.start_index; }
   [[nodiscard]] uint32_t tail_offset() const { return regs::qp::tail(config_.qp, config_.ring); }
   [[nodiscard]] uint32_t arm_offset() const { return regs::qp::arm(config_.qp, config_.ring); }
   [[nodiscard]] Bus& bus() const { return *bus_; }
@@ -93,7 +94,6 @@ class Ring {
   [[nodiscard]] static bool answers(uint32_t seen, uint32_t gen, bool run);
   [[nodiscard]] int command(bool run, uint32_t timeout_ms);
   [[nodiscard]] int fail_start(int error);
-  void release_memory();
 
   Bus* bus_ = nullptr;
   Mmio bar_;

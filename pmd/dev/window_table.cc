@@ -39,11 +39,10 @@ int WindowTable::create(Bus& bus, const Caps& caps, uint32_t qp, uint32_t timeou
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
-    const uint32_t status = table->bar_.read32(regs::window::status(qp, i));
-    if (Control::enable.get(status) == 0) {
-      continue;
-    }
-    if (const int error = table->command(i, 0); error != 0) {
+    // Windows that are open, and those that the card has still to open.
+    const uint32_t seen = table->bar_.read32(regs::window::status(qp, i)) |
+                          table->bar_.read32(regs::window::control(qp, i));
+    if (const int error = Control::enable.get(seen) != 0 ? table->command(i, 0) : 0; error != 0) {
       return error;
     }
   }

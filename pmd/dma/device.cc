@@ -51,7 +51,7 @@ int DmaDevice::open() {
     return rc;
   }
   QueuePairConfig config;
-  config.dma_log2 = card_->args().dma_log2;
+  config.dma_log2 = card_->args().queues.dma_log2;
   config.rings = ring_bit(regs::Ring::kDma);
   const int rc = card_->card()->open_queue_pair(qp_, config, &pair_);
   if (rc != 0 || !pair_->has_windows()) {
@@ -104,7 +104,7 @@ bool DmaDevice::reaches_itself(const DmaMemory& memory) {
   }
   // The card gives up by itself after this time.
   const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::microseconds(4 * card_->args().response_timeout_us);
+                   std::chrono::microseconds(4 * card_->args().card.response_timeout_us);
   EntryDone done{};
   while (pair_->dma().reap(&done, 1) == 0) {
     if (std::chrono::steady_clock::now() > end) {

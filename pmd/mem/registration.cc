@@ -20,29 +20,6 @@ void* pointer(uintptr_t va) {
   return reinterpret_cast<void*>(va);
 }
 
-/// Appends a run, joined with the last one if it continues that in both address spaces.
-void append(const IovaRun& run, std::vector<IovaRun>* runs) {
-  if (!runs->empty()) {
-    IovaRun& last = runs->back();
-    if (address(last.va) + last.len_bytes == address(run.va) &&
-        last.iova + last.len_bytes == run.iova) {
-      last.len_bytes += run.len_bytes;
-      return;
-    }
-  }
-  runs->push_back(run);
-}
-
-/// Appends the part of a run that lies within [begin, end).
-void append_clipped(const IovaRun& run, uintptr_t begin, uintptr_t end,
-                    std::vector<IovaRun>* runs) {
-  const uintptr_t from = std::max(address(run.va), begin);
-  const uintptr_t to = std::min(address(run.va) + run.len_bytes, end);
-  if (from < to) {
-    append({pointer(from), run.iova + (from - address(run.va)), to - from}, runs);
-  }
-}
-
 /// Checks that a bus covered a range that it mapped, in order.
 bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
   uintptr_t at = begin;
@@ -57,17 +34,16 @@ bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
 
 }  // namespace
 
-void Registration::reset() {
-  if (map_ != nullptr) {
-    std::exchange(map_, nullptr)->unregister(std::exchange(region_, nullptr));
-  }
+void Unregister::operator()(const Region* region) const {
+  map->unregister(region);
+  delete region;
 }
 
 MemoryMap::MemoryMap(Bus& bus)
     : bus_(bus), page_bytes_(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE))) {}
 
 MemoryMap::~MemoryMap() {
-  assert(regions_.empty() && "a Registration outlives its MemoryMap");
+  assert(regions_ == 0 && "a Registration outlives its MemoryMap");
 }
 
 MemoryMap::Mappings::const_iterator MemoryMap::find(uintptr_t va) const {
@@ -166,13 +142,13 @@ int MemoryMap::register_range(void* va, uint64_t len_bytes, Registration* out) {
   region->va = static_cast<uint8_t*>(pointer(begin));
   region->len_bytes = end - begin;
   lookup_runs(pointer(begin), end - begin, &region->runs);
-  const Region* key = region.get();
-  regions_.emplace(key, std::move(region));
+  Registration registration(region.release(), {this});
+  ++regions_;
   for (auto it = mappings_.lower_bound(find(begin)->first);
        it != mappings_.end() && it->first < end; ++it) {
-    it->second.users.push_back(key);
+    it->second.users.push_back(registration.get());
   }
-  *out = Registration(this, key);
+  *out = std::move(registration);
   return 0;
 }
 
@@ -187,7 +163,7 @@ void MemoryMap::unregister(const Region* region) {
       drop(here);
     }
   }
-  regions_.erase(region);
+  --regions_;
 }
 
 int MemoryMap::adopt(const DmaMemory& memory) {
@@ -244,7 +220,11 @@ void MemoryMap::lookup_runs(const void* va, uint64_t len_bytes, std::vector<Iova
       return address(r.va) + r.len_bytes <= begin;
     });
     for (; run != runs.end() && address(run->va) < end; ++run) {
-      append_clipped(*run, begin, end, out);
+      const uintptr_t from = std::max(address(run->va), begin);
+      const uintptr_t to = std::min(address(run->va) + run->len_bytes, end);
+      if (from < to) {
+        append_run({pointer(from), run->iova + (from - address(run->va)), to - from}, out);
+      }
     }
   }
 }

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "pmd/bus/bus.hpp"
@@ -24,37 +23,15 @@ struct Region {
 
 class MemoryMap;
 
+/// Unregisters a region.
+struct Unregister {
+  MemoryMap* map = nullptr;
+  void operator()(const Region* region) const;
+};
+
 /// Holds a region registered; unregisters it when destroyed. The map outlives it. The card must
 /// have stopped using the memory by then.
-class Registration {
- public:
-  Registration() = default;
-  Registration(Registration&& other) noexcept
-      : map_(std::exchange(other.map_, nullptr)), region_(std::exchange(other.region_, nullptr)) {}
-  Registration& operator=(Registration&& other) noexcept {
-    if (this != &other) {
-      reset();
-      map_ = std::exchange(other.map_, nullptr);
-      region_ = std::exchange(other.region_, nullptr);
-    }
-    return *this;
-  }
-  ~Registration() { reset(); }
-
-  /// Unregister now. Does nothing on an empty object.
-  void reset();
-  /// @return null on an empty object.
-  [[nodiscard]] const Region* region() const { return region_; }
-  [[nodiscard]] const Region* operator->() const { return region_; }
-  explicit operator bool() const { return region_ != nullptr; }
-
- private:
-  friend class MemoryMap;
-  Registration(MemoryMap* map, const Region* region) : map_(map), region_(region) {}
-
-  MemoryMap* map_ = nullptr;
-  const Region* region_ = nullptr;
-};
+using Registration = std::unique_ptr<const Region, Unregister>;
 
 /// All registered memory of one bus. One thread at a time (the caller serialises); a Region that is
 /// held may be read by any thread meanwhile.
@@ -94,10 +71,10 @@ class MemoryMap {
   void lookup_runs(const void* va, uint64_t len_bytes, std::vector<IovaRun>* out) const;
 
   /// Number of registered ranges.
-  [[nodiscard]] size_t regions() const { return regions_.size(); }
+  [[nodiscard]] size_t regions() const { return regions_; }
 
  private:
-  friend class Registration;
+  friend struct Unregister;
   /// The result of one dma_map(). Mappings never overlap.
   struct Mapping {
     uintptr_t end;
@@ -116,7 +93,7 @@ class MemoryMap {
   Bus& bus_;
   uintptr_t page_bytes_;
   Mappings mappings_;
-  std::map<const Region*, std::unique_ptr<Region>> regions_;
+  size_t regions_ = 0;
 };
 
 }  // namespace rio::pmd::mem

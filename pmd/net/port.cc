@@ -223,7 +223,7 @@ int NetPort::open_pair(uint16_t queue) {
   config.rings = ring_bit(regs::Ring::kTx);
   if (queue == 0) {
     config.shared_log2 = log2_of(rx_queues_[0]->entries);
-    config.doorbell_log2 = card_->args().doorbell_log2;
+    config.doorbell_log2 = card_->args().queues.doorbell_log2;
     config.rings |= ring_bit(regs::Ring::kShared) | ring_bit(regs::Ring::kDoorbell);
   }
   return card_->card()->open_queue_pair(qp_ + queue, config, &pairs_[queue]);

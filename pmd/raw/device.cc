@@ -48,27 +48,27 @@ int RawDevice::configure(const rte_raw_rio_config& config) {
   const auto replace = [](uint32_t value, uint32_t* place) {
     *place = value != 0 ? value : *place;
   };
-  replace(config.response_timeout_us, &wanted.response_timeout_us);
-  replace(config.receive_timeout_us, &wanted.receive_timeout_us);
-  replace(config.retry_delay_us, &wanted.retry_delay_us);
-  wanted.retry_limit = config.retry_limit;
+  replace(config.response_timeout_us, &wanted.card.response_timeout_us);
+  replace(config.receive_timeout_us, &wanted.card.receive_timeout_us);
+  replace(config.retry_delay_us, &wanted.card.retry_delay_us);
+  wanted.card.retry_limit = config.retry_limit;
   wanted.base_dest_id = config.base_dest_id;
-  const uint64_t most_us = uint64_t{2} * wanted.response_timeout_us;
-  if (config.receive_timeout_us == 0 && wanted.receive_timeout_us > most_us) {
-    wanted.receive_timeout_us = static_cast<uint32_t>(most_us);
+  const uint64_t most_us = uint64_t{2} * wanted.card.response_timeout_us;
+  if (config.receive_timeout_us == 0 && wanted.card.receive_timeout_us > most_us) {
+    wanted.card.receive_timeout_us = static_cast<uint32_t>(most_us);
   }
   return card_->configure(wanted);
 }
 
 rte_raw_rio_queue_conf RawDevice::default_conf() const {
-  const CardArgs& args = card_->args();
+  const QueuePairConfig& queues = card_->args().queues;
   rte_raw_rio_queue_conf conf{};
-  conf.tx_log2 = static_cast<uint8_t>(args.tx_log2);
-  conf.shared_log2 = static_cast<uint8_t>(args.shared_log2);
-  conf.dedicated_log2 = static_cast<uint8_t>(args.dedicated_log2);
-  conf.doorbell_log2 = static_cast<uint8_t>(args.doorbell_log2);
-  conf.dma_log2 = static_cast<uint8_t>(args.dma_log2);
-  conf.event_log2 = static_cast<uint8_t>(args.event_log2);
+  conf.tx_log2 = static_cast<uint8_t>(queues.tx_log2);
+  conf.shared_log2 = static_cast<uint8_t>(queues.shared_log2);
+  conf.dedicated_log2 = static_cast<uint8_t>(queues.dedicated_log2);
+  conf.doorbell_log2 = static_cast<uint8_t>(queues.doorbell_log2);
+  conf.dma_log2 = static_cast<uint8_t>(queues.dma_log2);
+  conf.event_log2 = static_cast<uint8_t>(queues.event_log2);
   return conf;
 }
 

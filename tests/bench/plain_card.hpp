@@ -28,7 +28,7 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
   }
 
   [[nodiscard]] pmd::Mmio bar() override { return {bar_.data(), kBarBytes}; }
-  [[nodiscard]] pmd::Emulation* emulation() override { return this; }
+  [[nodiscard]] pmd::Emulation& emulation() override { return *this; }
   /// Answers starts and stops until ready() is called; afterwards it costs only a call and a
   /// branch.
   [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {

@@ -63,16 +63,16 @@ TEST(CardDevargs, TakesAll) {
   EXPECT_EQ(args.emu.model.pcie_seed, UINT64_MAX);
   EXPECT_EQ(args.base_dest_id, 0x200u);
   EXPECT_EQ(args.emu.id, 0u) << "of a fabric";
-  EXPECT_EQ(args.tx_log2, 10u);
-  EXPECT_EQ(args.shared_log2, 6u);
-  EXPECT_EQ(args.dedicated_log2, 4u);
-  EXPECT_EQ(args.doorbell_log2, 3u);
-  EXPECT_EQ(args.dma_log2, 5u);
-  EXPECT_EQ(args.event_log2, 7u);
-  EXPECT_EQ(args.response_timeout_us, 10u);
-  EXPECT_EQ(args.receive_timeout_us, 20u);
-  EXPECT_EQ(args.retry_limit, 0u);
-  EXPECT_EQ(args.retry_delay_us, 7u);
+  EXPECT_EQ(args.queues.tx_log2, 10u);
+  EXPECT_EQ(args.queues.shared_log2, 6u);
+  EXPECT_EQ(args.queues.dedicated_log2, 4u);
+  EXPECT_EQ(args.queues.doorbell_log2, 3u);
+  EXPECT_EQ(args.queues.dma_log2, 5u);
+  EXPECT_EQ(args.queues.event_log2, 7u);
+  EXPECT_EQ(args.card.response_timeout_us, 10u);
+  EXPECT_EQ(args.card.receive_timeout_us, 20u);
+  EXPECT_EQ(args.card.retry_limit, 0u);
+  EXPECT_EQ(args.card.retry_delay_us, 7u);
 }
 
 TEST(CardDevargs, TakesFabrics) {
@@ -129,7 +129,7 @@ TEST(CardDevargs, TakesFabrics) {
 TEST(CardDevargs, DerivesOneTimeoutFromTheOther) {
   CardArgs args;
   ASSERT_EQ(parse("response_timeout_us=30", &args), 0) << logged;
-  EXPECT_EQ(args.receive_timeout_us, 60u);
+  EXPECT_EQ(args.card.receive_timeout_us, 60u);
 }
 
 // Keys of the device may stand among those of its card; `given` lists the keys in the text.
@@ -143,7 +143,7 @@ TEST(CardDevargs, KnowsTheKeysOfTheDevice) {
   ASSERT_EQ(parse_devargs("raw_rio7", "qps=3,card=a,tx_ring=64", name::Place::kDevice, &args, own),
             0);
   EXPECT_EQ(card, "a");
-  EXPECT_EQ(args.tx_log2, 6u);
+  EXPECT_EQ(args.queues.tx_log2, 6u);
   EXPECT_EQ(args.given, (std::vector<std::string>{"qps", "card", "tx_ring"}));
   const auto refused = [&](const char* text) {
     logged.clear();
@@ -238,7 +238,7 @@ TEST(CardDevargs, KeepsEmulationFromPciCards) {
   EXPECT_NE(logged.find("a PCI card"), std::string::npos) << logged;
   EXPECT_EQ(parse("destid=5,tx_ring=64", &args, name::Place::kPciDevice), 0) << logged;
   EXPECT_EQ(args.base_dest_id, 5u);
-  EXPECT_EQ(args.tx_log2, 6u);
+  EXPECT_EQ(args.queues.tx_log2, 6u);
   EXPECT_EQ(parse("destid=65534", &args, name::Place::kPciDevice), 0) << logged;
   EXPECT_EQ(parse("destid=65535", &args, name::Place::kPciDevice), -EINVAL);
   EXPECT_NE(logged.find("65534"), std::string::npos) << logged;

@@ -36,7 +36,7 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
   }
 
   [[nodiscard]] pmd::Mmio bar() override { return {tap_, bar_len_bytes_}; }
-  [[nodiscard]] pmd::Emulation* emulation() override { return this; }
+  [[nodiscard]] pmd::Emulation& emulation() override { return *this; }
   [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {[](void* self) noexcept { static_cast<FakeBus*>(self)->polled(); }, this};
   }

@@ -36,7 +36,7 @@ class ModelBus final : public pmd::Bus, public pmd::Emulation {
   [[nodiscard]] pmd::Mmio bar() override {
     return {reinterpret_cast<uint8_t*>(bar_.data()), bar_.size() * sizeof(Page)};
   }
-  [[nodiscard]] pmd::Emulation* emulation() override { return this; }
+  [[nodiscard]] pmd::Emulation& emulation() override { return *this; }
   [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {&ModelBus::step, this};
   }

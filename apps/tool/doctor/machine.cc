@@ -57,7 +57,7 @@ int find_account(const std::string& name, Account* out) {
 std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& context) {
   std::unique_ptr<pmd::cores::Placement> placement;
   if (!exists(context.paths.sysfs + "/devices/system/cpu") ||
-      pmd::cores::Placement::create(context.root, &placement) != 0) {
+      pmd::cores::Placement::create(&placement, context.root) != 0) {
     return nullptr;
   }
   return placement;

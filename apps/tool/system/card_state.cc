@@ -64,10 +64,6 @@ std::array<Resource, 6> parse_resource(const std::string& text) {
   return bars;
 }
 
-std::string device_folder(const pci::PciPaths& paths, const std::string& address) {
-  return paths.sysfs + "/bus/pci/devices/" + address;
-}
-
 std::string bridge_of(const pci::PciPaths& paths, const std::string& address) {
   std::error_code error;
   const auto folder = std::filesystem::canonical(device_folder(paths, address), error);

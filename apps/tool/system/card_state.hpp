@@ -48,9 +48,6 @@ struct CardState {
 /// Address of the bridge above a device, empty if there is none.
 [[nodiscard]] std::string bridge_of(const pci::PciPaths& paths, const std::string& address);
 
-/// Folder of a device in sysfs.
-[[nodiscard]] std::string device_folder(const pci::PciPaths& paths, const std::string& address);
-
 /// "8 GT/s x8"; empty without a link.
 [[nodiscard]] std::string link_text(unsigned speed, unsigned width);
 

@@ -137,21 +137,20 @@ void MemsegView::on_event(int event, const void* addr, size_t len_bytes, void* s
 
 void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
   EmuWindow window{.iova = iova, .len_bytes = len_bytes, .va = va};
-  auto next = windows_.lower_bound(iova);
+  const auto next = windows_.lower_bound(iova);
+  if (next != windows_.end() && next->first == iova) {
+    return;  // seen by callback and walk
+  }
   if (next != windows_.begin()) {
     const auto before = std::prev(next);
-    if (before->second.holds(iova, len_bytes)) {
-      return;  // seen by callback and walk
-    }
     const EmuWindow& w = before->second;
+    if (w.holds(iova, len_bytes)) {
+      return;
+    }
     if (w.iova + w.len_bytes == iova && w.va + w.len_bytes == va) {
       window = {.iova = w.iova, .len_bytes = w.len_bytes + len_bytes, .va = w.va};
       windows_.erase(before);
     }
-  }
-  next = windows_.lower_bound(iova);
-  if (next != windows_.end() && next->first == iova) {
-    return;
   }
   if (next != windows_.end() && next->first == window.iova + window.len_bytes &&
       next->second.va == window.va + window.len_bytes) {
@@ -162,7 +161,6 @@ void MemsegView::add_locked(uint8_t* va, uint64_t iova, uint64_t len_bytes) {
 }
 
 bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
-  std::vector<EmuWindow> rest;
   bool any = false;
   for (auto it = windows_.begin(); it != windows_.end();) {
     const EmuWindow w = it->second;
@@ -173,18 +171,17 @@ bool MemsegView::cut_locked(const uint8_t* va, uint64_t len_bytes) {
       continue;
     }
     any = true;
+    it = windows_.erase(it);
+    // The parts that stay lie before `it`.
     const auto head = static_cast<uint64_t>(from - w.va);
     const auto end = static_cast<uint64_t>(to - w.va);
     if (head != 0) {
-      rest.push_back({.iova = w.iova, .len_bytes = head, .va = w.va});
+      windows_[w.iova] = {.iova = w.iova, .len_bytes = head, .va = w.va};
     }
     if (end != w.len_bytes) {
-      rest.push_back({.iova = w.iova + end, .len_bytes = w.len_bytes - end, .va = w.va + end});
+      windows_[w.iova + end] = {
+          .iova = w.iova + end, .len_bytes = w.len_bytes - end, .va = w.va + end};
     }
-    it = windows_.erase(it);
-  }
-  for (const EmuWindow& w : rest) {
-    windows_[w.iova] = w;
   }
   if (any) {
     changed();

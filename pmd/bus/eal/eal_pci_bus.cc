@@ -31,12 +31,7 @@ int eal_runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
     auto* const first = static_cast<uint8_t*>(segment->addr);
     const auto skip = static_cast<size_t>(at - first);
     const size_t len = std::min(segment->len - skip, static_cast<size_t>(end - at));
-    const uint64_t iova = segment->iova + skip;
-    if (!runs.empty() && runs.back().iova + runs.back().len_bytes == iova) {
-      runs.back().len_bytes += len;
-    } else {
-      runs.push_back({at, iova, len});
-    }
+    append_run({at, segment->iova + skip, len}, &runs);
     at += len;
   }
   *out = std::move(runs);

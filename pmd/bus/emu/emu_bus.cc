@@ -88,22 +88,25 @@ class EventFds final : public model::IrqSink {
 
 class EmuBus::Impl final : public EmuBus, public Emulation {
  public:
-  Impl(std::string name, std::shared_ptr<EmuMemory> memory)
-      : name_(std::move(name)), memory_(std::move(memory)) {}
+  /// @param bar of a card that another process steps; empty: start() makes the card.
+  Impl(std::string name, std::shared_ptr<EmuMemory> memory, const DmaMemory& bar = {})
+      : name_(std::move(name)), memory_(std::move(memory)), bar_(bar) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() override;
 
   /// Make the card. Call once. @param joined its end of the wire. @return as EmuBus::create().
   [[nodiscard]] int start(const EmuConfig& config, Joined joined);
-  /// Use a card that another process steps.
-  void use(const DmaMemory& bar) { bar_ = bar; }
 
   Mmio bar() override { return {bar_.va, bar_.len_bytes}; }
-  Emulation* emulation() override { return this; }
-  PollHook step_hook(uint32_t /*qp*/) override { return hook<&Impl::step>(); }
-  PollHook step_to_receive_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_receive>(); }
-  PollHook step_to_send_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_send>(); }
+  Emulation& emulation() override { return *this; }
+  PollHook step_hook(uint32_t /*qp*/) override { return hook<&model::Card::step>(); }
+  PollHook step_to_receive_hook(uint32_t /*qp*/) override {
+    return hook<&model::Card::step_to_receive>();
+  }
+  PollHook step_to_send_hook(uint32_t /*qp*/) override {
+    return hook<&model::Card::step_to_send>();
+  }
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override {
     between_steps([&] { memory_->free(memory); });
@@ -146,9 +149,10 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   /// Whether this process made the card, rather than being forked since: a forked child has no
   /// threads of the card, and one of these may have held any lock at the fork.
   [[nodiscard]] bool is_ours() const { return owner_ == getpid(); }
-  template <void (*kStep)(void* ctx) noexcept>
+  template <auto kStep>
   [[nodiscard]] PollHook hook() const {
-    return stepping_ == Stepping::kInline ? PollHook{kStep, card_.get()} : PollHook{};
+    const auto step = [](void* card) noexcept { (static_cast<model::Card*>(card)->*kStep)(); };
+    return stepping_ == Stepping::kInline ? PollHook{step, card_.get()} : PollHook{};
   }
   /// Call a function while the card is in no step, which may hold a pointer into the window.
   template <class Function>
@@ -160,11 +164,6 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
     }
   }
   void tell_troubles() const;
-  static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
-  static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
-  static void step_to_receive(void* ctx) noexcept {
-    static_cast<model::Card*>(ctx)->step_to_receive();
-  }
   static bool poke(void* ctx);
 
   const std::string name_;
@@ -237,8 +236,6 @@ int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
   stepping_ = config.model.stepping;
   model::Config card = name::model_config(config.model);
   card.queue_pairs = joined.queue_pairs;
-  model::Ends ends;
-  ends.wire = std::move(joined.wire);
   const size_t bar_bytes = model::Card::bar_bytes(card.queue_pairs);
   if (const int rc = memory_->alloc(bar_bytes, kBarAlign, &bar_); rc != 0) {
     base::log_error(
@@ -247,10 +244,11 @@ int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
     return rc;
   }
   owns_bar_ = true;
-  ends.bar = static_cast<uint8_t*>(bar_.va);
-  ends.memory = &memory_->view();
-  ends.clock = &clock_;
-  ends.irqs = &irqs_;
+  model::Ends ends{.bar = static_cast<uint8_t*>(bar_.va),
+                   .memory = &memory_->view(),
+                   .clock = &clock_,
+                   .irqs = &irqs_,
+                   .wire = std::move(joined.wire)};
   if (const int rc = model::Card::create(card, std::move(ends), &card_); rc != 0) {
     return rc;
   }
@@ -296,12 +294,9 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   return rc;
 }
 
-int EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory, const std::string& name,
-                   std::unique_ptr<EmuBus>* out) {
-  auto bus = std::make_unique<Impl>(name, std::move(memory));
-  bus->use(bar);
-  *out = std::move(bus);
-  return 0;
+std::unique_ptr<EmuBus> EmuBus::attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory,
+                                       const std::string& name) {
+  return std::make_unique<Impl>(name, std::move(memory), bar);
 }
 
 int EmuBus::Impl::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
@@ -342,10 +337,7 @@ int EmuBus::Impl::set_faults(uint64_t seed, double rate) {
   if (card_ == nullptr) {
     return -ENOTSUP;
   }
-  model::FaultConfig faults;
-  faults.seed = seed;
-  faults.rate = rate;
-  card_->set_faults(faults);
+  card_->set_faults({.seed = seed, .rate = rate});
   return 0;
 }
 

@@ -26,8 +26,9 @@ class EmuBus : public Bus {
                                   std::unique_ptr<EmuBus>* out);
   /// A bus onto a card that another process steps: `bar` is its BAR in memory that both share,
   /// `memory` the same memory. The hook does nothing.
-  [[nodiscard]] static int attach(const DmaMemory& bar, std::shared_ptr<EmuMemory> memory,
-                                  const std::string& name, std::unique_ptr<EmuBus>* out);
+  [[nodiscard]] static std::unique_ptr<EmuBus> attach(const DmaMemory& bar,
+                                                      std::shared_ptr<EmuMemory> memory,
+                                                      const std::string& name);
 
   /// Null for an attached bus. Thread-safe: step(), inject(); the rest under with_lock().
   [[nodiscard]] virtual model::Card* card() = 0;

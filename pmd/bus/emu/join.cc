@@ -69,50 +69,6 @@ void unplug(const std::string& name, int side) {
   return 0;
 }
 
-/// Plug into a cable of this process. "loop" is a loop-back of its own each time. @param side 0
-/// or 1.
-/// @param plug the end's place, free again when this is destroyed; destroy the wire before.
-/// @return -EBUSY: the cable has two ends already.
-[[nodiscard]] int plug_in(const std::string& name, std::unique_ptr<model::Wire>* out, int* side,
-                          std::shared_ptr<void>* plug) {
-  if (name == "loop") {
-    *side = 0;
-    *out = model::make_loop_wire();
-    return 0;
-  }
-  const std::lock_guard lock(cables_mutex);
-  Named& named = cables()[name];
-  for (int i = 0; i < 2; ++i) {
-    if (!named.used[i]) {
-      named.used[i] = true;
-      *side = i;
-      *out = named.cable->plug(i);
-      plug->reset(static_cast<void*>(nullptr), [name, i](void*) { unplug(name, i); });
-      return 0;
-    }
-  }
-  return -EBUSY;
-}
-
-/// Plug into the fabric of a topology file, which is made if no card is in it yet. It is gone with
-/// its last card. The log says what is wrong. @return as wire::switched::load_topology() and
-/// wire::switched::Fabric::plug().
-[[nodiscard]] int plug_into_fabric(const std::string& topology, const std::string& endpoint,
-                                   std::unique_ptr<model::Wire>* out) {
-  const std::lock_guard lock(cables_mutex);
-  std::shared_ptr<wire::switched::Fabric> fabric;
-  if (const int rc = find_fabric(topology, &fabric); rc != 0) {
-    return rc;
-  }
-  const int rc = fabric->plug(endpoint, out);
-  if (rc != 0) {
-    base::log_error("emulated card: %s: endpoint '%s' %s", topology.c_str(), endpoint.c_str(),
-                    rc == -EBUSY ? "has a card already; take another one"
-                                 : "does not exist; name one of the file's endpoints by at=");
-  }
-  return rc;
-}
-
 /// The beginning of a card's name, as "shm:".
 [[nodiscard]] std::string prefix_of(const name::Kind& kind) {
   return std::string(name::row_of(kind).prefix);
@@ -136,22 +92,46 @@ template <typename MemberWire, typename Seat>
   return 0;
 }
 
+/// Plugs into a cable of this process. "loop" is a loop-back of its own each time.
 [[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Cable& cable, Joined* out) {
-  int side = 0;
-  const int rc = plug_in(cable.name, &out->wire, &side, &out->plug);
-  if (rc != 0) {
-    base::log_error("emulated card: wire '%s' has two ends already; take another name",
-                    cable.name.c_str());
-    return rc;
+  const std::string& name = cable.name;
+  out->name = prefix_of(cable) + name + "/";
+  if (name == "loop") {
+    out->name += "0";
+    out->wire = model::make_loop_wire();
+    return 0;
   }
-  out->name = prefix_of(cable) + cable.name + "/" + std::to_string(side);
-  return 0;
+  const std::lock_guard lock(cables_mutex);
+  Named& named = cables()[name];
+  for (int side = 0; side < 2; ++side) {
+    if (!named.used[side]) {
+      named.used[side] = true;
+      out->name += std::to_string(side);
+      out->wire = named.cable->plug(side);
+      out->plug.reset(static_cast<void*>(nullptr), [name, side](void*) { unplug(name, side); });
+      return 0;
+    }
+  }
+  base::log_error("emulated card: wire '%s' has two ends already; take another name", name.c_str());
+  return -EBUSY;
 }
 
-[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Switched& switches,
-                            Joined* out) {
-  out->name = prefix_of(switches) + "/" + switches.at;
-  return plug_into_fabric(switches.topology, switches.at, &out->wire);  // it logs
+/// Plugs into the fabric of a topology file, which is made if no card is in it yet. It is gone with
+/// its last card.
+[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Switched& card, Joined* out) {
+  const std::lock_guard lock(cables_mutex);
+  std::shared_ptr<wire::switched::Fabric> fabric;
+  if (const int rc = find_fabric(card.topology, &fabric); rc != 0) {
+    return rc;
+  }
+  out->name = prefix_of(card) + "/" + card.at;
+  const int rc = fabric->plug(card.at, &out->wire);
+  if (rc != 0) {
+    base::log_error("emulated card: %s: endpoint '%s' %s", card.topology.c_str(), card.at.c_str(),
+                    rc == -EBUSY ? "has a card already; take another one"
+                                 : "does not exist; name one of the file's endpoints by at=");
+  }
+  return rc;
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& config, const name::Shm& shm, Joined* out) {
@@ -161,29 +141,27 @@ template <typename MemberWire, typename Seat>
                     pairs, pairs - 1);
     return -EINVAL;
   }
-  wire::shm::Seat seat;
-  seat.fabric = shm.fabric;
-  seat.id = config.id;
-  seat.id_step = config.id_step;
-  seat.ids = config.model.queue_pairs;
-  seat.board = shm.board;
-  seat.queue_pair = shm.queue_pair;
-  seat.pull = shm.pull;
+  const wire::shm::Seat seat{.fabric = shm.fabric,
+                             .id = config.id,
+                             .id_step = config.id_step,
+                             .ids = config.model.queue_pairs,
+                             .board = shm.board,
+                             .queue_pair = shm.queue_pair,
+                             .pull = shm.pull};
   return join_member<wire::shm::ShmWire>(prefix_of(shm) + shm.fabric, "", seat, out);
 }
 
 [[nodiscard]] int join_wire(const EmuConfig& config, const name::Udp& udp, Joined* out) {
-  wire::udp::Seat seat;
-  seat.fabric = udp.fabric;
-  seat.id = config.id;
-  seat.ids = config.model.queue_pairs;
-  seat.members = udp.members;
-  seat.bind = udp.bind;
-  seat.port = udp.port;
-  seat.patience_s = udp.patience_s;
-  seat.faults = {udp.loss_seed, udp.loss_rate};
   const char* const key = std::getenv("RIO_UDP_KEY");
-  seat.key = key == nullptr ? "" : key;
+  const wire::udp::Seat seat{.fabric = udp.fabric,
+                             .id = config.id,
+                             .ids = config.model.queue_pairs,
+                             .members = udp.members,
+                             .bind = udp.bind,
+                             .port = udp.port,
+                             .key = key == nullptr ? "" : key,
+                             .patience_s = udp.patience_s,
+                             .faults = {udp.loss_seed, udp.loss_rate}};
   const std::string card = prefix_of(udp) + udp.fabric;
   return join_member<wire::udp::UdpWire>(card, (card + ": ").c_str(), seat, out);
 }

@@ -19,6 +19,7 @@ namespace rio::pmd::vfio {
 inline constexpr const char* kVfioDriver = "vfio-pci";
 inline constexpr const char* kUioDriver = "uio_pci_generic";
 inline constexpr const char* kIgbUioDriver = "igb_uio";
+inline constexpr size_t kHugeBytes = size_t{2} << 20;  ///< a hugepage
 
 /// An open card. Control path, one thread. 0 or -errno; the cause is in the log, with the remedy.
 class Backend {
@@ -46,6 +47,9 @@ class Backend {
   /// file. @return 0 or -errno; not logged.
   [[nodiscard]] int set_bus_master(int fd, uint64_t config_at);
   [[nodiscard]] const char* address() const { return card_.address.c_str(); }
+  /// Log that something failed. @param what "cannot open /dev/uio0". @param remedy may be empty.
+  /// @return rc, -errno.
+  [[nodiscard]] int failed(int rc, const std::string& what, const std::string& remedy = "") const;
 
   const PciPaths paths_;
   Kernel& kernel_;

@@ -28,10 +28,21 @@ struct CardId {
   [[nodiscard]] unsigned patch() const { return hw_version & 0xFF; }
 };
 
-/// Read it by map_bar_beside(), even while a program uses the card. vfio-pci keeps a
-/// device powered down while no program has it open: such a device is read through VFIO. Control
-/// path. @return 0, -ENXIO (the BAR is smaller than a page), -EAGAIN (powered down, and cannot be
-/// woken), or the kernel's error (-EACCES: no rights). Only failures of VFIO are logged.
+/// Map the BAR of a card that another program has open through VFIO, by a copy of that program's
+/// file descriptor (pidfd_getfd). Needed since kernels with
+/// CONFIG_IO_STRICT_DEVMEM, as in distributions, map no BAR through sysfs once a program has opened
+/// it, and VFIO's group opens only once. The mapping keeps the card open when that program ends:
+/// until it is unmapped the card cannot be opened again. Control path. Needs the right to trace the
+/// program, as root has. @param card bound to vfio-pci. @param prot of mmap(). @return 0; -ENOENT
+/// (no program that may be traced has the card open), -EINVAL (the BAR is shorter than len_bytes),
+/// or the kernel's error. Logs nothing.
+[[nodiscard]] int borrow_bar(const PciPaths& paths, Kernel& kernel, const PciCard& card,
+                             size_t len_bytes, int prot, KernelMapping* out);
+
+/// Read it, even while a program uses the card. vfio-pci keeps a device powered down while no
+/// program has it open: such a device is read through VFIO. Control path. @return 0, -ENXIO (the
+/// BAR is smaller than a page), -EAGAIN (powered down, and cannot be woken), or the kernel's error
+/// (-EACCES: no rights). Only failures of VFIO are logged.
 [[nodiscard]] int read_card_id(const PciPaths& paths, const PciCard& card, CardId* out,
                                Kernel& kernel = real_kernel());
 

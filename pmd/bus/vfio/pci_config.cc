@@ -12,7 +12,6 @@ extern "C" {
 #include <filesystem>
 
 #include "base/log.hpp"
-#include "fpga/name/pci_address.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 
@@ -108,13 +107,11 @@ std::string uncorrectable_names(uint32_t status) {
 
 int read_config(const PciPaths& paths, const std::string& address, PciConfig* out) {
   Job job{};
-  std::string normal;
-  if (const int rc = parse_address(address, &normal); rc != 0) {
+  if (const int rc = parse_address(address, &job.address); rc != 0) {
     return rc;
   }
-  (void)name::read_pci_address(normal, &job.address);
   std::error_code ignored;
-  const std::string path = paths.sysfs + "/bus/pci/devices/" + address + "/config";
+  const std::string path = device_folder(paths, job.address.text()) + "/config";
   if (!std::filesystem::exists(path, ignored)) {
     base::log_error("%s: no such device: %s is not there: echo 1 > /sys/bus/pci/rescan",
                     address.c_str(), path.c_str());

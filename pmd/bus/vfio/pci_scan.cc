@@ -10,7 +10,6 @@ extern "C" {
 
 #include "base/log.hpp"
 #include "base/number.hpp"
-#include "fpga/name/pci_address.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/inspect.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
@@ -69,15 +68,13 @@ int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
 
 }  // namespace
 
-int parse_address(const std::string& text, std::string* address) {
-  name::PciAddress read;
-  if (text.find(':') == std::string::npos || !name::read_pci_address(text, &read)) {
+int parse_address(const std::string& text, name::PciAddress* out) {
+  if (text.find(':') == std::string::npos || !name::read_pci_address(text, out)) {
     base::log_error(
         "\"%s\" is not a PCI address: write it as lspci -D does, for example 0000:03:00.0",
         text.c_str());
     return -EINVAL;
   }
-  *address = read.text();
   return 0;
 }
 
@@ -98,10 +95,11 @@ int find_cards(const PciPaths& paths, std::vector<PciCard>* cards, Kernel& kerne
 }
 
 int find_card(const PciPaths& paths, const std::string& address, PciCard* card) {
-  std::string normal;
-  if (const int rc = parse_address(address, &normal); rc != 0) {
+  name::PciAddress wanted;
+  if (const int rc = parse_address(address, &wanted); rc != 0) {
     return rc;
   }
+  const std::string normal = wanted.text();
   std::vector<PciCard> all;
   if (const int rc = scan_all(paths, &all); rc != 0) {
     return rc;

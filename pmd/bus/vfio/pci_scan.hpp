@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fpga/name/pci_address.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 
 namespace rio::pmd::vfio {
@@ -23,9 +24,17 @@ struct PciCard {
   int bar = 0;  ///< the BAR with the registers: 0, or 2 of an ivshmem device
 };
 
-/// Convert an address to the form "0000:03:00.0"; the domain may be missing. @return 0, or -EINVAL,
-/// logged.
-[[nodiscard]] int parse_address(const std::string& text, std::string* address);
+/// The folder of a device in sysfs.
+[[nodiscard]] inline std::string device_folder(const PciPaths& paths, const std::string& address) {
+  return paths.sysfs + "/bus/pci/devices/" + address;
+}
+/// The file of a card's BAR in sysfs.
+[[nodiscard]] inline std::string bar_path(const PciPaths& paths, const PciCard& card) {
+  return device_folder(paths, card.address) + "/resource" + std::to_string(card.bar);
+}
+
+/// Read an address, "0000:03:00.0"; the domain may be missing. @return 0, or -EINVAL, logged.
+[[nodiscard]] int parse_address(const std::string& text, name::PciAddress* out);
 
 /// Find all cards, ordered by address: devices with the ids of the reference gateware, and ivshmem
 /// devices whose BAR2 holds the magic (reading it takes rights). Control path; libpci is not

@@ -1,8 +1,9 @@
 #include "pmd/bus/vfio/remedy.hpp"
 
-#include <algorithm>
+#include <cerrno>
 
 #include "base/folder.hpp"
+#include "base/log.hpp"
 #include "pmd/bus/vfio/backend.hpp"
 
 namespace rio::pmd::vfio {
@@ -19,6 +20,15 @@ std::string rescan_command(const std::string& address) {
          "/remove; echo 1 > /sys/bus/pci/rescan; reboot if that does not help";
 }
 
+int refuse_bar(const PciCard& card, uint64_t len_bytes, bool can_be_mapped) {
+  base::log_error(
+      "%s: BAR%d has %llu bytes%s: not a RapidIO message card, or the BIOS gave the BAR no room: "
+      "%s",
+      card.address.c_str(), card.bar, static_cast<unsigned long long>(len_bytes),
+      can_be_mapped ? "" : " and cannot be mapped", rescan_command(card.address).c_str());
+  return -ENXIO;
+}
+
 std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, const PciCard& card,
                                           Kernel& kernel) {
   const std::string folder =
@@ -27,14 +37,12 @@ std::vector<Neighbour> foreign_neighbours(const PciPaths& paths, const PciCard& 
   for (const std::string& address : base::names_in(folder)) {
     std::string driver;
     if (address == card.address ||
-        link_name(paths.sysfs + "/bus/pci/devices/" + address + "/driver", &driver, kernel) != 0 ||
+        link_name(device_folder(paths, address) + "/driver", &driver, kernel) != 0 ||
         driver == kVfioDriver || driver == "pci-stub" || driver == "pcieport") {
       continue;  // these drivers do not prevent VFIO
     }
     list.push_back({address, driver});
   }
-  std::sort(list.begin(), list.end(),
-            [](const Neighbour& a, const Neighbour& b) { return a.address < b.address; });
   return list;
 }
 

@@ -16,6 +16,9 @@ namespace rio::pmd::vfio {
 /// Command that brings back a card which reads all ones.
 [[nodiscard]] std::string rescan_command(const std::string& address);
 
+/// Log that a card's BAR is too small, or cannot be mapped. @return -ENXIO.
+[[nodiscard]] int refuse_bar(const PciCard& card, uint64_t len_bytes, bool can_be_mapped = true);
+
 /// A device of a card's IOMMU group.
 struct Neighbour {
   std::string address;

@@ -5,14 +5,12 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <sstream>
 
 #include "base/folder.hpp"
 #include "base/log.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/backend.hpp"
-#include "pmd/bus/vfio/borrowed_bar.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
 
 namespace rio::pmd::vfio {
@@ -28,7 +26,7 @@ constexpr uint64_t kPresent = uint64_t{1} << 63;
 class UioBackend final : public Backend {
  public:
   UioBackend(const PciPaths& paths, Kernel& kernel, const PciCard& card)
-      : Backend(paths, kernel, card), folder_(paths.sysfs + "/bus/pci/devices/" + card.address) {}
+      : Backend(paths, kernel, card), folder_(device_folder(paths, card.address)) {}
 
   [[nodiscard]] int open();
 
@@ -80,12 +78,7 @@ int UioBackend::open() {
 
 int UioBackend::open_file(const std::string& path, int flags, const char* remedy, KernelFd* out) {
   *out = KernelFd(kernel_, kernel_.open(path, flags));
-  if (out->get() < 0) {
-    base::log_error("%s: cannot open %s: %s: %s", address(), path.c_str(),
-                    std::strerror(-out->get()), remedy);
-    return out->get();
-  }
-  return 0;
+  return out->get() < 0 ? failed(out->get(), "cannot open " + path, remedy) : 0;
 }
 
 /// Keeps /dev/uioN open: when it is closed, uio_pci_generic switches bus mastering off.
@@ -102,12 +95,7 @@ int UioBackend::open_uio() {
 int UioBackend::map_bar() {
   const uint64_t len_bytes = card_.bar_bytes[static_cast<size_t>(card_.bar)];
   if (len_bytes < regs::kPageBytes) {
-    base::log_error(
-        "%s: BAR%d has %llu bytes: not a RapidIO message card, or the BIOS gave "
-        "the BAR no room: %s",
-        address(), card_.bar, static_cast<unsigned long long>(len_bytes),
-        rescan_command(card_.address).c_str());
-    return -ENXIO;
+    return refuse_bar(card_, len_bytes);
   }
   const std::string path = bar_path(paths_, card_);
   KernelFd file;
@@ -115,22 +103,18 @@ int UioBackend::map_bar() {
     return rc;
   }
   const int rc = bar_.map(kernel_, len_bytes, PROT_READ | PROT_WRITE, file.get(), 0);
-  if (rc != 0) {
-    base::log_error("%s: cannot map %s: %s%s", address(), path.c_str(), std::strerror(-rc),
-                    rc == -EPERM ? ": the kernel is locked down (Secure Boot): use VFIO" : "");
-  }
-  return rc;
+  return rc == 0 ? 0
+                 : failed(rc, "cannot map " + path,
+                          rc == -EPERM ? "the kernel is locked down (Secure Boot): use VFIO" : "");
 }
 
 int UioBackend::enable_bus_master() {
   const std::string path = folder_ + "/config";
   const KernelFd file(kernel_, kernel_.open(path, O_RDWR));
   const int rc = file.get() < 0 ? file.get() : set_bus_master(file.get(), 0);
-  if (rc != 0) {
-    base::log_error("%s: cannot let the card become bus master through %s: %s: run with sudo",
-                    address(), path.c_str(), std::strerror(-rc));
-  }
-  return rc;
+  return rc == 0
+             ? 0
+             : failed(rc, "cannot let the card become bus master through " + path, "run with sudo");
 }
 
 int UioBackend::physical(uintptr_t va, uint64_t* physical_address) {
@@ -162,9 +146,7 @@ int UioBackend::physical(uintptr_t va, uint64_t* physical_address) {
 int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
   std::string smaps;
   if (const int rc = read_text(paths_.proc + "/self/smaps", &smaps, kernel_); rc != 0) {
-    base::log_error("%s: cannot read %s/self/smaps: %s", address(), paths_.proc.c_str(),
-                    std::strerror(-rc));
-    return rc;
+    return failed(rc, "cannot read " + paths_.proc + "/self/smaps");
   }
   std::vector<IovaRun> found;
   const auto begin = reinterpret_cast<uintptr_t>(va);
@@ -179,11 +161,7 @@ int UioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     if (const int rc = physical(at, &iova); rc != 0) {
       return rc;
     }
-    if (!found.empty() && found.back().iova + found.back().len_bytes == iova) {
-      found.back().len_bytes += end - at;
-    } else {
-      found.push_back({reinterpret_cast<void*>(at), iova, end - at});
-    }
+    append_run({reinterpret_cast<void*>(at), iova, end - at}, &found);
     at = end;
   }
   *runs = std::move(found);
@@ -195,12 +173,8 @@ int UioBackend::reset() {
   if (rc == -ENOENT) {
     return -ENOTSUP;
   }
-  if (rc != 0) {
-    base::log_error("%s: reset through %s/reset: %s: run with sudo", address(), folder_.c_str(),
-                    std::strerror(-rc));
-    return rc;
-  }
-  return enable_bus_master();
+  return rc == 0 ? enable_bus_master()
+                 : failed(rc, "reset through " + folder_ + "/reset", "run with sudo");
 }
 
 int open_uio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,

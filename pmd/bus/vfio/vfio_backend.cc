@@ -17,7 +17,6 @@
 namespace rio::pmd::vfio {
 namespace {
 
-constexpr uint64_t kHugeBytes = uint64_t{2} << 20;
 constexpr uint32_t kVectorsMax = 256;
 
 /// A struct of VFIO's interface, empty but for its size.
@@ -67,32 +66,24 @@ class VfioBackend final : public Backend {
   uint32_t device_flags_ = 0;
   unsigned long iommu_type_ = 0;
   RangeAllocator iovas_;
-  std::vector<std::pair<uint64_t, uint64_t>> iova_ranges_;  // first and last
+  std::vector<vfio_iova_range> iova_ranges_;
   std::vector<KernelFd> vectors_;
 };
 
-/// Logs the cause and the remedy of a failed mapping.
-void log_map_error(const std::string& address, void* va, size_t len_bytes, int rc) {
-  const char* remedy = "";
+/// The remedy for a failed mapping.
+const char* map_remedy(int rc) {
   switch (-rc) {
     case ENOMEM:
-      remedy =
-          ": more memory is locked than `ulimit -l` allows: ulimit -l unlimited, or in "
-          "/etc/security/limits.conf: * - memlock unlimited (systemd: LimitMEMLOCK=infinity)";
-      break;
+      return ": more memory is locked than `ulimit -l` allows: ulimit -l unlimited, or in "
+             "/etc/security/limits.conf: * - memlock unlimited (systemd: LimitMEMLOCK=infinity)";
     case ENOSPC:
-      remedy =
-          ": too many mappings: register fewer, larger ranges, or raise "
-          "/sys/module/vfio_iommu_type1/parameters/dma_entry_limit";
-      break;
+      return ": too many mappings: register fewer, larger ranges, or raise "
+             "/sys/module/vfio_iommu_type1/parameters/dma_entry_limit";
     case EFAULT:
-      remedy = ": some of it is not mapped, or read-only: register memory that can be written";
-      break;
+      return ": some of it is not mapped, or read-only: register memory that can be written";
     default:
-      break;
+      return "";
   }
-  base::log_error("%s: cannot map %zu bytes at %p for DMA: %s%s", address.c_str(), len_bytes, va,
-                  std::strerror(-rc), remedy);
 }
 
 }  // namespace
@@ -106,6 +97,12 @@ int find_region(Kernel& kernel, int device, uint32_t index, vfio_region_info* ou
   }
   *out = region;
   return 0;
+}
+
+int Backend::failed(int rc, const std::string& what, const std::string& remedy) const {
+  base::log_error("%s: %s: %s%s%s", address(), what.c_str(), std::strerror(-rc),
+                  remedy.empty() ? "" : ": ", remedy.c_str());
+  return rc;
 }
 
 int Backend::set_bus_master(int fd, uint64_t config_at) {
@@ -123,10 +120,7 @@ template <class Argument>
 int VfioBackend::ask(const KernelFd& fd, unsigned long request, Argument argument,
                      const std::string& what) {
   const int rc = kernel_.ioctl(fd.get(), request, argument);
-  if (rc < 0) {
-    base::log_error("%s: %s: %s", address(), what.c_str(), std::strerror(-rc));
-  }
-  return rc;
+  return rc < 0 ? failed(rc, what) : rc;
 }
 
 int VfioBackend::open() {
@@ -153,10 +147,9 @@ int VfioBackend::open_container() {
   const std::string path = paths_.dev + "/vfio/vfio";
   const int fd = kernel_.open(path, O_RDWR);
   if (fd < 0) {
-    base::log_error("%s: cannot open %s: %s: %s", address(), path.c_str(), std::strerror(-fd),
-                    fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
-                                  : "modprobe vfio-pci");
-    return fd;
+    return failed(fd, "cannot open " + path,
+                  fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
+                                : "modprobe vfio-pci");
   }
   container_ = KernelFd(kernel_, fd);
   if (const int version = kernel_.ioctl(fd, VFIO_GET_API_VERSION, 0ul);
@@ -186,11 +179,8 @@ int VfioBackend::open_group() {
     return fd;
   }
   if (fd < 0) {
-    const std::string command =
-        fd == -ENOENT ? bind_command(card_.address, kVfioDriver) : "chown $USER " + path;
-    base::log_error("%s: cannot open %s: %s: %s", address(), path.c_str(), std::strerror(-fd),
-                    command.c_str());
-    return fd;
+    return failed(fd, "cannot open " + path,
+                  fd == -ENOENT ? bind_command(card_.address, kVfioDriver) : "chown $USER " + path);
   }
   group_ = KernelFd(kernel_, fd);
   auto status = sized<vfio_group_status>();
@@ -218,13 +208,11 @@ int VfioBackend::set_iommu() {
     return rc;
   }
   if (const int rc = kernel_.ioctl(container, VFIO_SET_IOMMU, iommu_type_); rc < 0) {
-    base::log_error("%s: VFIO_SET_IOMMU: %s%s", address(), std::strerror(-rc),
-                    rc == -EPERM
-                        ? ": interrupts cannot be remapped; on a machine that you trust: modprobe "
-                          "-r vfio_iommu_type1; modprobe vfio_iommu_type1 "
-                          "allow_unsafe_interrupts=1"
-                        : "");
-    return rc;
+    return failed(rc, "VFIO_SET_IOMMU",
+                  rc == -EPERM ? "interrupts cannot be remapped; on a machine that you trust: "
+                                 "modprobe -r vfio_iommu_type1; modprobe vfio_iommu_type1 "
+                                 "allow_unsafe_interrupts=1"
+                               : "");
   }
   return 0;
 }
@@ -258,7 +246,7 @@ int VfioBackend::read_iova_ranges() {
       for (size_t n = 0; n < std::min<size_t>(ranges.nr_iovas, room); ++n) {
         vfio_iova_range range;
         std::memcpy(&range, bytes + table + n * sizeof(range), sizeof(range));
-        iova_ranges_.emplace_back(range.start, range.end);
+        iova_ranges_.push_back(range);
       }
     }
     at = cap.next;
@@ -267,10 +255,10 @@ int VfioBackend::read_iova_ranges() {
     // IOMMUs have at least 39 bits; the MSI window below 4 GiB is left out.
     iova_ranges_ = {{0, 0xFEDFFFFFu}, {0x100000000u, (uint64_t{1} << 39) - 1}};
   }
-  for (const auto& [first, last] : iova_ranges_) {
-    const uint64_t begin = std::max(first, kHugeBytes);  // keep 0 free: it looks like "none"
-    if (begin <= last) {
-      iovas_.add(begin, last - begin + 1);
+  for (const vfio_iova_range& range : iova_ranges_) {
+    const auto begin = std::max<uint64_t>(range.start, kHugeBytes);  // keep 0: it looks like "none"
+    if (begin <= range.end) {
+      iovas_.add(begin, range.end - begin + 1);
     }
   }
   return 0;
@@ -281,9 +269,7 @@ int VfioBackend::open_device() {
   const int fd =
       kernel_.ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, static_cast<void*>(name.data()));
   if (fd < 0) {
-    base::log_error("%s: VFIO gives no device: %s: %s", address(), std::strerror(-fd),
-                    bind_command(card_.address, kVfioDriver).c_str());
-    return fd;
+    return failed(fd, "VFIO gives no device", bind_command(card_.address, kVfioDriver));
   }
   device_ = KernelFd(kernel_, fd);
   auto info = sized<vfio_device_info>();
@@ -294,42 +280,32 @@ int VfioBackend::open_device() {
 
 int VfioBackend::map_bar() {
   vfio_region_info region{};
+  const std::string name = "BAR" + std::to_string(card_.bar);
   const auto index = VFIO_PCI_BAR0_REGION_INDEX + static_cast<uint32_t>(card_.bar);
   if (const int rc = find_region(kernel_, device_.get(), index, &region); rc != 0) {
-    base::log_error("%s: BAR%d: %s", address(), card_.bar, std::strerror(-rc));
-    return rc;
+    return failed(rc, name);
   }
-  if (region.size < regs::kPageBytes || (region.flags & VFIO_REGION_INFO_FLAG_MMAP) == 0) {
-    base::log_error(
-        "%s: BAR%d has %llu bytes and can%s be mapped: not a RapidIO message card, or "
-        "the BIOS gave the BAR no room: %s",
-        address(), card_.bar, static_cast<unsigned long long>(region.size),
-        (region.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0 ? "" : "not",
-        rescan_command(card_.address).c_str());
-    return -ENXIO;
+  const bool can_be_mapped = (region.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0;
+  if (region.size < regs::kPageBytes || !can_be_mapped) {
+    return refuse_bar(card_, region.size, can_be_mapped);
   }
   const int rc =
       bar_.map(kernel_, region.size, PROT_READ | PROT_WRITE, device_.get(), region.offset);
-  if (rc != 0) {
-    base::log_error("%s: cannot map BAR%d: %s", address(), card_.bar, std::strerror(-rc));
-  }
-  return rc;
+  return rc != 0 ? failed(rc, "cannot map " + name) : 0;
 }
 
 int VfioBackend::enable_bus_master() {
   vfio_region_info region{};
   int rc = find_region(kernel_, device_.get(), VFIO_PCI_CONFIG_REGION_INDEX, &region);
   rc = rc == 0 ? set_bus_master(device_.get(), region.offset) : rc;
-  if (rc != 0) {
-    base::log_error("%s: cannot let the card become bus master: %s: %s", address(),
-                    std::strerror(-rc), rescan_command(card_.address).c_str());
-  }
-  return rc;
+  return rc != 0
+             ? failed(rc, "cannot let the card become bus master", rescan_command(card_.address))
+             : 0;
 }
 
 bool VfioBackend::addressable(uint64_t iova, uint64_t len_bytes) const {
   return std::any_of(iova_ranges_.begin(), iova_ranges_.end(), [&](const auto& range) {
-    return range.first <= iova && iova <= range.second && range.second - iova >= len_bytes - 1;
+    return range.start <= iova && iova <= range.end && range.end - iova >= len_bytes - 1;
   });
 }
 
@@ -371,7 +347,8 @@ int VfioBackend::map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) {
     if (!iova_is_va_) {
       iovas_.free(request.iova, len_bytes);
     }
-    log_map_error(card_.address, va, len_bytes, rc);
+    base::log_error("%s: cannot map %zu bytes at %p for DMA: %s%s", address(), len_bytes, va,
+                    std::strerror(-rc), map_remedy(rc));
     return rc;
   }
   *runs = {{va, request.iova, len_bytes}};
@@ -408,9 +385,8 @@ int VfioBackend::enable_vectors() {
   for (uint32_t i = 0; i < count; ++i) {
     const int fd = kernel_.eventfd();
     if (fd < 0) {
-      base::log_error("%s: eventfd for vector %u: %s%s", address(), i, std::strerror(-fd),
-                      fd == -EMFILE ? ": raise ulimit -n" : "");
-      return fd;
+      return failed(fd, "eventfd for vector " + std::to_string(i),
+                    fd == -EMFILE ? "raise ulimit -n" : "");
     }
     fds.emplace_back(kernel_, fd);
   }
@@ -429,9 +405,8 @@ int VfioBackend::enable_vectors() {
   }
   if (const int rc = kernel_.ioctl(device_.get(), VFIO_DEVICE_SET_IRQS, static_cast<void*>(set));
       rc < 0) {
-    base::log_error("%s: cannot enable %u MSI-X vectors: %s: poll, or see dmesg", address(), count,
-                    std::strerror(-rc));
-    return rc;
+    return failed(rc, "cannot enable " + std::to_string(count) + " MSI-X vectors",
+                  "poll, or see dmesg");
   }
   vectors_ = std::move(fds);
   return 0;

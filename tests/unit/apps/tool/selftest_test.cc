@@ -70,7 +70,7 @@ class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
   explicit MeddlingBus(std::unique_ptr<pmd::EmuBus> bus) : bus_(std::move(bus)) {}
 
   pmd::Mmio bar() override { return bus_->bar(); }
-  pmd::Emulation* emulation() override { return this; }
+  pmd::Emulation& emulation() override { return *this; }
   pmd::PollHook step_hook(uint32_t) override { return {&MeddlingBus::step, this}; }
   int dma_alloc(size_t len_bytes, size_t align_bytes, pmd::DmaMemory* out) override {
     const int rc = bus_->dma_alloc(len_bytes, align_bytes, out);

@@ -28,11 +28,10 @@ TEST(CardName, EachKindOpensItsBus) {
   std::unique_ptr<pmd::Bus> bus;
   ASSERT_EQ(open_bus("emu:loop,qps=2", &bus), 0);
   EXPECT_EQ(bus->name(), "emu:loop/0");
-  ASSERT_NE(bus->emulation(), nullptr);
   EXPECT_NE(bus->poll_hook(0).fn, nullptr);
-  EXPECT_EQ(bus->emulation()->set_faults(1, 1.5), -EINVAL);
-  EXPECT_EQ(bus->emulation()->set_faults(1, 0.0), 0);
-  EXPECT_EQ(bus->emulation()->dest_id(), 0u) << "the driver's to give";
+  EXPECT_EQ(bus->emulation().set_faults(1, 1.5), -EINVAL);
+  EXPECT_EQ(bus->emulation().set_faults(1, 0.0), 0);
+  EXPECT_EQ(bus->emulation().dest_id(), 0u) << "the driver's to give";
   test::LogLines log;
   EXPECT_EQ(open_bus("emu:fabric,topology=/nonexistent/f.json,at=a", &bus), -ENOENT);
   EXPECT_TRUE(log.had("/nonexistent/f.json")) << log.last();

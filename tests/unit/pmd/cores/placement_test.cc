@@ -278,7 +278,7 @@ TEST(Placement, ReadsACopyOfASystem) {
     write(topology + "core_siblings", cpu == "0" ? "1" : "2");
   }
   std::unique_ptr<Placement> placement;
-  ASSERT_EQ(Placement::create(root, &placement), 0);
+  ASSERT_EQ(Placement::create(&placement, root), 0);
   std::filesystem::remove_all(root);
   EXPECT_EQ(placement->cpus(), (Cpus{0, 1}));
   EXPECT_EQ(placement->nearest({"0000:03:00.0", -1}), (Cpus{1}));

@@ -1,12 +1,11 @@
 // A card that another program has open, on a kernel that reserves its BAR for that program.
-#include "pmd/bus/vfio/borrowed_bar.hpp"
+#include "pmd/bus/vfio/inspect.hpp"
 
 #include <gtest/gtest.h>
 #include <linux/pci_regs.h>
 
 #include <cerrno>
 
-#include "pmd/bus/vfio/inspect.hpp"
 #include "tests/unit/pmd/bus/vfio/fake_system.hpp"
 
 namespace rio::pmd::vfio {

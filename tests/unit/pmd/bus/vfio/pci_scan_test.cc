@@ -11,13 +11,13 @@ namespace rio::pmd::vfio {
 namespace {
 
 TEST(PciAddress, AcceptsTheUsualForms) {
-  std::string address;
+  name::PciAddress address;
   EXPECT_EQ(parse_address("0000:03:00.0", &address), 0);
-  EXPECT_EQ(address, "0000:03:00.0");
+  EXPECT_EQ(address.text(), "0000:03:00.0");
   EXPECT_EQ(parse_address("3:1f.7", &address), 0);
-  EXPECT_EQ(address, "0000:03:1f.7");
+  EXPECT_EQ(address.text(), "0000:03:1f.7");
   EXPECT_EQ(parse_address("10001:03:00.0", &address), 0);
-  EXPECT_EQ(address, "10001:03:00.0");
+  EXPECT_EQ(address.text(), "10001:03:00.0");
   for (const char* bad : {"", "03:00", "0000:03:00.8", "0000:03:20.0", "0000:03:00.0x", "xyz",
                           " 03:00.0", "0000:03:00.0 ", "-1:00.0", "0x3:00.0"}) {
     EXPECT_EQ(parse_address(bad, &address), -EINVAL) << bad;

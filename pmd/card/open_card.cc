@@ -1,5 +1,6 @@
-// Cards of virtual devices.
+#include "pmd/card/open_card.hpp"
 
+#include <bus_pci_driver.h>
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_lcore.h>
@@ -14,8 +15,8 @@
 #include "base/number.hpp"
 #include "base/thread.hpp"
 #include "pmd/bus/eal/eal_memory.hpp"
+#include "pmd/bus/eal/eal_pci_bus.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
-#include "pmd/card/open_card.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -97,11 +98,7 @@ int join_card(const std::string& name, FoundCard* found) {
   const DmaMemory bar{.va = reinterpret_cast<void*>(layout.bar_va),
                       .iova = layout.bar_iova,
                       .len_bytes = layout.bar_len_bytes};
-  std::unique_ptr<EmuBus> bus;
-  if (const int rc = EmuBus::attach(bar, std::move(memory), name, &bus); rc != 0) {
-    return rc;
-  }
-  found->bus = std::move(bus);
+  found->bus = EmuBus::attach(bar, std::move(memory), name);
   found->wire = layout.wire;
   return 0;
 }
@@ -121,6 +118,34 @@ int open_emulated_card(const std::string& name, const CardArgs& args,
     (void)peer->wait_link(kLinkTimeoutMs);
   }
   return rc;
+}
+
+int open_pci_card(rte_pci_device* pci, const CardArgs& args, std::shared_ptr<EalCard>* out) {
+  FoundCard found;
+  const bool ivshmem = pci->id.vendor_id == regs::kPciIvshmemVendor;
+  const unsigned bar_index = ivshmem ? 2 : 0;
+  if (rte_eal_process_type() == RTE_PROC_PRIMARY) {
+    found.shared.number_it();
+  } else if (const int rc = found.shared.attach(pci->name); rc != 0) {
+    return rc;
+  }
+  std::unique_ptr<EalPciBus> bus;
+  if (const int rc = EalPciBus::create(pci, bar_index, found.shared.zone_tag(own_token()), &bus);
+      rc != 0) {
+    return rc;
+  }
+  if (const uint32_t magic = bus->bar().read32(regs::id::magic()); magic != regs::kMagic) {
+    if (ivshmem) {
+      return 1;
+    }
+    base::log_error("%s: BAR%u holds 0x%08x where a card holds 0x%08x: %s", pci->name, bar_index,
+                    magic, regs::kMagic,
+                    magic == regs::kAllOnes ? "the card does not answer, reset or replug it"
+                                            : "other gateware, or a wrong byte order");
+    return -ENODEV;
+  }
+  found.bus = std::move(bus);
+  return EalCard::create(pci->name, args, std::move(found), out);
 }
 
 int open_any_card(const std::string& name, const char* args, OwnKeys own,
