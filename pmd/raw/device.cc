@@ -21,19 +21,6 @@ RawDevice::~RawDevice() {
   card_->leave(*this);
 }
 
-RawDevice* RawDevice::peer() {
-  if (wire().empty() || wire() == "loop") {
-    return this;
-  }
-  for (const uint16_t id : device_ids()) {
-    RawDevice* const other = find_device(id);
-    if (other != this && other->wire() == wire()) {
-      return other;
-    }
-  }
-  return nullptr;
-}
-
 void RawDevice::before_reset() {
   start_again_ = started_;
   stop();
@@ -173,7 +160,7 @@ int RawDevice::start() {
     return -ENODEV;
   }
   for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
-    if (!claimed(qp)) {
+    if (!card_->has(qp, *this)) {
       continue;
     }
     if (const int rc = open_queue(qp); rc != 0) {
@@ -197,12 +184,8 @@ QueuePair* RawDevice::queue_pair(uint32_t qp) {
   return qp < queue_pairs() ? queues_[qp].pair.get() : nullptr;
 }
 
-bool RawDevice::claimed(uint32_t qp) const {
-  return card_->has(qp, *this);
-}
-
 rte_raw_rio_queue_conf RawDevice::queue_conf(uint32_t qp) const {
-  return claimed(qp) ? queues_[qp].conf : default_conf();
+  return card_->has(qp, *this) ? queues_[qp].conf : default_conf();
 }
 
 QueueTotals RawDevice::totals(uint32_t qp) {
@@ -266,16 +249,6 @@ RawDevice* find_device(uint16_t dev_id) {
   const rte_rawdev& raw = rte_rawdevs[dev_id];
   const bool ours = raw.attached == RTE_RAWDEV_ATTACHED && raw.dev_ops == &kRawOps;
   return ours ? static_cast<RawDevice*>(raw.dev_private) : nullptr;
-}
-
-std::vector<uint16_t> device_ids() {
-  std::vector<uint16_t> ids;
-  for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id) {
-    if (find_device(id) != nullptr) {
-      ids.push_back(id);
-    }
-  }
-  return ids;
 }
 
 }  // namespace rio::pmd

@@ -42,16 +42,11 @@ int vdev_remove(rte_vdev_device* vdev) {
   return unregister_device(rte_vdev_device_name(vdev));
 }
 
-/// Runs `work` on a virtual device. @return 0, or -1 with rte_errno, as the bus expects.
-int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work) {
+/// Runs `work` on a virtual device's card. @return 0, or -1 with rte_errno, as the bus expects.
+int with_card(rte_vdev_device* vdev, const std::function<int(EalCard&)>& work) {
   const std::lock_guard guard(control_lock());
-  int rc = -ENODEV;
-  for (const uint16_t id : device_ids()) {
-    RawDevice* const device = find_device(id);
-    if (device->name() == rte_vdev_device_name(vdev)) {
-      rc = work(*device);
-    }
-  }
+  const std::shared_ptr<EalCard> card = EalCard::find(rte_vdev_device_name(vdev));
+  const int rc = card == nullptr ? -ENODEV : work(*card);
   if (rc != 0) {
     rte_errno = -rc;
     return -1;
@@ -60,16 +55,15 @@ int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work)
 }
 
 int vdev_dma_map(rte_vdev_device* vdev, void* va, uint64_t iova, size_t len_bytes) {
-  return with_vdev(
-      vdev, [=](RawDevice& device) { return device.eal_card().dma_map(va, iova, len_bytes); });
+  return with_card(vdev, [=](EalCard& card) { return card.dma_map(va, iova, len_bytes); });
 }
 
 int vdev_dma_unmap(rte_vdev_device* vdev, void* va, uint64_t /*iova*/, size_t len_bytes) {
-  return with_vdev(vdev,
-                   [=](RawDevice& device) { return device.eal_card().dma_unmap(va, len_bytes); });
+  return with_card(vdev, [=](EalCard& card) { return card.dma_unmap(va, len_bytes); });
 }
 
-constexpr rte_vdev_driver make_vdev_driver() {
+// constinit: a dynamic initialiser would run after the registrations below.
+constinit rte_vdev_driver raw_rio_vdev = [] {
   rte_vdev_driver driver{};
   driver.probe = vdev_probe;
   driver.remove = vdev_remove;
@@ -78,10 +72,7 @@ constexpr rte_vdev_driver make_vdev_driver() {
   // Rings and BAR larger than a page must be contiguous for the card.
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   return driver;
-}
-
-// constinit: a dynamic initialiser would run after the registrations below.
-constinit rte_vdev_driver raw_rio_vdev = make_vdev_driver();
+}();
 
 constexpr rte_pci_id kPciIds[] = {
     {RTE_PCI_DEVICE(regs::kPciVendor, regs::kPciDevice)},
@@ -111,16 +102,38 @@ int pci_remove(rte_pci_device* pci) {
   return unregister_device(pci->name);
 }
 
-constexpr rte_pci_driver make_pci_driver() {
+constinit rte_pci_driver raw_rio_pci = [] {
   rte_pci_driver driver{};
   driver.id_table = kPciIds;
   driver.probe = pci_probe;
   driver.remove = pci_remove;
   driver.drv_flags = RTE_PCI_DRV_NEED_MAPPING;
   return driver;
-}
+}();
 
-constinit rte_pci_driver raw_rio_pci = make_pci_driver();
+// The texts that dpdk-pmdinfo.py reads from the plug-in: a line of JSON after "PMD_INFO_STRING= ".
+// The numbers in them are these:
+static_assert(regs::kPciVendor == 4334 && regs::kPciDevice == 29200);
+static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368);
+
+[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
+    "PMD_INFO_STRING= {\"name\" : \"raw_rio\", \"params\" : \""
+    "wire=<emu:loop|emu:name|emu:fabric|shm:name|udp:name|relay:name> qps=<1-31> id=<destID> "
+    "stepping=<inline|thread> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
+    "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
+    "patience=<s> loss=<seed:rate> board=<number> "
+    "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
+    "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
+    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
+    "\", \"pci_ids\" : []}";
+
+[[gnu::used, gnu::retain]] constexpr char kPciInfo[] =
+    "PMD_INFO_STRING= {\"name\" : \"raw_rio_pci\", \"params\" : \""
+    "id=<destID> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
+    "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
+    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
+    "\", \"kmod\" : \"* vfio-pci | uio_pci_generic\", "
+    "\"pci_ids\" : [[4334, 29200, 65535, 65535], [6900, 4368, 65535, 65535]]}";
 
 }  // namespace
 
