@@ -77,7 +77,6 @@ class RawDevice final : public CardUser {
   };
 
   [[nodiscard]] int open_queue(uint32_t qp);
-  void close_queue(uint32_t qp);
   [[nodiscard]] rte_raw_rio_queue_conf default_conf() const;
   [[nodiscard]] int check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf);
 
@@ -91,10 +90,10 @@ class RawDevice final : public CardUser {
 /// Find a device by its rawdev number. @return null: no such device, another driver's, or closed.
 [[nodiscard]] RawDevice* find_device(uint16_t dev_id);
 
-/// Give a device to rawdev, which owns the object from now on, even on failure. @param driver_name
-/// a constant. @return 0 or -errno.
-[[nodiscard]] int register_device(rte_device* parent, const char* driver_name, int numa_node,
-                                  std::unique_ptr<RawDevice> device);
+/// Make a device, and give it to rawdev, which then owns it. @param driver a constant. @return 0 or
+/// -errno.
+[[nodiscard]] int register_device(rte_device& parent, const char* name, const char* driver,
+                                  std::shared_ptr<EalCard> card);
 
 /// Stop and close the raw device of this name and remove it from rawdev. @return 0, -ENODEV.
 [[nodiscard]] int unregister_device(const char* name);

@@ -24,18 +24,13 @@ int vdev_probe(rte_vdev_device* vdev) {
   const std::lock_guard guard(control_lock());
   CardArgs args;
   args.base_dest_id = default_dest_id(name);
+  int rc = 0;
   if (rte_eal_process_type() == RTE_PROC_PRIMARY) {  // a secondary has the primary's arguments
-    const char* const given = rte_vdev_device_args(vdev);
-    if (const int rc = parse_devargs(name, given, name::Place::kDevice, &args); rc != 0) {
-      return rc;
-    }
+    rc = parse_devargs(name, rte_vdev_device_args(vdev), name::Place::kDevice, &args);
   }
   std::shared_ptr<EalCard> card;
-  if (const int rc = open_emulated_card(name, args, &card); rc != 0) {
-    return rc;
-  }
-  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node,
-                         std::make_unique<RawDevice>(name, std::move(card)));
+  rc = rc != 0 ? rc : open_emulated_card(name, args, &card);
+  return rc != 0 ? rc : register_device(vdev->device, name, "raw_rio", std::move(card));
 }
 
 int vdev_remove(rte_vdev_device* vdev) {
@@ -85,17 +80,11 @@ int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
   CardArgs args;
   args.base_dest_id = 0x100;
   const rte_devargs* const given = pci->device.devargs;
-  if (const int rc = parse_devargs(pci->name, given != nullptr ? given->args : "",
-                                   name::Place::kPciDevice, &args);
-      rc != 0) {
-    return rc;
-  }
+  int rc =
+      parse_devargs(pci->name, given != nullptr ? given->args : "", name::Place::kPciDevice, &args);
   std::shared_ptr<EalCard> card;
-  if (const int rc = open_pci_card(pci, args, &card); rc != 0) {
-    return rc;
-  }
-  return register_device(&pci->device, "raw_rio_pci", pci->device.numa_node,
-                         std::make_unique<RawDevice>(pci->name, std::move(card)));
+  rc = rc != 0 ? rc : open_pci_card(pci, args, &card);
+  return rc != 0 ? rc : register_device(pci->device, pci->name, "raw_rio_pci", std::move(card));
 }
 
 int pci_remove(rte_pci_device* pci) {

@@ -70,12 +70,6 @@ std::vector<MemoryTrial> memory_trials(bool quick, const pmd::Caps& caps) {
   return trials;
 }
 
-std::string describe(const MemoryTrial& trial) {
-  return std::string(op_name(trial.op)) + " of " + std::to_string(trial.len_bytes) +
-         " bytes at offset " + std::to_string(trial.remote_offset) + " from offset " +
-         std::to_string(trial.local_offset);
-}
-
 /// Opens a window onto the remote pages. @return its index.
 uint32_t open_window(const End& to) {
   using pmd::WindowRights;
@@ -102,7 +96,10 @@ void run_trial(Exchange& exchange, const MemoryTrial& trial) {
   std::memset(target, Image::kPoison, kWindowBytes);
   Image image(kWindowBytes);
   image.put(pattern, 0, to, trial.len_bytes, trial.len_bytes);
-  const std::string what = describe(trial);
+  const std::string what = std::string(op_name(trial.op)) + " of " +
+                           std::to_string(trial.len_bytes) + " bytes at offset " +
+                           std::to_string(trial.remote_offset) + " from offset " +
+                           std::to_string(trial.local_offset);
   const pmd::DmaRequest request{.rio_addr = kRioAddr + trial.remote_offset,
                                 .iova = exchange.from().iova(kLocalPage) + trial.local_offset,
                                 .cookie = trial.number,
