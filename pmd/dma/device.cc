@@ -188,16 +188,13 @@ int DmaDevice::start() {
 
 /// Opens the queue pair again, with all that depends on the card's destID.
 int DmaDevice::reopen() {
-  if (const int rc = open(); rc != 0) {
-    return rc;
-  }
   for (const auto& channel : channels_) {
     if (channel->way().to_self) {
       channel->set_dest_id(dest_id());
     }
   }
   empty_looks_ = 0;
-  return 0;
+  return open();
 }
 
 void DmaDevice::stop() {
