@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "base/log.hpp"
 #include "pmd/raw/ops.hpp"
@@ -9,8 +10,6 @@ namespace rio::pmd {
 namespace {
 
 constexpr uint32_t kLinkTimeoutMs = 1000;
-constexpr uint32_t kPatienceMs = 5000;
-constexpr uint32_t kDoubtsMax = 8;  // see selftest::Rules
 
 /// A queue pair of a card, taken for a test, with its rings open. Faults are off while this lives.
 /// Gives all back.
@@ -83,38 +82,15 @@ class TestEnd {
   selftest::End end_;
 };
 
-/// Everything that goes from one end to the other.
-void try_all(selftest::Exchange& exchange) {
-  constexpr uint32_t kRounds = 8;
-  constexpr uint32_t kEntryStep = regs::kSegmentBytesMax;
-  const Caps& caps = exchange.from().card->caps();
-  selftest::Tally tally;
-  try_messages(exchange, selftest::length_trials(false), &tally);
-  try_messages(exchange, selftest::inline_trials(caps, false), &tally);
-  try_doorbells(exchange, true, &tally);
-  if (caps.ring_log2_min <= selftest::End::kBurstLog2) {
-    try_bursts(exchange, kRounds, &tally);
-  }
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    try_dedicated(exchange, i, kEntryStep, &tally);
-  }
-  const bool has_dma = (exchange.from().pair->rings() & ring_bit(regs::Ring::kDma)) != 0;
-  if (has_dma && exchange.to().pair->has_windows()) {
-    try_memory(exchange, true, &tally);
-  }
-}
-
-/// @return 0; -EIO (wrong bytes or status), -ETIMEDOUT (nothing moved), -ENODEV (gone), logged.
+/// As selftest::try_all(), logged.
 int run(const TestEnd& from, const TestEnd& to) {
-  selftest::Exchange exchange(from.end(), to.end(),
-                              {.patience_ms = kPatienceMs, .doubts_max = kDoubtsMax});
-  try {
-    try_all(exchange);
-  } catch (const selftest::Fault& fault) {
-    base::log_error("%s: selftest to %s: %s", from.name().c_str(), to.name().c_str(), fault.what());
-    return fault.rc;
+  std::string wrong;
+  const int rc = selftest::try_all(from.end(), to.end(), &wrong);
+  if (rc != 0) {
+    base::log_error("%s: selftest to %s: %s", from.name().c_str(), to.name().c_str(),
+                    wrong.c_str());
   }
-  return 0;
+  return rc;
 }
 
 int test_card(EalCard& card) {

@@ -16,7 +16,8 @@
 
 namespace rio::selftest {
 
-/// The fault that a test has found. It ends a step: the tests throw it, and run() catches it.
+/// The fault that a test has found. It ends a step: the tests throw it, run() and try_all() catch
+/// it.
 struct Fault : std::runtime_error {
   /// @param why -ENODEV: the card is gone; -ETIMEDOUT: nothing moved; -EIO: anything else.
   explicit Fault(const std::string& text, int why = -EIO) : std::runtime_error(text), rc(why) {}

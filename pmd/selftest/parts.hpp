@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pmd/selftest/exchange.hpp"
@@ -48,5 +49,9 @@ void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* t
 /// NWRITE, NWRITE_R, SWRITE, NREAD: lengths and alignments, through a window of the other end.
 void try_memory(Exchange& exchange, bool quick, Tally* tally);
 void try_atomics(Exchange& exchange, Tally* tally);
+
+/// Everything that one end can send to the other; throws nothing. @param wrong set unless 0 is
+/// returned. @return 0, -EIO (wrong bytes or status), -ETIMEDOUT (nothing moved), -ENODEV (gone).
+[[nodiscard]] int try_all(const End& from, const End& to, std::string* wrong);
 
 }  // namespace rio::selftest

@@ -217,4 +217,30 @@ std::vector<StepReport> run(pmd::Bus& bus, const Config& config, const Progress&
   return reports;
 }
 
+int try_all(const End& from, const End& to, std::string* wrong) {
+  constexpr uint32_t kRounds = 8;
+  constexpr uint32_t kEntryStep = regs::kSegmentBytesMax;
+  const pmd::Caps& caps = from.card->caps();
+  Exchange exchange(from, to, {.patience_ms = 5000, .doubts_max = 8});
+  Tally tally;
+  try {
+    try_messages(exchange, length_trials(false), &tally);
+    try_messages(exchange, inline_trials(caps, false), &tally);
+    try_doorbells(exchange, true, &tally);
+    if (caps.ring_log2_min <= End::kBurstLog2) {
+      try_bursts(exchange, kRounds, &tally);
+    }
+    for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+      try_dedicated(exchange, i, kEntryStep, &tally);
+    }
+    if ((from.pair->rings() & pmd::ring_bit(regs::Ring::kDma)) != 0 && to.pair->has_windows()) {
+      try_memory(exchange, true, &tally);
+    }
+  } catch (const Fault& fault) {
+    *wrong = fault.what();
+    return fault.rc;
+  }
+  return 0;
+}
+
 }  // namespace rio::selftest
