@@ -218,25 +218,21 @@ int NetPort::open_pair(uint16_t queue) {
 }
 
 int NetPort::open_rx() {
-  const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
-  const uint8_t ring_log2 = log2_of(rx_queues_[0]->entries);
-  if (rx_ == nullptr || rx_->config().ring_log2 != ring_log2 || rx_priv_bytes_ != priv_bytes) {
+  const NetRxConfig config = {.ring_log2 = log2_of(rx_queues_[0]->entries),
+                              .mbox = args_.mbox,
+                              .priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool),
+                              .storm_frames_per_s = args_.storm_frames_per_s,
+                              .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
+                              .works_alone = shared_->others_poll};
+  if (rx_ == nullptr || rx_->config() != config) {
     forget_rx();
-    const NetRxConfig config = {
-        .ring_log2 = ring_log2,
-        .mbox = args_.mbox,
-        .storm_frames_per_s = args_.storm_frames_per_s,
-        .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
-        .works_alone = shared_->others_poll};
-    if (const int rc =
-            NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
-        rc != 0) {
+    const int rc = NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, &rx_);
+    if (rc != 0) {
       base::log_error(
           "%s: no memory for the receiver: use fewer receive descriptors, or give EAL more",
           name_.c_str());
       return rc;
     }
-    rx_priv_bytes_ = priv_bytes;
     shared_->rx = rx_.get();
   }
   std::array<NetRxQueue*, kRxQueuesMax> queues{};
@@ -446,13 +442,12 @@ int NetPort::set_link(bool up) {
   if (!started_ || link_down_ == !up) {
     return 0;
   }
-  if (int rc = card_->require_card(name_); rc != 0) {
+  int rc = card_->require_card(name_);
+  rc = rc != 0 ? rc : hold();
+  if (rc != 0) {
     return rc;
   }
-  if (const int rc = hold(); rc != 0) {
-    return rc;
-  }
-  const int rc = up ? open() : 0;
+  rc = up ? open() : 0;
   if (!up && !std::exchange(closed_, true)) {
     tx_[0]->leave();
     close();

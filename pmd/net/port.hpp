@@ -133,7 +133,6 @@ class NetPort final : public CardUser {
   uint16_t epoch_;
   SharedPtr<Peers> peers_;
   SharedPtr<NetRx> rx_;
-  uint16_t rx_priv_bytes_ = 0;
   std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;
   std::array<SharedPtr<NetTx>, kTxQueuesMax> tx_;
   std::array<std::unique_ptr<QueuePair>, kTxQueuesMax> pairs_;
