@@ -57,7 +57,7 @@ class Ticker {
 int plan(const GlobalOptions& context, const std::string& card) {
   Json steps = Json::array();
   TextTable table({"step", "what would be tried on " + card});
-  for (const selftest::StepName& step : selftest::steps()) {
+  for (const selftest::Step& step : selftest::steps()) {
     steps.push_back({{"step", step.name}, {"what", step.help}});
     table.add({step.name, step.help});
   }

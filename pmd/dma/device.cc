@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "base/log.hpp"
+#include "pmd/dev/wait.hpp"
 
 namespace rio::pmd {
 
@@ -103,11 +103,10 @@ bool DmaDevice::reaches_itself(const DmaMemory& memory) {
     return false;
   }
   // The card gives up by itself after this time.
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::microseconds(4 * card_->args().card.response_timeout_us);
+  Waiter waiter(card_->bus().poll_hook(qp_), 1 + card_->args().card.response_timeout_us / 250);
   EntryDone done{};
   while (pair_->dma().reap(&done, 1) == 0) {
-    if (std::chrono::steady_clock::now() > end) {
+    if (!waiter.pause()) {
       return false;
     }
   }
@@ -128,21 +127,15 @@ int DmaDevice::node_of(const rte_dma_port_param& port, DmaWay* way) {
   constexpr uint8_t kPrioMax = 2;
   way->dest_id = static_cast<uint32_t>(port.reserved[0]);
   way->prio = static_cast<uint8_t>(port.reserved[1] >> 8);
-  switch (static_cast<uint8_t>(port.reserved[1])) {
-    case RTE_DMA_RIO_NWRITE_R:
-      way->op = DmaOp::kNwriteR;
-      break;
-    case RTE_DMA_RIO_NWRITE:
-      way->op = DmaOp::kNwrite;
-      break;
-    case RTE_DMA_RIO_SWRITE:
-      way->op = DmaOp::kSwrite;
-      break;
-    default:
-      base::log_error("%s: a channel wants a kind of write that rte_dma_rio.h does not define",
-                      name_.c_str());
-      return -EINVAL;
+  static constexpr std::array kWrites = {DmaOp::kNwriteR, DmaOp::kNwrite, DmaOp::kSwrite};
+  static_assert(RTE_DMA_RIO_NWRITE_R == 0 && RTE_DMA_RIO_NWRITE == 1 && RTE_DMA_RIO_SWRITE == 2);
+  const auto write = static_cast<uint8_t>(port.reserved[1]);
+  if (write >= kWrites.size()) {
+    base::log_error("%s: a channel wants a kind of write that rte_dma_rio.h does not define",
+                    name_.c_str());
+    return -EINVAL;
   }
+  way->op = kWrites[write];
   if (way->prio > kPrioMax || port.reserved[1] >> 16 != 0) {
     base::log_error("%s: a channel wants priority %u; allowed are 0 to %u", name_.c_str(),
                     way->prio, kPrioMax);
@@ -184,31 +177,24 @@ int DmaDevice::setup(uint16_t number, const rte_dma_vchan_conf& conf) {
 }
 
 int DmaDevice::start() {
-  for (const auto& channel : channels_) {
-    if (channel == nullptr) {
-      base::log_error("%s: set up all %u channels before the start", name_.c_str(), channels());
-      return -EINVAL;
-    }
+  if (std::find(channels_.begin(), channels_.end(), nullptr) != channels_.end()) {
+    base::log_error("%s: set up all %u channels before the start", name_.c_str(), channels());
+    return -EINVAL;
   }
-  if (const int rc = reopen(); rc != 0) {
-    return rc;
-  }
-  started_ = true;
-  return 0;
+  const int rc = reopen();
+  started_ = rc == 0;
+  return rc;
 }
 
 /// Opens the queue pair again, with all that depends on the card's destID.
 int DmaDevice::reopen() {
-  if (const int rc = open(); rc != 0) {
-    return rc;
-  }
   for (const auto& channel : channels_) {
     if (channel->way().to_self) {
       channel->set_dest_id(dest_id());
     }
   }
   empty_looks_ = 0;
-  return 0;
+  return open();
 }
 
 void DmaDevice::stop() {
@@ -337,9 +323,7 @@ void DmaDevice::work(DmaChannel& channel) {
 
 /// Requests are out, but no completion comes: checks the card. Reads the BAR.
 [[gnu::noinline]] void DmaDevice::look_for_trouble() {
-  regs::RingError error{};
-  uint32_t entry = 0;
-  const int state = pair_->dma().ring_state(&error, &entry);
+  const int state = pair_->dma().ring_state(nullptr, nullptr);
   if (state == static_cast<int>(regs::RingState::kRunning)) {
     return;  // the card itself gives up each request in time
   }

@@ -14,16 +14,6 @@
 namespace rio::pmd {
 namespace {
 
-int make_device(const char* name, const char* args, std::unique_ptr<DmaDevice>* out) {
-  std::shared_ptr<EalCard> card;
-  int qp = -1;
-  const int rc = open_any_card(name, args, {}, &card, &qp);
-  return rc != 0 ? rc : DmaDevice::create(name, std::move(card), qp, out);
-}
-
-/// dmadev wants private memory for each device; ours is a C++ object instead.
-constexpr size_t kNoPrivate = 1;
-
 int probe(rte_vdev_device* vdev) {
   const char* const name = rte_vdev_device_name(vdev);
   if (name == nullptr) {
@@ -34,11 +24,16 @@ int probe(rte_vdev_device* vdev) {
     return -ENOTSUP;
   }
   const std::lock_guard guard(control_lock());
+  std::shared_ptr<EalCard> card;
   std::unique_ptr<DmaDevice> device;
-  if (const int rc = make_device(name, rte_vdev_device_args(vdev), &device); rc != 0) {
+  int qp = -1;
+  int rc = open_any_card(name, rte_vdev_device_args(vdev), {}, &card, &qp);
+  rc = rc != 0 ? rc : DmaDevice::create(name, std::move(card), qp, &device);
+  if (rc != 0) {
     return rc;
   }
-  rte_dma_dev* const dev = rte_dma_pmd_allocate(name, vdev->device.numa_node, kNoPrivate);
+  // dmadev wants private memory for each device; ours is a C++ object instead.
+  rte_dma_dev* const dev = rte_dma_pmd_allocate(name, vdev->device.numa_node, 1);
   if (dev == nullptr) {
     base::log_error(
         "%s: no room for a DMA device: another one has this name, or there are too many "

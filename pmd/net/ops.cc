@@ -30,7 +30,7 @@ int hash_update(rte_eth_dev* dev, const rte_eth_rss_conf& conf) {
   if (has_key) {
     rss.set_key(conf.rss_key);
   }
-  rss.set_types(conf.rss_hf & Rss::kTypes);
+  rss.types = conf.rss_hf & Rss::kTypes;
   return 0;
 }
 
@@ -40,7 +40,7 @@ int hash_get(rte_eth_dev* dev, rte_eth_rss_conf* conf) {
     std::copy_n(rss.key(), Rss::kKeyBytes, conf->rss_key);
   }
   conf->rss_key_len = Rss::kKeyBytes;
-  conf->rss_hf = rss.types();
+  conf->rss_hf = rss.types;
   return 0;
 }
 
@@ -68,19 +68,19 @@ int table_update(rte_eth_dev* dev, rte_eth_rss_reta_entry64* groups, uint16_t si
   if (rc != 0 || !right) {
     return -EINVAL;
   }
-  return for_each_entry(groups, size, [&](uint32_t i, uint16_t queue) { rss.set_entry(i, queue); });
+  return for_each_entry(groups, size, [&](uint32_t i, uint16_t queue) { rss.table[i] = queue; });
 }
 
 int table_query(rte_eth_dev* dev, rte_eth_rss_reta_entry64* groups, uint16_t size) {
   const Rss& rss = shared_of(dev).rss_conf;
-  return for_each_entry(groups, size, [&](uint32_t i, uint16_t& queue) { queue = rss.entry(i); });
+  return for_each_entry(groups, size, [&](uint32_t i, uint16_t& queue) { queue = rss.table[i]; });
 }
 
 int configure(rte_eth_dev* dev) {
   const rte_eth_conf& conf = dev->data->dev_conf;
   Rss& rss = shared_of(dev).rss_conf;
   if ((conf.rxmode.mq_mode & RTE_ETH_MQ_RX_RSS_FLAG) == 0) {
-    rss.set_types(0);
+    rss.types = 0;
   } else if (const int rc = hash_update(dev, conf.rx_adv_conf.rss_conf); rc != 0) {
     return rc;
   }
@@ -88,24 +88,11 @@ int configure(rte_eth_dev* dev) {
   return 0;
 }
 
-/// Sets the states of all queues that start with the port.
-void set_states(rte_eth_dev* dev, bool started) {
-  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
-    const NetRxQueue* const rx = rx_of(dev, i);
-    dev->data->rx_queue_state[i] = state_of(started && rx != nullptr && !rx->deferred);
-  }
-  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i) {
-    const NetTx* const tx = tx_of(dev, i);
-    dev->data->tx_queue_state[i] = state_of(started && tx != nullptr && !tx->config().deferred);
-  }
-}
-
 int start(rte_eth_dev* dev) {
   return with_port(dev, [dev](NetPort& port) {
     const KeptCounts kept(dev);
     const int rc = port.start();
     if (rc == 0) {
-      set_states(dev, true);
       (void)port.update_link();
     }
     return rc;
@@ -113,9 +100,8 @@ int start(rte_eth_dev* dev) {
 }
 
 int stop(rte_eth_dev* dev) {
-  return with_port(dev, [dev](NetPort& port) {
+  return with_port(dev, [](NetPort& port) {
     port.stop();
-    set_states(dev, false);
     (void)port.update_link();
     return 0;
   });
@@ -177,7 +163,6 @@ int link_update(rte_eth_dev* dev, int) {
   return with_port(dev, [](NetPort& port) { return port.update_link(); });
 }
 
-/// Success without an action.
 template <class... Any>
 int nothing(Any...) {
   return 0;

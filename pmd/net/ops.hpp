@@ -20,10 +20,6 @@ namespace rio::pmd {
 [[nodiscard]] inline const NetRxQueue* rx_of(const rte_eth_dev* dev, uint16_t queue) {
   return static_cast<const NetRxQueue*>(dev->data->rx_queues[queue]);
 }
-/// A queue's state, as ethdev knows it.
-[[nodiscard]] inline uint8_t state_of(bool started) {
-  return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
-}
 
 /// Set the bursts, and the other functions that ethdev calls without checks. @param polls whether
 /// this process may poll.

@@ -22,12 +22,6 @@ constexpr uint32_t kLooksBetweenWakings = 100;  // by the watch, of sleeping pee
   return static_cast<uint8_t>(std::countr_zero(std::bit_ceil(entries)));
 }
 
-/// A word with the four mbuf fields that every received frame sets.
-[[nodiscard]] uint64_t rearm_of(uint16_t port) {
-  return uint64_t{RTE_PKTMBUF_HEADROOM} | uint64_t{1} << 16 | uint64_t{1} << 32 |
-         uint64_t{port} << 48;
-}
-
 /// All ports of this process, under control_lock(). Never destroyed, since EAL closes ports after
 /// static objects are gone.
 std::vector<NetPort*>& all_ports() {
@@ -45,10 +39,13 @@ void drain(NetRxQueue& queue) {
 
 }  // namespace
 
-NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args)
+NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
+                 rte_eth_dev* dev)
     : name_(std::move(name)),
       card_(std::move(card)),
       args_(args),
+      dev_(dev),
+      shared_(new (dev->data->dev_private) NetShared{}),
       epoch_(static_cast<uint16_t>(rte_rand())) {
   card_->enter(*this);
   all_ports().push_back(this);
@@ -64,8 +61,8 @@ NetPort::~NetPort() {
 }
 
 int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
-                    std::unique_ptr<NetPort>* out) {
-  std::unique_ptr<NetPort> port(new NetPort(name, std::move(card), args));
+                    rte_eth_dev* dev) {
+  std::unique_ptr<NetPort> port(new NetPort(name, std::move(card), args, dev));
   if (const int rc = port->card_->claim_one(args.qp, *port, &port->qp_); rc != 0) {
     return rc;
   }
@@ -79,30 +76,24 @@ int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, cons
     base::log_error("%s: no memory for the table of peers: give EAL more", name.c_str());
     return -ENOMEM;
   }
-  *out = std::move(port);
-  return 0;
-}
-
-int NetPort::attach(rte_eth_dev* dev) {
-  auto* const address =
-      static_cast<rte_ether_addr*>(rte_zmalloc(name_.c_str(), sizeof(rte_ether_addr), 0));
-  if (address == nullptr) {
-    base::log_error("%s: no memory for its address: give EAL more", name_.c_str());
+  dev->data->mac_addrs =
+      static_cast<rte_ether_addr*>(rte_zmalloc(name.c_str(), sizeof(rte_ether_addr), 0));
+  if (dev->data->mac_addrs == nullptr) {
+    base::log_error("%s: no memory for its address: give EAL more", name.c_str());
     return -ENOMEM;
   }
-  *address = address_of(dest_id());
-  dev->data->mac_addrs = address;
+  *dev->data->mac_addrs = address_of(port->dest_id());
   dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS | RTE_ETH_DEV_INTR_LSC;
-  dev_ = dev;
-  shared_ = new (dev->data->dev_private) NetShared{};
-  const Caps& caps = card_->card()->caps();
-  shared_->port = this;
-  shared_->peers = peers_.get();
-  shared_->others_poll = card_->bus().poll_hook(qp_).fn == nullptr;
-  shared_->ring_log2_min = static_cast<uint16_t>(caps.ring_log2_min);
-  shared_->ring_log2_max = static_cast<uint16_t>(std::min(caps.ring_log2_max, 15u));
-  shared_->tx_queues_max = static_cast<uint16_t>(
-      std::min({card_->queue_pairs() - qp_, uint32_t{kTxQueuesMax}, kNetDestIds - dest_id()}));
+  const Caps& caps = port->card_->card()->caps();
+  NetShared& shared = *port->shared_;
+  shared.peers = port->peers_.get();
+  shared.others_poll = port->card_->bus().poll_hook(port->qp_).fn == nullptr;
+  shared.ring_log2_min = static_cast<uint16_t>(caps.ring_log2_min);
+  shared.ring_log2_max = static_cast<uint16_t>(std::min(caps.ring_log2_max, 15u));
+  shared.tx_queues_max =
+      static_cast<uint16_t>(std::min({port->card_->queue_pairs() - port->qp_,
+                                      uint32_t{kTxQueuesMax}, kNetDestIds - port->dest_id()}));
+  shared.port = port.release();
   return 0;
 }
 
@@ -143,7 +134,8 @@ int NetPort::set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool
   made.deferred = deferred;
   made.room_bytes = room_bytes;
   made.entries = entries;
-  made.rearm = rearm_of(dev_->data->port_id);
+  made.rearm = uint64_t{RTE_PKTMBUF_HEADROOM} | uint64_t{1} << 16 | uint64_t{1} << 32 |
+               uint64_t{dev_->data->port_id} << 48;
   dev_->data->rx_queues[queue] = &made;
   return 0;
 }
@@ -187,21 +179,17 @@ void NetPort::release_rx(uint16_t queue) {
 }
 
 int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred) {
-  if (const int rc = card_->require_card(name_); rc != 0) {
+  int rc = card_->require_card(name_);
+  rc = rc != 0 ? rc : card_->claim(qp_ + queue, *this);
+  if (rc != 0) {
     return rc;
-  }
-  if (queue != 0) {
-    if (const int rc = card_->claim(qp_ + queue, *this); rc != 0) {
-      return rc;
-    }
   }
   const NetTxConfig config = {.ring_log2 = log2_of(entries),
                               .mbox = args_.mbox,
                               .fast_free = fast_free,
                               .deferred = deferred};
-  if (const int rc =
-          NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
-      rc != 0) {
+  rc = NetTx::create(card_->bus(), card_->card()->caps(), *peers_, config, &tx_[queue]);
+  if (rc != 0) {
     base::log_error("%s: no memory for transmit queue %u: use fewer descriptors, or give EAL more",
                     name_.c_str(), queue);
     return rc;
@@ -230,25 +218,21 @@ int NetPort::open_pair(uint16_t queue) {
 }
 
 int NetPort::open_rx() {
-  const uint16_t priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool);
-  const uint8_t ring_log2 = log2_of(rx_queues_[0]->entries);
-  if (rx_ == nullptr || rx_->config().ring_log2 != ring_log2 || rx_priv_bytes_ != priv_bytes) {
+  const NetRxConfig config = {.ring_log2 = log2_of(rx_queues_[0]->entries),
+                              .mbox = args_.mbox,
+                              .priv_bytes = rte_pktmbuf_priv_size(rx_queues_[0]->pool),
+                              .storm_frames_per_s = args_.storm_frames_per_s,
+                              .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
+                              .works_alone = shared_->others_poll};
+  if (rx_ == nullptr || rx_->config() != config) {
     forget_rx();
-    const NetRxConfig config = {
-        .ring_log2 = ring_log2,
-        .mbox = args_.mbox,
-        .storm_frames_per_s = args_.storm_frames_per_s,
-        .handed_bytes_min = args_.handover ? kHandedBytesMin : UINT32_MAX - 1,
-        .works_alone = shared_->others_poll};
-    if (const int rc =
-            NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, priv_bytes, &rx_);
-        rc != 0) {
+    const int rc = NetRx::create(card_->bus(), card_->card()->caps(), *peers_, config, &rx_);
+    if (rc != 0) {
       base::log_error(
           "%s: no memory for the receiver: use fewer receive descriptors, or give EAL more",
           name_.c_str());
       return rc;
     }
-    rx_priv_bytes_ = priv_bytes;
     shared_->rx = rx_.get();
   }
   std::array<NetRxQueue*, kRxQueuesMax> queues{};
@@ -291,7 +275,6 @@ int NetPort::open_all() {
   return rc;
 }
 
-/// Checks that all queues are set up.
 int NetPort::check_queues() {
   const rte_eth_dev_data& data = *dev_->data;
   const auto none = [](const auto& queue) { return queue == nullptr; };
@@ -323,9 +306,11 @@ int NetPort::start() {
   }
   for (uint16_t i = 0; i < dev_->data->nb_rx_queues; ++i) {
     rx_queues_[i]->stopped = rx_queues_[i]->deferred;
+    dev_->data->rx_queue_state[i] = state_of(!rx_queues_[i]->deferred);
   }
   for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
     tx_[i]->set_paused(tx_[i]->config().deferred);
+    dev_->data->tx_queue_state[i] = state_of(!tx_[i]->config().deferred);
   }
   started_ = true;
   link_down_ = false;
@@ -374,9 +359,7 @@ void NetPort::close() {
   if (rx_ != nullptr) {
     rx_->stop(settled);
   }
-  for (auto& pair : pairs_) {
-    pair.reset();
-  }
+  pairs_ = {};
   peers_->forget();
 }
 
@@ -401,6 +384,8 @@ void NetPort::stop() {
       drain(*queue);
     }
   }
+  std::fill_n(dev_->data->rx_queue_state, dev_->data->nb_rx_queues, state_of(false));
+  std::fill_n(dev_->data->tx_queue_state, dev_->data->nb_tx_queues, state_of(false));
 }
 
 int NetPort::set_mtu(uint16_t mtu) {
@@ -457,13 +442,12 @@ int NetPort::set_link(bool up) {
   if (!started_ || link_down_ == !up) {
     return 0;
   }
-  if (int rc = card_->require_card(name_); rc != 0) {
+  int rc = card_->require_card(name_);
+  rc = rc != 0 ? rc : hold();
+  if (rc != 0) {
     return rc;
   }
-  if (const int rc = hold(); rc != 0) {
-    return rc;
-  }
-  const int rc = up ? open() : 0;
+  rc = up ? open() : 0;
   if (!up && !std::exchange(closed_, true)) {
     tx_[0]->leave();
     close();

@@ -32,6 +32,11 @@ struct NetPortArgs {
 
 class NetPort;
 
+/// A queue's state, as ethdev knows it.
+[[nodiscard]] inline uint8_t state_of(bool started) {
+  return started ? RTE_ETH_QUEUE_STATE_STARTED : RTE_ETH_QUEUE_STATE_STOPPED;
+}
+
 /// The part of a port that all processes see: ethdev's private data.
 struct NetShared {
   static constexpr uint32_t kCountsMax = 64 + 5 * RTE_ETHDEV_QUEUE_STAT_CNTRS;
@@ -51,12 +56,11 @@ struct NetShared {
 /// the cause is logged.
 class NetPort final : public CardUser {
  public:
-  /// Create a port. @param dev of ethdev, whose private data is a NetShared.
+  /// Create a port. @param dev of ethdev, whose private data has room for a NetShared, which owns
+  /// the port.
   [[nodiscard]] static int create(const std::string& name, std::shared_ptr<EalCard> card,
-                                  const NetPortArgs& args, std::unique_ptr<NetPort>* out);
+                                  const NetPortArgs& args, rte_eth_dev* dev);
   ~NetPort();
-  /// Attach the port to its ethdev device.
-  [[nodiscard]] int attach(rte_eth_dev* dev);
 
   /// Set up a receive queue. @param deferred the queue is not started with the port; also of
   /// set_up_tx().
@@ -88,7 +92,8 @@ class NetPort final : public CardUser {
   [[nodiscard]] NetShared& shared() { return *shared_; }
 
  private:
-  NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args);
+  NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
+          rte_eth_dev* dev);
   [[nodiscard]] int open();
   [[nodiscard]] int open_all();
   [[nodiscard]] int open_pair(uint16_t queue);
@@ -115,8 +120,8 @@ class NetPort final : public CardUser {
   std::string name_;
   std::shared_ptr<EalCard> card_;
   NetPortArgs args_;
-  rte_eth_dev* dev_ = nullptr;
-  NetShared* shared_ = nullptr;
+  rte_eth_dev* const dev_;
+  NetShared* const shared_;
   uint32_t qp_ = 0;
   bool started_ = false;
   bool held_ = false;        // threads are kept out of bursts
@@ -128,7 +133,6 @@ class NetPort final : public CardUser {
   uint16_t epoch_;
   SharedPtr<Peers> peers_;
   SharedPtr<NetRx> rx_;
-  uint16_t rx_priv_bytes_ = 0;
   std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;
   std::array<SharedPtr<NetTx>, kTxQueuesMax> tx_;
   std::array<std::unique_ptr<QueuePair>, kTxQueuesMax> pairs_;

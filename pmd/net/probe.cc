@@ -45,10 +45,11 @@ name::OwnKey number(const char* key, uint64_t most, Number* out) {
           [=](std::string_view text) { return base::read_number(text, 0, most, out); }};
 }
 
-int make_port(const char* name, const char* args, std::unique_ptr<NetPort>* out) {
+/// Opens the card that the arguments name, and reads the others.
+int read_args(const char* name, const char* args, std::shared_ptr<EalCard>* card,
+              NetPortArgs* out) {
   constexpr uint64_t kStormMax = 1'000'000'000;
-  NetPortArgs port;
-  std::shared_ptr<EalCard> card;
+  NetPortArgs& port = *out;
   const name::OwnKey peers = {
       "peers",
       "destIDs up to " + std::to_string(kNetDestIds - 1) +
@@ -58,21 +59,21 @@ int make_port(const char* name, const char* args, std::unique_ptr<NetPort>* out)
       name, args,
       {peers, number("mbox", regs::kMultiMailboxes - 1, &port.mbox),
        number("storm", kStormMax, &port.storm_frames_per_s), number("handover", 1, &port.handover)},
-      &card, &port.qp);
+      card, &port.qp);
   constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
   if (port.invited.empty()) {
     for (uint32_t i = 1; i <= 16; ++i) {
       port.invited.push_back(i * kStep);
     }
   }
-  return rc != 0 ? rc : NetPort::create(name, std::move(card), port, out);
+  return rc;
 }
 
 int probe_in_primary(rte_vdev_device* vdev, const char* name) {
   const std::lock_guard guard(control_lock());
-  const char* const args = rte_vdev_device_args(vdev);
-  std::unique_ptr<NetPort> port;
-  if (const int rc = make_port(name, args, &port); rc != 0) {
+  NetPortArgs args;
+  std::shared_ptr<EalCard> card;
+  if (const int rc = read_args(name, rte_vdev_device_args(vdev), &card, &args); rc != 0) {
     return rc;
   }
   rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetShared));
@@ -81,13 +82,13 @@ int probe_in_primary(rte_vdev_device* vdev, const char* name) {
                     name, RTE_MAX_ETHPORTS);
     return -ENOMEM;
   }
-  if (const int rc = port->attach(dev); rc != 0) {
+  if (const int rc = NetPort::create(name, std::move(card), args, dev); rc != 0) {
     rte_eth_dev_release_port(dev);
     return rc;
   }
   dev->dev_ops = net_ops();
   set_bursts(dev, true);
-  (void)port.release()->update_link();
+  (void)shared_of(dev).port->update_link();
   rte_eth_dev_probing_finish(dev);
   return 0;
 }

@@ -69,10 +69,7 @@ int tx_status(void* queue, uint16_t offset) {
 /// ethdev does not check that the queue was set up, here and in the functions below that return
 /// -EINVAL.
 int tx_done_cleanup(void* queue, uint32_t) {
-  if (queue == nullptr) {
-    return -EINVAL;
-  }
-  return static_cast<int>(static_cast<NetTx*>(queue)->clean_up());
+  return queue == nullptr ? -EINVAL : static_cast<int>(static_cast<NetTx*>(queue)->clean_up());
 }
 
 void rxq_info(rte_eth_dev* dev, uint16_t queue, rte_eth_rxq_info* info) {

@@ -37,12 +37,6 @@ template <class Header>
 
 const uint64_t Rss::kTypes = kIpv4Types | kIpv6Types | kTcpTypes | kUdpTypes;
 
-/// The hashed part of a frame.
-struct Rss::Flow {
-  std::array<uint32_t, 9> words;  // in host order: addresses, then ports
-  uint32_t count = 0;
-};
-
 Rss::Rss() {
   set_key(kDefaultKey.data());
 }
@@ -56,14 +50,14 @@ void Rss::set_key(const uint8_t* key) {
 
 void Rss::spread(uint16_t queues) {
   for (uint32_t i = 0; i < kTable; ++i) {
-    table_[i] = static_cast<uint16_t>(i % queues);
+    table[i] = static_cast<uint16_t>(i % queues);
   }
 }
 
-bool Rss::parse(const uint8_t* frame, uint32_t length_bytes, Flow* flow) const {
+uint32_t Rss::hash(const uint8_t* frame, uint32_t length_bytes) const {
   uint32_t at = RTE_ETHER_HDR_LEN;
   rte_be16_t type = 0;
-  bool whole = read(frame, length_bytes, 12, &type);
+  bool whole = types != 0 && read(frame, length_bytes, 12, &type);
   for (uint32_t tags = 0; whole && tags < 2 &&
                           (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN) ||
                            type == rte_cpu_to_be_16(RTE_ETHER_TYPE_QINQ));
@@ -71,56 +65,45 @@ bool Rss::parse(const uint8_t* frame, uint32_t length_bytes, Flow* flow) const {
     whole = read(frame, length_bytes, at + 2, &type);
     at += RTE_VLAN_HLEN;
   }
+  std::array<uint32_t, 9> words;  // in host order: addresses, then ports
+  uint32_t count = 0;
   uint8_t protocol = 0;
   bool fragment = false;
-  uint64_t types = 0;
-  if (whole && type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
-    rte_ipv4_hdr ip;
-    if (!read(frame, length_bytes, at, &ip)) {
-      return false;
-    }
-    flow->words[flow->count++] = rte_be_to_cpu_32(ip.src_addr);
-    flow->words[flow->count++] = rte_be_to_cpu_32(ip.dst_addr);
+  uint64_t ip_types = 0;
+  rte_ipv4_hdr ip;
+  rte_ipv6_hdr ip6;
+  if (whole && type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) &&
+      read(frame, length_bytes, at, &ip)) {
+    words[count++] = rte_be_to_cpu_32(ip.src_addr);
+    words[count++] = rte_be_to_cpu_32(ip.dst_addr);
     protocol = ip.next_proto_id;
     constexpr uint16_t kFragment = RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK;
     fragment = (ip.fragment_offset & rte_cpu_to_be_16(kFragment)) != 0;
-    types = kIpv4Types;
+    ip_types = kIpv4Types;
     at += (ip.version_ihl & RTE_IPV4_HDR_IHL_MASK) * RTE_IPV4_IHL_MULTIPLIER;
-  } else if (whole && type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) {
-    rte_ipv6_hdr ip;
-    if (!read(frame, length_bytes, at, &ip)) {
-      return false;
-    }
-    constexpr uint32_t kAddressWords = 8;
-    std::array<rte_be32_t, kAddressWords> addresses;
+  } else if (whole && type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
+             read(frame, length_bytes, at, &ip6)) {
+    std::array<rte_be32_t, 8> addresses;
     std::memcpy(addresses.data(), frame + at + offsetof(rte_ipv6_hdr, src_addr), 32);
     for (const rte_be32_t word : addresses) {
-      flow->words[flow->count++] = rte_be_to_cpu_32(word);
+      words[count++] = rte_be_to_cpu_32(word);
     }
-    protocol = ip.proto;
-    types = kIpv6Types;
-    at += sizeof(ip);
+    protocol = ip6.proto;
+    ip_types = kIpv6Types;
+    at += sizeof(ip6);
   } else {
-    return false;
+    return 0;
   }
   const uint64_t ports_types = protocol == IPPROTO_TCP   ? kTcpTypes
                                : protocol == IPPROTO_UDP ? kUdpTypes
                                                          : 0;
   rte_be32_t ports = 0;
-  if (!fragment && (types_ & ports_types) != 0 && read(frame, length_bytes, at, &ports)) {
-    flow->words[flow->count++] = rte_be_to_cpu_32(ports);
-    return true;
-  }
-  return (types_ & types) != 0;
-}
-
-uint32_t Rss::hash(const uint8_t* frame, uint32_t length_bytes) const {
-  Flow flow;
-  if (types_ == 0 || !parse(frame, length_bytes, &flow)) {
+  if (!fragment && (types & ports_types) != 0 && read(frame, length_bytes, at, &ports)) {
+    words[count++] = rte_be_to_cpu_32(ports);
+  } else if ((types & ip_types) == 0) {
     return 0;
   }
-  return rte_softrss_be(flow.words.data(), flow.count,
-                        reinterpret_cast<const uint8_t*>(words_.data()));
+  return rte_softrss_be(words.data(), count, reinterpret_cast<const uint8_t*>(words_.data()));
 }
 
 }  // namespace rio::pmd

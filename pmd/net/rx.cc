@@ -90,7 +90,7 @@ uint32_t SmallItems::take(rte_mbuf** mbufs, uint32_t wanted) {
 NetRx::NetRx(Peers& peers, const NetRxConfig& config) : peers_(peers), config_(config) {}
 
 int NetRx::create(Bus& bus, const Caps& caps, Peers& peers, const NetRxConfig& config,
-                  uint16_t priv_bytes, SharedPtr<NetRx>* out) {
+                  SharedPtr<NetRx>* out) {
   SharedPtr<NetRx> made = make_shared_object<NetRx>(bus, peers, config);
   if (made == nullptr) {
     return -ENOMEM;
@@ -99,7 +99,7 @@ int NetRx::create(Bus& bus, const Caps& caps, Peers& peers, const NetRxConfig& c
   const uint32_t ring = 1u << config.ring_log2;
   const uint32_t count = 2 * ring + std::max<uint32_t>(ring, 512);
   if (const int rc = made->buffers_.create(
-          count, priv_bytes, std::max<uint32_t>(caps.shared_addr_align, RTE_CACHE_LINE_SIZE),
+          count, config.priv_bytes, std::max<uint32_t>(caps.shared_addr_align, RTE_CACHE_LINE_SIZE),
           bus.numa_node());
       rc != 0) {
     return rc;

@@ -77,10 +77,12 @@ struct NetRxQueue {
 
 struct NetRxConfig {
   uint32_t ring_log2;
-  uint8_t mbox;  ///< of plain frames; bundles come to the other three
+  uint8_t mbox;         ///< of plain frames; bundles come to the other three
+  uint16_t priv_bytes;  ///< of the user's mbufs
   uint64_t storm_frames_per_s;
   uint32_t handed_bytes_min;  ///< longer frames may be handed over in their buffer
   bool works_alone;           ///< the card works without polls
+  bool operator==(const NetRxConfig&) const = default;
 };
 
 /// The part that all receive queues of a port share: the card's ring, and the state of each peer.
@@ -88,11 +90,9 @@ struct NetRxConfig {
 /// any thread may call those, and one at a time gets the turn.
 class NetRx {
  public:
-  /// Create a receiver. @param bus, peers outlive it. @param priv_bytes of mbufs. @return 0,
-  /// -ENOMEM.
+  /// Create a receiver. @param bus, peers outlive it. @return 0, -ENOMEM.
   [[nodiscard]] static int create(Bus& bus, const Caps& caps, Peers& peers,
-                                  const NetRxConfig& config, uint16_t priv_bytes,
-                                  SharedPtr<NetRx>* out);
+                                  const NetRxConfig& config, SharedPtr<NetRx>* out);
   NetRx(Peers& peers, const NetRxConfig& config);
 
   /// Start on open rings. @param frame_bytes_max longer frames are dropped. @param queues number of

@@ -71,7 +71,7 @@ rte_mbuf* NetRx::copy(NetRxQueue& queue, const uint8_t* from, uint32_t length_by
 /// Gives a finished frame to its queue.
 NetRx::Took NetRx::give(NetRxQueue& polled, NetRxQueue& queue, rte_mbuf* frame, rte_mbuf** out) {
   const uint32_t length_bytes = frame->pkt_len;
-  if (several_ && rss_->types() != 0) {
+  if (several_ && rss_->types != 0) {
     const auto* const from = rte_pktmbuf_mtod(frame, const uint8_t*);
     frame->hash.rss = rss_->hash(from, frame->data_len);
     frame->ol_flags |= RTE_MBUF_F_RX_RSS_HASH;

@@ -57,7 +57,6 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   });
 }
 
-/// Lists the destIDs that have joined.
 int peers(const char* /*command*/, const char* params, rte_tel_data* data) {
   return with_port(params, [data](NetPort& port) {
     rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
@@ -67,7 +66,6 @@ int peers(const char* /*command*/, const char* params, rte_tel_data* data) {
   });
 }
 
-/// Resets the card, and with it all its devices.
 int reset(const char* /*command*/, const char* params, rte_tel_data* data) {
   return with_port(params, [data](NetPort& port) {
     const int rc = port.card().reset();

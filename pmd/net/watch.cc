@@ -96,19 +96,12 @@ bool NetPort::is_dead() {
   if (closed_ || card_->card() == nullptr) {
     return true;
   }
-  for (const auto& pair : pairs_) {
-    if (pair == nullptr) {
-      continue;
-    }
-    regs::RingError error{};
-    uint32_t entry = 0;
-    constexpr auto kRunning = static_cast<int>(regs::RingState::kRunning);
-    if (pair->tx().ring_state(&error, &entry) != kRunning ||
-        (pair == pairs_[0] && pair->shared().ring_state(&error, &entry) != kRunning)) {
-      return true;
-    }
-  }
-  return false;
+  const auto runs = [](auto& queue) {
+    return queue.ring_state(nullptr, nullptr) == static_cast<int>(regs::RingState::kRunning);
+  };
+  return !runs(pairs_[0]->shared()) || std::ranges::any_of(pairs_, [&runs](const auto& pair) {
+    return pair != nullptr && !runs(pair->tx());
+  });
 }
 
 int NetPort::update_link() {
@@ -163,10 +156,9 @@ int NetPort::hold() {
 
 /// A port that could not be opened again keeps its queues closed: bursts do nothing.
 void NetPort::let_go() {
-  if (!std::exchange(held_, false)) {
-    return;
+  if (std::exchange(held_, false)) {
+    give_back();
   }
-  give_back();
 }
 
 void NetPort::give_back() {

@@ -21,19 +21,6 @@ RawDevice::~RawDevice() {
   card_->leave(*this);
 }
 
-RawDevice* RawDevice::peer() {
-  if (wire().empty() || wire() == "loop") {
-    return this;
-  }
-  for (const uint16_t id : device_ids()) {
-    RawDevice* const other = find_device(id);
-    if (other != this && other->wire() == wire()) {
-      return other;
-    }
-  }
-  return nullptr;
-}
-
 void RawDevice::before_reset() {
   start_again_ = started_;
   stop();
@@ -106,14 +93,12 @@ int RawDevice::setup_queue(uint32_t qp, const rte_raw_rio_queue_conf* conf) {
     return -EBUSY;
   }
   const rte_raw_rio_queue_conf wanted = conf != nullptr ? *conf : default_conf();
-  if (const int rc = check_conf(qp, wanted); rc != 0) {
-    return rc;
+  int rc = check_conf(qp, wanted);
+  rc = rc != 0 ? rc : card_->claim(qp, *this);
+  if (rc == 0) {
+    queues_[qp].conf = wanted;
   }
-  if (const int rc = card_->claim(qp, *this); rc != 0) {
-    return rc;
-  }
-  queues_[qp].conf = wanted;
-  return 0;
+  return rc;
 }
 
 int RawDevice::release_queue(uint32_t qp) {
@@ -138,34 +123,14 @@ int RawDevice::open_queue(uint32_t qp) {
   config.dma_log2 = queue.conf.dma_log2;
   config.event_log2 = queue.conf.event_log2;
   config.irq_moderation_us = queue.conf.irq_moderation_us;
-  if (const int rc = queue.irq.prepare(bus(), card()->caps(), qp, queue.conf.irq_rings, &config);
-      rc != 0) {
-    return rc;
-  }
-  if (const int rc = card()->open_queue_pair(qp, config, &queue.pair); rc != 0) {
-    return rc;
-  }
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+  int rc = queue.irq.prepare(bus(), card()->caps(), qp, queue.conf.irq_rings, &config);
+  rc = rc != 0 ? rc : card()->open_queue_pair(qp, config, &queue.pair);
+  for (uint32_t i = 0; rc == 0 && i < regs::kDedicatedQueues; ++i) {
     const rte_raw_rio_dedicated_conf& wanted = queue.conf.dedicated[i];
-    if (wanted.open == 0) {
-      continue;
-    }
     DedicatedRxQueue* opened = nullptr;
-    if (const int rc = queue.pair->open_dedicated(i, wanted.source, wanted.mbox, &opened);
-        rc != 0) {
-      return rc;
-    }
+    rc = wanted.open == 0 ? 0 : queue.pair->open_dedicated(i, wanted.source, wanted.mbox, &opened);
   }
-  return 0;
-}
-
-void RawDevice::close_queue(uint32_t qp) {
-  Queue& queue = queues_[qp];
-  if (queue.pair == nullptr) {
-    return;
-  }
-  queue.past = totals(qp);
-  queue.pair.reset();
+  return rc;
 }
 
 int RawDevice::start() {
@@ -173,7 +138,7 @@ int RawDevice::start() {
     return -ENODEV;
   }
   for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
-    if (!claimed(qp)) {
+    if (!card_->has(qp, *this)) {
       continue;
     }
     if (const int rc = open_queue(qp); rc != 0) {
@@ -188,7 +153,8 @@ int RawDevice::start() {
 
 void RawDevice::stop() {
   for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
-    close_queue(qp);
+    queues_[qp].past = totals(qp);
+    queues_[qp].pair.reset();
   }
   started_ = false;
 }
@@ -197,12 +163,8 @@ QueuePair* RawDevice::queue_pair(uint32_t qp) {
   return qp < queue_pairs() ? queues_[qp].pair.get() : nullptr;
 }
 
-bool RawDevice::claimed(uint32_t qp) const {
-  return card_->has(qp, *this);
-}
-
 rte_raw_rio_queue_conf RawDevice::queue_conf(uint32_t qp) const {
-  return claimed(qp) ? queues_[qp].conf : default_conf();
+  return card_->has(qp, *this) ? queues_[qp].conf : default_conf();
 }
 
 QueueTotals RawDevice::totals(uint32_t qp) {
@@ -225,19 +187,19 @@ QueueTotals RawDevice::totals(uint32_t qp) {
   return sum;
 }
 
-int register_device(rte_device* parent, const char* driver_name, int numa_node,
-                    std::unique_ptr<RawDevice> device) {
+int register_device(rte_device& parent, const char* name, const char* driver,
+                    std::shared_ptr<EalCard> card) {
   // No private memory from rawdev: it would be freed by rte_free, and the object is C++.
-  rte_rawdev* const raw = rte_rawdev_pmd_allocate(device->name().c_str(), 0, numa_node);
+  rte_rawdev* const raw = rte_rawdev_pmd_allocate(name, 0, parent.numa_node);
   if (raw == nullptr) {
-    base::log_error("%s: no room for a raw device of this name (at most %d devices)",
-                    device->name().c_str(), RTE_RAWDEV_MAX_DEVS);
+    base::log_error("%s: no room for a raw device of this name (at most %d devices)", name,
+                    RTE_RAWDEV_MAX_DEVS);
     return -ENOMEM;
   }
-  raw->device = parent;
-  raw->driver_name = driver_name;
+  raw->device = &parent;
+  raw->driver_name = driver;
   raw->dev_ops = &kRawOps;
-  raw->dev_private = device.release();
+  raw->dev_private = new RawDevice(name, std::move(card));
   return 0;
 }
 
@@ -266,16 +228,6 @@ RawDevice* find_device(uint16_t dev_id) {
   const rte_rawdev& raw = rte_rawdevs[dev_id];
   const bool ours = raw.attached == RTE_RAWDEV_ATTACHED && raw.dev_ops == &kRawOps;
   return ours ? static_cast<RawDevice*>(raw.dev_private) : nullptr;
-}
-
-std::vector<uint16_t> device_ids() {
-  std::vector<uint16_t> ids;
-  for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id) {
-    if (find_device(id) != nullptr) {
-      ids.push_back(id);
-    }
-  }
-  return ids;
 }
 
 }  // namespace rio::pmd

@@ -54,17 +54,12 @@ class RawDevice final : public CardUser {
   [[nodiscard]] Bus& bus() { return card_->bus(); }
   /// The card; null: the last reset failed.
   [[nodiscard]] Card* card() { return card_->card(); }
-  [[nodiscard]] const std::string& wire() const { return card_->wire(); }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(queues_.size()); }
-  /// The device of this process at the other end of the wire; on a loop and on PCI this device.
-  /// Null: there is none.
-  [[nodiscard]] RawDevice* peer();
   [[nodiscard]] bool started() const { return started_; }
   /// A queue pair; null: it is not open in this process.
   [[nodiscard]] QueuePair* queue_pair(uint32_t qp);
   /// Interrupts of an open queue pair.
   [[nodiscard]] const QueueIrq& irq(uint32_t qp) const { return queues_[qp].irq; }
-  [[nodiscard]] bool claimed(uint32_t qp) const;
   [[nodiscard]] rte_raw_rio_queue_conf queue_conf(uint32_t qp) const;
   [[nodiscard]] QueueTotals totals(uint32_t qp);
 
@@ -82,7 +77,6 @@ class RawDevice final : public CardUser {
   };
 
   [[nodiscard]] int open_queue(uint32_t qp);
-  void close_queue(uint32_t qp);
   [[nodiscard]] rte_raw_rio_queue_conf default_conf() const;
   [[nodiscard]] int check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf);
 
@@ -95,13 +89,11 @@ class RawDevice final : public CardUser {
 
 /// Find a device by its rawdev number. @return null: no such device, another driver's, or closed.
 [[nodiscard]] RawDevice* find_device(uint16_t dev_id);
-/// Numbers of all raw devices of this driver.
-[[nodiscard]] std::vector<uint16_t> device_ids();
 
-/// Give a device to rawdev, which owns the object from now on, even on failure. @param driver_name
-/// a constant. @return 0 or -errno.
-[[nodiscard]] int register_device(rte_device* parent, const char* driver_name, int numa_node,
-                                  std::unique_ptr<RawDevice> device);
+/// Make a device, and give it to rawdev, which then owns it. @param driver a constant. @return 0 or
+/// -errno.
+[[nodiscard]] int register_device(rte_device& parent, const char* name, const char* driver,
+                                  std::shared_ptr<EalCard> card);
 
 /// Stop and close the raw device of this name and remove it from rawdev. @return 0, -ENODEV.
 [[nodiscard]] int unregister_device(const char* name);

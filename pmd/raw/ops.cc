@@ -1,8 +1,10 @@
+// rawdev's functions, and those of raw_rio.hpp.
 #include "pmd/raw/ops.hpp"
 
 #include <cstring>
 
 #include "base/log.hpp"
+#include "pmd/raw/raw_rio.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -129,7 +131,9 @@ int firmware_version(rte_rawdev* dev, rte_rawdev_obj_t out) {
   });
 }
 
-constexpr rte_rawdev_ops make_ops() {
+}  // namespace
+
+constinit const rte_rawdev_ops kRawOps = [] {
   rte_rawdev_ops ops{};
   ops.dev_info_get = info_get;
   ops.dev_configure = configure;
@@ -153,10 +157,34 @@ constexpr rte_rawdev_ops make_ops() {
   ops.firmware_version_get = firmware_version;
   ops.dev_selftest = selftest;
   return ops;
+}();
+
+Card* raw_card(uint16_t dev_id) {
+  return with_device<Card*>(dev_id, nullptr, [](RawDevice& device) { return device.card(); });
 }
 
-}  // namespace
+QueuePair* raw_queue_pair(uint16_t dev_id, uint32_t qp) {
+  return with_device<QueuePair*>(dev_id, nullptr,
+                                 [qp](RawDevice& device) { return device.queue_pair(qp); });
+}
 
-constinit const rte_rawdev_ops kRawOps = make_ops();
+int raw_hold(uint16_t dev_id) {
+  return with_device(dev_id, -ENODEV, [](RawDevice& device) {
+    ++device.holders;
+    return 0;
+  });
+}
+
+void raw_let_go(uint16_t dev_id) {
+  (void)with_device(dev_id, 0, [](RawDevice& device) {
+    device.holders -= device.holders > 0 ? 1 : 0;
+    return 0;
+  });
+}
+
+int raw_set_faults(uint16_t dev_id, uint64_t seed, double rate) {
+  return with_device(dev_id, -ENODEV,
+                     [=](RawDevice& device) { return device.eal_card().set_faults(seed, rate); });
+}
 
 }  // namespace rio::pmd

@@ -24,34 +24,24 @@ int vdev_probe(rte_vdev_device* vdev) {
   const std::lock_guard guard(control_lock());
   CardArgs args;
   args.base_dest_id = default_dest_id(name);
+  int rc = 0;
   if (rte_eal_process_type() == RTE_PROC_PRIMARY) {  // a secondary has the primary's arguments
-    const char* const given = rte_vdev_device_args(vdev);
-    if (const int rc = parse_devargs(name, given, name::Place::kDevice, &args); rc != 0) {
-      return rc;
-    }
+    rc = parse_devargs(name, rte_vdev_device_args(vdev), name::Place::kDevice, &args);
   }
   std::shared_ptr<EalCard> card;
-  if (const int rc = open_emulated_card(name, args, &card); rc != 0) {
-    return rc;
-  }
-  return register_device(&vdev->device, "raw_rio", vdev->device.numa_node,
-                         std::make_unique<RawDevice>(name, std::move(card)));
+  rc = rc != 0 ? rc : open_emulated_card(name, args, &card);
+  return rc != 0 ? rc : register_device(vdev->device, name, "raw_rio", std::move(card));
 }
 
 int vdev_remove(rte_vdev_device* vdev) {
   return unregister_device(rte_vdev_device_name(vdev));
 }
 
-/// Runs `work` on a virtual device. @return 0, or -1 with rte_errno, as the bus expects.
-int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work) {
+/// Runs `work` on a virtual device's card. @return 0, or -1 with rte_errno, as the bus expects.
+int with_card(rte_vdev_device* vdev, const std::function<int(EalCard&)>& work) {
   const std::lock_guard guard(control_lock());
-  int rc = -ENODEV;
-  for (const uint16_t id : device_ids()) {
-    RawDevice* const device = find_device(id);
-    if (device->name() == rte_vdev_device_name(vdev)) {
-      rc = work(*device);
-    }
-  }
+  const std::shared_ptr<EalCard> card = EalCard::find(rte_vdev_device_name(vdev));
+  const int rc = card == nullptr ? -ENODEV : work(*card);
   if (rc != 0) {
     rte_errno = -rc;
     return -1;
@@ -60,16 +50,15 @@ int with_vdev(rte_vdev_device* vdev, const std::function<int(RawDevice&)>& work)
 }
 
 int vdev_dma_map(rte_vdev_device* vdev, void* va, uint64_t iova, size_t len_bytes) {
-  return with_vdev(
-      vdev, [=](RawDevice& device) { return device.eal_card().dma_map(va, iova, len_bytes); });
+  return with_card(vdev, [=](EalCard& card) { return card.dma_map(va, iova, len_bytes); });
 }
 
 int vdev_dma_unmap(rte_vdev_device* vdev, void* va, uint64_t /*iova*/, size_t len_bytes) {
-  return with_vdev(vdev,
-                   [=](RawDevice& device) { return device.eal_card().dma_unmap(va, len_bytes); });
+  return with_card(vdev, [=](EalCard& card) { return card.dma_unmap(va, len_bytes); });
 }
 
-constexpr rte_vdev_driver make_vdev_driver() {
+// constinit: a dynamic initialiser would run after the registrations below.
+constinit rte_vdev_driver raw_rio_vdev = [] {
   rte_vdev_driver driver{};
   driver.probe = vdev_probe;
   driver.remove = vdev_remove;
@@ -78,10 +67,7 @@ constexpr rte_vdev_driver make_vdev_driver() {
   // Rings and BAR larger than a page must be contiguous for the card.
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   return driver;
-}
-
-// constinit: a dynamic initialiser would run after the registrations below.
-constinit rte_vdev_driver raw_rio_vdev = make_vdev_driver();
+}();
 
 constexpr rte_pci_id kPciIds[] = {
     {RTE_PCI_DEVICE(regs::kPciVendor, regs::kPciDevice)},
@@ -94,33 +80,49 @@ int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
   CardArgs args;
   args.base_dest_id = 0x100;
   const rte_devargs* const given = pci->device.devargs;
-  if (const int rc = parse_devargs(pci->name, given != nullptr ? given->args : "",
-                                   name::Place::kPciDevice, &args);
-      rc != 0) {
-    return rc;
-  }
+  int rc =
+      parse_devargs(pci->name, given != nullptr ? given->args : "", name::Place::kPciDevice, &args);
   std::shared_ptr<EalCard> card;
-  if (const int rc = open_pci_card(pci, args, &card); rc != 0) {
-    return rc;
-  }
-  return register_device(&pci->device, "raw_rio_pci", pci->device.numa_node,
-                         std::make_unique<RawDevice>(pci->name, std::move(card)));
+  rc = rc != 0 ? rc : open_pci_card(pci, args, &card);
+  return rc != 0 ? rc : register_device(pci->device, pci->name, "raw_rio_pci", std::move(card));
 }
 
 int pci_remove(rte_pci_device* pci) {
   return unregister_device(pci->name);
 }
 
-constexpr rte_pci_driver make_pci_driver() {
+constinit rte_pci_driver raw_rio_pci = [] {
   rte_pci_driver driver{};
   driver.id_table = kPciIds;
   driver.probe = pci_probe;
   driver.remove = pci_remove;
   driver.drv_flags = RTE_PCI_DRV_NEED_MAPPING;
   return driver;
-}
+}();
 
-constinit rte_pci_driver raw_rio_pci = make_pci_driver();
+// The texts that dpdk-pmdinfo.py reads from the plug-in: a line of JSON after "PMD_INFO_STRING= ".
+// The numbers in them are these:
+static_assert(regs::kPciVendor == 4334 && regs::kPciDevice == 29200);
+static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368);
+
+[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
+    "PMD_INFO_STRING= {\"name\" : \"raw_rio\", \"params\" : \""
+    "wire=<emu:loop|emu:name|emu:fabric|shm:name|udp:name|relay:name> qps=<1-31> id=<destID> "
+    "stepping=<inline|thread> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
+    "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
+    "patience=<s> loss=<seed:rate> board=<number> "
+    "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
+    "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
+    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
+    "\", \"pci_ids\" : []}";
+
+[[gnu::used, gnu::retain]] constexpr char kPciInfo[] =
+    "PMD_INFO_STRING= {\"name\" : \"raw_rio_pci\", \"params\" : \""
+    "id=<destID> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
+    "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
+    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
+    "\", \"kmod\" : \"* vfio-pci | uio_pci_generic\", "
+    "\"pci_ids\" : [[4334, 29200, 65535, 65535], [6900, 4368, 65535, 65535]]}";
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "base/log.hpp"
 #include "pmd/raw/ops.hpp"
@@ -9,26 +10,24 @@ namespace rio::pmd {
 namespace {
 
 constexpr uint32_t kLinkTimeoutMs = 1000;
-constexpr uint32_t kPatienceMs = 5000;
-constexpr uint32_t kDoubtsMax = 8;  // see selftest::Rules
 
-/// A queue pair of a device, taken for a test, with its rings open. Faults are off while this
-/// lives. Gives all back.
+/// A queue pair of a card, taken for a test, with its rings open. Faults are off while this lives.
+/// Gives all back.
 class TestEnd {
  public:
-  explicit TestEnd(RawDevice& device)
-      : device_(device),
-        fault_seed_(device.eal_card().args().emu.model.fault_seed),
-        fault_rate_(device.eal_card().args().emu.model.fault_rate) {
+  explicit TestEnd(EalCard& card)
+      : card_(card),
+        fault_seed_(card.args().emu.model.fault_seed),
+        fault_rate_(card.args().emu.model.fault_rate) {
     set_fault_rate(0.0);
   }
   ~TestEnd() {
     pair_.reset();  // stops the rings: now the memory is ours
     if (end_.memory.va != nullptr) {
-      device_.bus().dma_free(end_.memory);
+      card_.bus().dma_free(end_.memory);
     }
     if (claimed_) {
-      device_.eal_card().shared().release(qp_);
+      card_.shared().release(qp_);
     }
     set_fault_rate(fault_rate_);
   }
@@ -38,17 +37,17 @@ class TestEnd {
   /// Take a queue pair that is free. @return 0; -EBUSY: all are taken; -errno.
   [[nodiscard]] int open() {
     int rc = -EBUSY;
-    for (uint32_t qp = 0; rc != 0 && qp < device_.queue_pairs(); ++qp) {
-      rc = device_.claimed(qp) ? -EBUSY : device_.eal_card().shared().claim(qp, device_.bus());
+    for (uint32_t qp = 0; rc != 0 && qp < card_.queue_pairs(); ++qp) {
+      rc = card_.shared().claim(qp, card_.bus());
       qp_ = qp;
     }
     if (rc != 0) {
       base::log_error("%s: selftest: no queue pair is free: release one, or have more (qps=N)",
-                      device_.name().c_str());
+                      card_.name().c_str());
       return rc;
     }
     claimed_ = true;
-    Card& card = *device_.card();
+    Card& card = *card_.card();
     QueuePairConfig config;
     config.tx_log2 = config.shared_log2 = config.dedicated_log2 = config.doorbell_log2 =
         config.dma_log2 = config.event_log2 =
@@ -58,23 +57,23 @@ class TestEnd {
     }
     end_.card = &card;
     end_.pair = pair_.get();
-    end_.hook = device_.bus().poll_hook(qp_);
+    end_.hook = card_.bus().poll_hook(qp_);
     end_.dest_id = card.dest_id(qp_);
-    return device_.bus().dma_alloc(selftest::End::kMemoryBytes, selftest::End::kPageBytes,
-                                   &end_.memory);
+    return card_.bus().dma_alloc(selftest::End::kMemoryBytes, selftest::End::kPageBytes,
+                                 &end_.memory);
   }
 
   [[nodiscard]] const selftest::End& end() const { return end_; }
-  [[nodiscard]] const RawDevice& device() const { return device_; }
+  [[nodiscard]] const std::string& name() const { return card_.name(); }
 
  private:
   void set_fault_rate(double rate) {
     if (fault_rate_ > 0.0) {
-      (void)device_.eal_card().set_faults(fault_seed_, rate);
+      (void)card_.set_faults(fault_seed_, rate);
     }
   }
 
-  RawDevice& device_;
+  EalCard& card_;
   const uint64_t fault_seed_;  // before the test
   const double fault_rate_;
   uint32_t qp_ = 0;
@@ -83,62 +82,39 @@ class TestEnd {
   selftest::End end_;
 };
 
-/// Everything that goes from one end to the other. @return what is wrong, or empty.
-std::string try_all(selftest::Exchange& exchange) {
-  constexpr uint32_t kRounds = 8;
-  constexpr uint32_t kEntryStep = regs::kSegmentBytesMax;
-  const Caps& caps = exchange.from().card->caps();
-  selftest::Tally tally;
-  std::string wrong = try_messages(exchange, selftest::length_trials(false), &tally);
-  wrong =
-      wrong.empty() ? try_messages(exchange, selftest::inline_trials(caps, false), &tally) : wrong;
-  wrong = wrong.empty() ? try_doorbells(exchange, true, &tally) : wrong;
-  if (caps.ring_log2_min <= selftest::End::kBurstLog2) {
-    wrong = wrong.empty() ? try_bursts(exchange, kRounds, &tally) : wrong;
-  }
-  for (uint32_t i = 0; wrong.empty() && i < regs::kDedicatedQueues; ++i) {
-    wrong = try_dedicated(exchange, i, kEntryStep, &tally);
-  }
-  const bool has_dma = (exchange.from().pair->rings() & ring_bit(regs::Ring::kDma)) != 0;
-  return wrong.empty() && has_dma && exchange.to().pair->has_windows()
-             ? try_memory(exchange, true, &tally)
-             : wrong;
-}
-
-/// @return 0; -EIO (wrong bytes or status), -ETIMEDOUT (nothing moved), -ENODEV (gone), logged.
+/// As selftest::try_all(), logged.
 int run(const TestEnd& from, const TestEnd& to) {
-  selftest::Exchange exchange(from.end(), to.end(),
-                              {.patience_ms = kPatienceMs, .doubts_max = kDoubtsMax});
-  const std::string wrong = try_all(exchange);
-  if (wrong.empty()) {
-    return 0;
+  std::string wrong;
+  const int rc = selftest::try_all(from.end(), to.end(), &wrong);
+  if (rc != 0) {
+    base::log_error("%s: selftest to %s: %s", from.name().c_str(), to.name().c_str(),
+                    wrong.c_str());
   }
-  base::log_error("%s: selftest to %s: %s", from.device().name().c_str(),
-                  to.device().name().c_str(), wrong.c_str());
-  return exchange.gone() ? -ENODEV : exchange.stalled() ? -ETIMEDOUT : -EIO;
+  return rc;
 }
 
-int test_device(RawDevice& device) {
-  if (device.card() == nullptr) {
+int test_card(EalCard& card) {
+  if (card.card() == nullptr) {
     return -ENODEV;
   }
-  RawDevice* const peer = device.peer();
-  if (peer == nullptr || peer->card() == nullptr) {
+  const bool is_looped = card.wire().empty() || card.wire() == "loop";
+  const std::shared_ptr<EalCard> peer = is_looped ? nullptr : card.other_end();
+  if (!is_looped && (peer == nullptr || peer->card() == nullptr)) {
     base::log_error(
         "%s: selftest: nothing is at the other end of wire '%s': give another device "
         "wire=%s, or use wire=loop",
-        device.name().c_str(), device.wire().c_str(), device.wire().c_str());
+        card.name().c_str(), card.wire().c_str(), card.wire().c_str());
     return -ENOLINK;
   }
-  for (RawDevice* const end : {&device, peer}) {
-    if (!end->eal_card().wait_link(kLinkTimeoutMs)) {
+  for (EalCard* const end : {&card, peer.get()}) {
+    if (end != nullptr && !end->wait_link(kLinkTimeoutMs)) {
       base::log_error("%s: selftest: the link is down", end->name().c_str());
       return -ENOLINK;
     }
   }
-  TestEnd own(device);
+  TestEnd own(card);
   int rc = own.open();
-  if (rc == 0 && peer != &device) {
+  if (rc == 0 && peer != nullptr) {
     TestEnd other(*peer);
     rc = other.open();
     rc = rc != 0 ? rc : run(own, other);
@@ -146,14 +122,15 @@ int test_device(RawDevice& device) {
   } else if (rc == 0) {
     rc = run(own, own);
   }
-  base::log_info("%s: selftest %s", device.name().c_str(), rc == 0 ? "passed" : "failed");
+  base::log_info("%s: selftest %s", card.name().c_str(), rc == 0 ? "passed" : "failed");
   return rc;
 }
 
 }  // namespace
 
 int selftest(uint16_t dev_id) {
-  return with_device(dev_id, -ENODEV, test_device);
+  return with_device(dev_id, -ENODEV,
+                     [](RawDevice& device) { return test_card(device.eal_card()); });
 }
 
 }  // namespace rio::pmd

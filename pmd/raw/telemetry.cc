@@ -37,8 +37,10 @@ RawDevice* device_of_params(const char* params) {
 int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {
   const std::lock_guard guard(control_lock());
   rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
-  for (const uint16_t id : device_ids()) {
-    rte_tel_data_add_array_int(data, id);
+  for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id) {
+    if (find_device(id) != nullptr) {
+      rte_tel_data_add_array_int(data, id);
+    }
   }
   return 0;
 }
@@ -57,7 +59,7 @@ int info(const char* /*command*/, const char* params, rte_tel_data* data) {
   rte_tel_data_add_dict_string(data, "bus", device->bus().name().c_str());
   rte_tel_data_add_dict_string(data, "process",
                                device->eal_card().is_primary() ? "primary" : "secondary");
-  rte_tel_data_add_dict_string(data, "wire", device->wire().c_str());
+  rte_tel_data_add_dict_string(data, "wire", device->eal_card().wire().c_str());
   add_number(data, "queue_pairs", device->queue_pairs());
   add_number(data, "dest_id", card.dest_id(0));
   add_number(data, "emulated", static_cast<uint64_t>(card.caps().is_model));

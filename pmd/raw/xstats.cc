@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pmd/raw/ops.hpp"
@@ -9,69 +8,59 @@
 namespace rio::pmd {
 namespace {
 
-/// Counters of a ring, in the order of their numbers.
-constexpr std::array<const char*, 7> kPerRing = {
-    "messages", "bytes", "failed", "rejected", "bad_completions", "bar_writes", "bar_reads"};
-constexpr unsigned kPortCount = 8;
+constexpr uint32_t kPortCount = 8;
 static_assert(regs::port::rx_unmapped() - regs::port::tx_packets() == 4 * (kPortCount - 1));
 
-/// A counter of the port; they come first, in the order of the register map.
-const regs::names::RegName& port_counter(unsigned id) {
-  static const auto* const kFirst =
+struct Count {
+  std::string name;
+  uint64_t value;
+};
+
+/// All counts since their last reset, by number: those of the card's port, in the order of the
+/// register map, then those of this process's queues. xstats_reset() only moves the zero.
+std::vector<Count> counts_of(RawDevice& device) {
+  std::vector<Count> all;
+  const auto* reg =
       std::find_if(std::begin(regs::names::kRegisters), std::end(regs::names::kRegisters),
-                   [](const auto& reg) { return reg.offset == regs::port::tx_packets(); });
-  return kFirst[id];
-}
-
-constexpr auto kRingCount = static_cast<unsigned>(kPerRing.size());
-constexpr unsigned kPerQueue = kRingCount * static_cast<unsigned>(kCountedRings.size());
-
-unsigned count_of(const RawDevice& device) {
-  return kPortCount + device.queue_pairs() * kPerQueue;
-}
-
-/// @param id below count_of().
-std::string name_of(unsigned id) {
-  if (id < kPortCount) {
-    return std::string("port_") + port_counter(id).name;
+                   [](const auto& one) { return one.offset == regs::port::tx_packets(); });
+  for (; all.size() < kPortCount; ++reg) {
+    all.push_back({std::string("port_") + reg->name, device.bus().bar().read32(reg->offset)});
   }
-  id -= kPortCount;
-  const unsigned within = id % kPerQueue;
-  return "qp" + std::to_string(id / kPerQueue) + "_" + kCountedRings[within / kRingCount] + "_" +
-         kPerRing[within % kRingCount];
-}
-
-uint64_t ring_value(const RingTotals& ring, unsigned which) {
-  const uint64_t values[kRingCount] = {
-      ring.stats.messages,        ring.stats.bytes, ring.stats.failed, ring.stats.rejected,
-      ring.stats.bad_completions, ring.mmio.writes, ring.mmio.reads};
-  return values[which];
-}
-
-/// The raw count of the card, or of this process's queues; xstats_reset() only moves the zero.
-uint64_t raw_value(RawDevice& device, unsigned id) {
-  if (id < kPortCount) {
-    return device.bus().bar().read32(port_counter(id).offset);
+  for (uint32_t qp = 0; qp < device.queue_pairs(); ++qp) {
+    const QueueTotals totals = device.totals(qp);
+    for (size_t i = 0; i < kCountedRings.size(); ++i) {
+      const QueueStats& stats = totals[i].stats;
+      const std::pair<const char*, uint64_t> of_ring[] = {
+          {"messages", stats.messages},
+          {"bytes", stats.bytes},
+          {"failed", stats.failed},
+          {"rejected", stats.rejected},
+          {"bad_completions", stats.bad_completions},
+          {"bar_writes", totals[i].mmio.writes},
+          {"bar_reads", totals[i].mmio.reads}};
+      const std::string prefix = "qp" + std::to_string(qp) + "_" + kCountedRings[i] + "_";
+      for (const auto& [name, value] : of_ring) {
+        all.push_back({prefix + name, value});
+      }
+    }
   }
-  id -= kPortCount;
-  const unsigned within = id % kPerQueue;
-  const QueueTotals totals = device.totals(id / kPerQueue);
-  return ring_value(totals[within / kRingCount], within % kRingCount);
-}
-
-uint64_t value_of(RawDevice& device, unsigned id) {
-  const uint64_t zero = id < device.xstats_zero.size() ? device.xstats_zero[id] : 0;
-  const uint64_t value = raw_value(device, id) - zero;
-  return id < kPortCount ? static_cast<uint32_t>(value) : value;  // free-running, 32 bits
+  device.xstats_zero.resize(all.size());
+  for (size_t id = 0; id < all.size(); ++id) {
+    const uint64_t value = all[id].value - device.xstats_zero[id];
+    all[id].value =
+        id < kPortCount ? static_cast<uint32_t>(value) : value;  // free-running, 32 bits
+  }
+  return all;
 }
 
 }  // namespace
 
 int xstats_get(const rte_rawdev* dev, const unsigned ids[], uint64_t values[], unsigned n) {
   return with_device(dev, [&](RawDevice& device) {
+    const std::vector<Count> all = counts_of(device);
     unsigned done = 0;
-    for (; done < n && ids[done] < count_of(device); ++done) {
-      values[done] = value_of(device, ids[done]);
+    for (; done < n && ids[done] < all.size(); ++done) {
+      values[done] = all[ids[done]].value;
     }
     return done < n ? -EINVAL : static_cast<int>(done);
   });
@@ -79,43 +68,43 @@ int xstats_get(const rte_rawdev* dev, const unsigned ids[], uint64_t values[], u
 
 int xstats_names(const rte_rawdev* dev, rte_rawdev_xstats_name* names, unsigned size) {
   return with_device(dev, [&](RawDevice& device) {
-    const unsigned count = count_of(device);
-    for (unsigned id = 0; names != nullptr && size >= count && id < count; ++id) {
-      std::snprintf(names[id].name, sizeof(names[id].name), "%s", name_of(id).c_str());
+    const std::vector<Count> all = counts_of(device);
+    for (size_t id = 0; names != nullptr && size >= all.size() && id < all.size(); ++id) {
+      std::snprintf(names[id].name, sizeof(names[id].name), "%s", all[id].name.c_str());
     }
-    return static_cast<int>(count);
+    return static_cast<int>(all.size());
   });
 }
 
 uint64_t xstats_by_name(const rte_rawdev* dev, const char* name, unsigned* id) {
   uint64_t value = 0;
   (void)with_device(dev, [&](RawDevice& device) {
-    for (unsigned i = 0; name != nullptr && i < count_of(device); ++i) {
-      if (name_of(i) == name) {
-        *id = i;
-        value = value_of(device, i);
-        return 0;
-      }
+    const std::vector<Count> all = counts_of(device);
+    const auto found = std::find_if(all.begin(), all.end(), [name](const Count& count) {
+      return name != nullptr && count.name == name;
+    });
+    if (found == all.end()) {
+      value = static_cast<uint64_t>(-EINVAL);  // what rte_rawdev_xstats_by_name_get documents
+      return -EINVAL;
     }
-    value = static_cast<uint64_t>(-EINVAL);  // what rte_rawdev_xstats_by_name_get documents
-    return -EINVAL;
+    *id = static_cast<unsigned>(found - all.begin());
+    value = found->value;
+    return 0;
   });
   return value;
 }
 
 int xstats_reset(rte_rawdev* dev, const uint32_t ids[], uint32_t count) {
   return with_device(dev, [&](RawDevice& device) {
-    const unsigned all = count_of(device);
-    for (uint32_t i = 0; ids != nullptr && i < count; ++i) {
-      if (ids[i] >= all) {
-        return -EINVAL;
-      }
+    std::vector<Count> all = counts_of(device);
+    const auto n = ids != nullptr ? count : static_cast<uint32_t>(all.size());
+    if (ids != nullptr &&
+        std::any_of(ids, ids + n, [&](uint32_t id) { return id >= all.size(); })) {
+      return -EINVAL;
     }
-    device.xstats_zero.resize(all);
-    const uint32_t n = ids != nullptr ? count : all;
     for (uint32_t i = 0; i < n; ++i) {
-      const unsigned id = ids != nullptr ? ids[i] : i;
-      device.xstats_zero[id] = raw_value(device, id);
+      const uint32_t id = ids != nullptr ? ids[i] : i;
+      device.xstats_zero[id] += std::exchange(all[id].value, 0);
     }
     return 0;
   });

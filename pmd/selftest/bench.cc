@@ -1,7 +1,6 @@
 #include "pmd/selftest/bench.hpp"
 
-#include <cerrno>
-#include <cstring>
+#include <optional>
 
 #include "pmd/dev/wait.hpp"
 
@@ -23,7 +22,7 @@ Bench::~Bench() {
   }
 }
 
-std::string Bench::reset() {
+void Bench::reset() {
   card_.reset();
   pmd::CardConfig config;
   config.dest_ids = {config_.dest_id};
@@ -31,41 +30,37 @@ std::string Bench::reset() {
   config.receive_timeout_us = 2 * kResponseTimeoutUs;
   config.retry_limit = kRetryLimit;
   config.dest_id_size = config_.dest_id > 0xFFFF ? 2 : 1;
-  if (const int rc = pmd::Card::open(bus_, config, &card_); rc != 0) {
-    gone = rc == -ENODEV;
-    return std::string("the card cannot be reset: ") + std::strerror(-rc);
-  }
+  check(pmd::Card::open(bus_, config, &card_), "the card cannot be reset");
   if (memory_.va == nullptr) {
-    if (const int rc = bus_.dma_alloc(End::kMemoryBytes, End::kPageBytes, &memory_); rc != 0) {
-      return std::string("no memory that the card can reach: ") + std::strerror(-rc);
-    }
+    check(bus_.dma_alloc(End::kMemoryBytes, End::kPageBytes, &memory_),
+          "no memory that the card can reach");
   }
-  return "";
 }
 
-std::string Bench::loop(const Work& work, const pmd::QueuePairConfig& queues, bool need_link) {
+void Bench::loop(const Work& work, const pmd::QueuePairConfig& queues, bool need_link) {
   if (need_link && !wait_link()) {
-    return "the link is down";
+    throw Fault("the link is down");
   }
   std::unique_ptr<pmd::QueuePair> pair;
-  if (const int rc = card_->open_queue_pair(0, queues, &pair); rc != 0) {
-    gone = gone || rc == -ENODEV;
-    return std::string("queue pair 0 cannot be opened: ") + std::strerror(-rc);
-  }
+  check(card_->open_queue_pair(0, queues, &pair), "queue pair 0 cannot be opened");
   const End end{.card = card_.get(),
                 .pair = pair.get(),
                 .hook = bus_.poll_hook(0),
                 .dest_id = config_.dest_id,
                 .memory = memory_};
   Exchange exchange(end, end, {.seed = config_.seed, .patience_ms = config_.patience_ms});
-  std::string wrong = work(*pair, exchange);
-  const int rc = pair->stop();
-  gone = gone || exchange.gone() || rc == -ENODEV;
-  leave_memory_ = leave_memory_ || (rc != 0 && rc != -ENODEV);
-  if (rc != 0 && wrong.empty()) {
-    wrong = std::string("the rings do not stop: ") + std::strerror(-rc);
+  std::optional<Fault> found;
+  try {
+    work(*pair, exchange);
+  } catch (const Fault& fault) {
+    found = fault;
   }
-  return wrong;
+  const int rc = pair->stop();
+  leave_memory_ = leave_memory_ || (rc != 0 && rc != -ENODEV);
+  if (found) {
+    throw *found;
+  }
+  check(rc, "the rings do not stop");
 }
 
 bool Bench::wait_link() {
@@ -77,11 +72,10 @@ bool Bench::wait_link() {
   while (!up && !card_->gone() && waiter.pause()) {
     up = card_->link().up;
   }
-  gone = gone || card_->gone();
   return up;
 }
 
-void Bench::tell(const char* step, uint64_t done, uint64_t total) {
+void Bench::tell(uint64_t done, uint64_t total) {
   if (progress_) {
     progress_(step, done, total);
   }

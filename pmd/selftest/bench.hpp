@@ -5,13 +5,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "pmd/selftest/parts.hpp"
 #include "pmd/selftest/selftest.hpp"
 
 namespace rio::selftest {
 
-/// A card, reset for each step, and its memory. Functions return what is wrong, or empty. One
+/// A card, reset for each step, and its memory. Functions throw the fault that they find. One
 /// thread.
 class Bench {
  public:
@@ -23,28 +24,30 @@ class Bench {
   Bench& operator=(const Bench&) = delete;
 
   /// Reset the card, free of what an earlier step left.
-  [[nodiscard]] std::string reset();
+  void reset();
   /// Something to do with queue pair 0, open, and its exchange with itself over a looped link.
-  using Work = std::function<std::string(pmd::QueuePair& pair, Exchange& exchange)>;
+  using Work = std::function<void(pmd::QueuePair& pair, Exchange& exchange)>;
   /// Open queue pair 0, do `work`, and stop the rings. @param queues rings 0 means transmit,
   /// shared, doorbell, DMA, maintenance, events. @param need_link wait for the link, and fail
   /// without one.
-  [[nodiscard]] std::string loop(const Work& work, const pmd::QueuePairConfig& queues = {},
-                                 bool need_link = true);
+  void loop(const Work& work, const pmd::QueuePairConfig& queues = {}, bool need_link = true);
 
   /// Wait for the port, which trains anew after a reset. @return whether it is up, or there is none
   /// to look at.
   [[nodiscard]] bool wait_link();
-  void tell(const char* step, uint64_t done, uint64_t total);
+  /// Tell how far the step is.
+  void tell(uint64_t done, uint64_t total);
 
+  [[nodiscard]] bool is_gone() const { return card_ != nullptr && card_->gone(); }
+  /// The card, after reset().
   [[nodiscard]] pmd::Card& card() { return *card_; }
   [[nodiscard]] pmd::Bus& bus() { return bus_; }
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
 
+  const char* step = "";  ///< the name of the step that runs
   /// The result of the search for loop-back: empty if messages come back, else why not.
   std::string no_loop = "the loop-back was not looked for";
-  bool gone = false;  ///< the card has gone; nothing more is tried
 
  private:
   pmd::Bus& bus_;
@@ -55,22 +58,20 @@ class Bench {
   bool leave_memory_ = false;
 };
 
-// The steps. Each returns how it went, and leaves nothing open.
+inline constexpr const char* kGone = "the card is gone (its magic reads all ones)";
+
+/// The verdict on a step that cannot be tried here.
+[[nodiscard]] inline Verdict skip(std::string reason) {
+  return {.outcome = Outcome::kSkipped, .reason = std::move(reason)};
+}
+
+// Steps of control_steps.cc. A step returns how it went, or throws the fault that it found, and
+// leaves nothing open.
 [[nodiscard]] Verdict test_registers(Bench& bench);
 [[nodiscard]] Verdict test_rings(Bench& bench);
 [[nodiscard]] Verdict test_link(Bench& bench);
 [[nodiscard]] Verdict test_prbs(Bench& bench);
-[[nodiscard]] Verdict test_loop(Bench& bench);
-[[nodiscard]] Verdict test_doorbells(Bench& bench);
-[[nodiscard]] Verdict test_inline(Bench& bench);
-[[nodiscard]] Verdict test_messages(Bench& bench);
-[[nodiscard]] Verdict test_bursts(Bench& bench);
-[[nodiscard]] Verdict test_segments(Bench& bench);
-[[nodiscard]] Verdict test_dedicated(Bench& bench);
-[[nodiscard]] Verdict test_memory(Bench& bench);
-[[nodiscard]] Verdict test_atomics(Bench& bench);
 [[nodiscard]] Verdict test_maintenance(Bench& bench);
 [[nodiscard]] Verdict test_interrupts(Bench& bench);
-[[nodiscard]] Verdict test_peer(Bench& bench);
 
 }  // namespace rio::selftest

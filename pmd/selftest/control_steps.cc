@@ -1,5 +1,9 @@
-// Steps that need no link: registers, rings; and the link itself.
+// Steps around the messages: registers, rings, the link, maintenance, interrupts.
+#include <poll.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -11,6 +15,9 @@ namespace rio::selftest {
 namespace {
 
 using pmd::RegWord;
+
+constexpr uint32_t kMaintTimeoutMs = 5000;
+constexpr uint16_t kDoorbellInfo = 8;
 
 /// A word that the card reads only when another one tells it to, so that anything may be in it
 /// while all rings are stopped and all windows closed.
@@ -52,28 +59,22 @@ std::vector<ScratchWord> scratch_words(const pmd::Card& card) {
 
 /// Write a value into each word, then read them all. @param value_of by the word's place.
 template <class ValueOf>
-std::string write_and_compare(Bench& bench, const std::vector<ScratchWord>& words,
-                              ValueOf&& value_of) {
+void write_and_compare(pmd::Card& card, const std::vector<ScratchWord>& words, ValueOf&& value_of) {
   for (size_t i = 0; i < words.size(); ++i) {
-    if (bench.card().reg_write(words[i].word.offset(), value_of(i) & words[i].bits) != 0) {
-      return words[i].word.name() + " cannot be written";
-    }
+    check(card.reg_write(words[i].word.offset(), value_of(i) & words[i].bits),
+          words[i].word.name() + " cannot be written");
   }
   for (size_t i = 0; i < words.size(); ++i) {
     uint32_t read = 0;
     const uint32_t wrote = value_of(i) & words[i].bits;
-    if (bench.card().reg_read(words[i].word.offset(), &read) != 0) {
-      bench.gone = bench.card().gone();
-      return words[i].word.name() + " cannot be read";
-    }
+    check(card.reg_read(words[i].word.offset(), &read), words[i].word.name() + " cannot be read");
     if (((read ^ wrote) & words[i].bits) != 0) {
       char text[160];
       std::snprintf(text, sizeof(text), "%s holds 0x%08x after 0x%08x was written",
                     words[i].word.name().c_str(), read, wrote);
-      return text;
+      throw Fault(text);
     }
   }
-  return "";
 }
 
 /// Sizes and first indices that a ring is tried with.
@@ -82,8 +83,7 @@ struct RingTrial {
   uint32_t start_index;
 };
 
-/// Start and stop one ring.
-std::string try_ring(Bench& bench, uint32_t qp, uint32_t ring, const RingTrial& trial) {
+void try_ring(pmd::Card& card, uint32_t qp, uint32_t ring, const RingTrial& trial) {
   constexpr auto kFirst = static_cast<uint32_t>(regs::Ring::kDedicated0);
   pmd::QueuePairConfig config;
   config.tx_log2 = config.shared_log2 = config.dedicated_log2 = config.doorbell_log2 =
@@ -91,19 +91,15 @@ std::string try_ring(Bench& bench, uint32_t qp, uint32_t ring, const RingTrial& 
   config.start_index = trial.start_index;
   config.rings = ring >= kFirst ? pmd::ring_bit(regs::Ring::kEvent) : 1u << ring;
   std::unique_ptr<pmd::QueuePair> pair;
-  int rc = bench.card().open_queue_pair(qp, config, &pair);
+  int rc = card.open_queue_pair(qp, config, &pair);
   if (rc == 0 && ring >= kFirst) {
     pmd::DedicatedRxQueue* queue = nullptr;
     rc = pair->open_dedicated(ring - kFirst, 1, 0, &queue);
     rc = rc != 0 ? rc : pair->close_dedicated(ring - kFirst);
   }
-  rc = rc != 0 ? rc : pair->stop();
-  if (rc == 0) {
-    return "";
-  }
-  bench.gone = rc == -ENODEV;
-  return "queue pair " + std::to_string(qp) + ", ring " + pmd::ring_name(ring) + " of 2^" +
-         std::to_string(trial.log2) + " entries: " + std::strerror(-rc);
+  check(rc != 0 ? rc : pair->stop(), "queue pair " + std::to_string(qp) + ", ring " +
+                                         pmd::ring_name(ring) + " of 2^" +
+                                         std::to_string(trial.log2) + " entries");
 }
 
 /// Whether the driver has something to start there.
@@ -121,6 +117,43 @@ bool is_ring(const pmd::Card& card, uint32_t qp, uint32_t ring) {
   }
 }
 
+void wait_irq(Bench& bench, int fd, const std::string& what) {
+  constexpr int kSliceMs = 50;
+  for (uint32_t waited = 0; waited < bench.config().patience_ms; waited += kSliceMs) {
+    pollfd poll_fd{fd, POLLIN, 0};
+    uint64_t raised = 0;
+    if (poll(&poll_fd, 1, kSliceMs) == 1 && read(fd, &raised, sizeof(raised)) > 0) {
+      return;
+    }
+    if (bench.is_gone()) {
+      throw Fault(kGone, -ENODEV);
+    }
+  }
+  throw Fault(what + ": no interrupt within " + std::to_string(bench.config().patience_ms) + " ms");
+}
+
+/// The transmit and the doorbell ring of a doorbell, both by one vector, one after the other.
+void run_vector(Bench& bench, uint32_t vector, uint64_t* done) {
+  const int fd = bench.bus().irq_fd(vector);
+  check(fd < 0 ? fd : 0, "vector " + std::to_string(vector));
+  for (const regs::Ring ring : {regs::Ring::kTx, regs::Ring::kDoorbell}) {
+    const std::string what = "vector " + std::to_string(vector) + ", ring " +
+                             pmd::ring_name(static_cast<uint32_t>(ring));
+    bench.reset();
+    uint64_t old = 0;
+    (void)!read(fd, &old, sizeof(old));  // what came before is not meant
+    pmd::QueuePairConfig queues;
+    queues.irq_vectors[static_cast<uint32_t>(ring)] = static_cast<int>(vector);
+    const auto work = [&](pmd::QueuePair& pair, Exchange& exchange) {
+      ring == regs::Ring::kTx ? pair.tx().arm() : pair.doorbells().arm();
+      exchange.doorbell(kDoorbellInfo);
+      wait_irq(bench, fd, what);
+    };
+    bench.loop(work, queues);
+    bench.tell(++*done, 0);
+  }
+}
+
 }  // namespace
 
 Verdict test_registers(Bench& bench) {
@@ -130,21 +163,18 @@ Verdict test_registers(Bench& bench) {
     patterns.push_back(1u << bit);
   }
   uint64_t done = 0;
-  std::string wrong;
   for (const uint32_t pattern : patterns) {
-    wrong =
-        wrong.empty() ? write_and_compare(bench, words, [=](size_t) { return pattern; }) : wrong;
-    bench.tell("registers", done += words.size(), words.size() * (patterns.size() + 1));
+    write_and_compare(bench.card(), words, [=](size_t) { return pattern; });
+    bench.tell(done += words.size(), words.size() * (patterns.size() + 1));
   }
   // Another value in each: two words at one place show.
   const auto different = [&](size_t i) {
     return static_cast<uint32_t>((i + 1) * 0x9E3779B1u + bench.config().seed) & ~63u;
   };
-  wrong = wrong.empty() ? write_and_compare(bench, words, different) : wrong;
-  const std::string cleared = write_and_compare(bench, words, [](size_t) { return 0u; });
-  wrong = wrong.empty() ? cleared : wrong;
-  return wrong.empty() ? pass(done + words.size(), "writes read back", 4 * (done + words.size()))
-                       : fail(wrong);
+  write_and_compare(bench.card(), words, different);
+  write_and_compare(bench.card(), words, [](size_t) { return 0u; });
+  done += words.size();
+  return {.done = done, .unit = "writes read back", .bytes = 4 * done};
 }
 
 Verdict test_rings(Bench& bench) {
@@ -157,23 +187,22 @@ Verdict test_rings(Bench& bench) {
       continue;
     }
     uint32_t present = 0;
-    if (bench.card().reg_read(regs::qp::rings(qp), &present) != 0) {
-      bench.gone = bench.card().gone();
-      return fail("queue pair " + std::to_string(qp) + " cannot be read");
-    }
+    check(bench.card().reg_read(regs::qp::rings(qp), &present),
+          "queue pair " + std::to_string(qp) + " cannot be read");
     for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
       if ((present >> ring & 1u) == 0 || !is_ring(bench.card(), qp, ring)) {
         continue;
       }
       for (const RingTrial& trial : trials) {
-        if (std::string wrong = try_ring(bench, qp, ring, trial); !wrong.empty()) {
-          return fail(wrong);
-        }
-        bench.tell("rings", ++done, 0);
+        try_ring(bench.card(), qp, ring, trial);
+        bench.tell(++done, 0);
       }
     }
   }
-  return done != 0 ? pass(done, "starts and stops") : fail("the card has no ring");
+  if (done == 0) {
+    throw Fault("the card has no ring");
+  }
+  return {.done = done, .unit = "starts and stops"};
 }
 
 Verdict test_link(Bench& bench) {
@@ -185,36 +214,81 @@ Verdict test_link(Bench& bench) {
   const std::string lanes = std::to_string(link.lanes) + " of " + std::to_string(link.lanes_max) +
                             " lanes at " + std::to_string(link.lane_mbaud) + " Mbaud";
   if (!up) {
-    return fail("no link within " + std::to_string(bench.config().link_timeout_ms) +
+    throw Fault("no link within " + std::to_string(bench.config().link_timeout_ms) +
                 " ms; check cable, module and the other end");
   }
   if (link.lanes < link.lanes_max) {
-    return fail("trained with " + lanes + "; check cable and module, then reset the port");
+    throw Fault("trained with " + lanes + "; check cable and module, then reset the port");
   }
-  Verdict verdict = pass(1, "port");
-  verdict.reason = lanes;
-  return verdict;
+  return {.reason = lanes, .done = 1, .unit = "port"};
 }
 
 Verdict test_prbs(Bench& bench) {
   // The driver passes over blocks that it does not know, so the chain is walked here once more.
   // BlockList has found that it ends.
-  uint32_t at = 0;
-  int rc = bench.card().reg_read(regs::id::next(), &at);
-  for (uint32_t i = 0; rc == 0 && at != 0 && i < 3 + 8 * regs::kMaxQps; ++i) {
-    uint32_t header = 0;
-    uint32_t next = 0;
-    rc = bench.card().reg_read(at, &header);
-    rc = rc != 0 ? rc : bench.card().reg_read(at + 4, &next);
-    if (rc == 0 &&
-        regs::id::Block::type.get(header) == static_cast<uint32_t>(regs::BlockType::kPrbs)) {
+  const auto read = [&](uint32_t at) {
+    uint32_t word = 0;
+    check(bench.card().reg_read(at, &word), "the blocks cannot be read");
+    return word;
+  };
+  uint32_t at = read(regs::id::next());
+  for (uint32_t i = 0; at != 0 && i < 3 + 8 * regs::kMaxQps; ++i, at = read(at + 4)) {
+    if (regs::id::Block::type.get(read(at)) == static_cast<uint32_t>(regs::BlockType::kPrbs)) {
       return skip("the card has a PRBS block, whose layout the register map does not have yet");
     }
-    at = next;
   }
-  bench.gone = bench.card().gone();
-  return rc == 0 ? skip("not there: the card has no PRBS block")
-                 : fail("the blocks cannot be read");
+  return skip("not there: the card has no PRBS block");
+}
+
+Verdict test_maintenance(Bench& bench) {
+  if (!bench.card().caps().maint) {
+    return skip("the card has no maintenance queue");
+  }
+  uint64_t done = 0;
+  const auto work = [&](pmd::QueuePair& pair, Exchange&) {
+    constexpr uint32_t kIdentityCar = 0x00;
+    constexpr uint8_t kAnyHops = 0xFF;
+    uint32_t local[8] = {};
+    check(pair.maint().read_local(kIdentityCar, local, kMaintTimeoutMs), "CARs of the card");
+    if (local[0] == 0 || local[0] == regs::kAllOnes) {
+      throw Fault("the device identity CAR holds nothing");
+    }
+    done = 1;
+    if (!bench.no_loop.empty()) {
+      return;
+    }
+    uint32_t remote[8] = {};
+    check(
+        pair.maint().read(bench.config().dest_id, kAnyHops, kIdentityCar, remote, kMaintTimeoutMs),
+        "CARs of the card over the link");
+    ++done;
+    if (std::memcmp(local, remote, sizeof(local)) != 0) {
+      throw Fault("the CARs read over the link are other ones than those of the card");
+    }
+  };
+  bench.loop(work, {}, bench.no_loop.empty());
+  return {.done = done, .unit = "reads of 8 CARs"};
+}
+
+Verdict test_interrupts(Bench& bench) {
+  if (!bench.no_loop.empty()) {
+    return skip(bench.no_loop);
+  }
+  const uint32_t vectors = bench.card().caps().vectors;
+  if (vectors == 0) {
+    return skip("the card has no interrupts");
+  }
+  if (bench.bus().poll_hook(0).fn != nullptr) {
+    return skip("this card works only while it is polled; open it with stepping=thread");
+  }
+  if (bench.bus().irq_fd(0) == -ENOTSUP) {
+    return skip("no interrupts on this bus; bind the card to vfio-pci");
+  }
+  uint64_t done = 0;
+  for (uint32_t vector = 0; vector < (bench.config().quick ? 1 : vectors); ++vector) {
+    run_vector(bench, vector, &done);
+  }
+  return {.done = done, .unit = "interrupts"};
 }
 
 }  // namespace rio::selftest

@@ -35,6 +35,12 @@ uint8_t ssize_flag(uint32_t ssize_bytes) {
 
 }  // namespace
 
+void check(int rc, const std::string& what) {
+  if (rc != 0) {
+    throw Fault(what + ": " + std::strerror(-rc), rc == -ENODEV ? rc : -EIO);
+  }
+}
+
 void Image::put(const Pattern& pattern, uint32_t from, uint32_t to, uint32_t len_bytes,
                 uint32_t padded_bytes) {
   for (uint32_t i = 0; i < padded_bytes; ++i) {
@@ -58,15 +64,17 @@ std::string Image::compare(const uint8_t* bytes) const {
   return "";
 }
 
-std::string Exchange::wait(const std::string& what, const std::function<bool(std::string*)>& poll) {
+void Image::check(const uint8_t* bytes, const std::string& what) const {
+  if (const std::string differs = compare(bytes); !differs.empty()) {
+    throw Fault(what + ": " + differs);
+  }
+}
+
+void Exchange::wait(const std::string& what, const std::function<bool()>& poll) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(rules_.patience_ms);
   const bool is_threaded = from_.hook.fn == nullptr || to_.hook.fn == nullptr;
-  std::string wrong;
-  for (uint32_t turn = 1;; ++turn) {
-    if (poll(&wrong) || !wrong.empty()) {
-      return wrong;
-    }
+  for (uint32_t turn = 1; !poll(); ++turn) {
     from_.hook();
     if (&to_ != &from_) {
       to_.hook();
@@ -78,12 +86,11 @@ std::string Exchange::wait(const std::string& what, const std::function<bool(std
       continue;
     }
     if (from_.card->gone() || to_.card->gone()) {
-      gone_ = true;
-      return "the card is gone (its magic reads all ones) while waiting for " + what;
+      throw Fault("the card is gone (its magic reads all ones) while waiting for " + what, -ENODEV);
     }
     if (Clock::now() > end) {
-      stalled_ = true;
-      return what + " did not come within " + std::to_string(rules_.patience_ms) + " ms";
+      throw Fault(what + " did not come within " + std::to_string(rules_.patience_ms) + " ms",
+                  -ETIMEDOUT);
     }
   }
 }
@@ -105,10 +112,10 @@ pmd::TxMessage Exchange::prepare(const MessageTrial& trial) {
   return message;
 }
 
-std::string Exchange::post_tx(const pmd::TxMessage& message, const std::string& what) {
-  return from_.pair->tx().burst(&message, 1) == 1
-             ? ""
-             : what + " is not taken: " + pmd::name(from_.pair->tx().last_reject());
+void Exchange::post_tx(const pmd::TxMessage& message, const std::string& what) {
+  if (from_.pair->tx().burst(&message, 1) != 1) {
+    throw Fault(what + " is not taken: " + pmd::name(from_.pair->tx().last_reject()));
+  }
 }
 
 /// Whether a completion is one that an exchange may have.
@@ -117,50 +124,43 @@ bool Exchange::is_good(pmd::Status status) {
          (status == pmd::Status::kResponseTimeout && ++doubts_ <= rules_.doubts_max);
 }
 
-/// Look for the completion of the one message that was sent. @return false: it is wrong.
-bool Exchange::reap_one(const std::string& what, bool* sent, std::string* wrong) {
+/// Look for the completion of the one message that was sent. @return whether it was there.
+bool Exchange::reap_one(const std::string& what) {
   pmd::TxDone done{};
-  if (!*sent && from_.pair->tx().reap(&done, 1) == 1) {
-    *sent = true;
-    if (!is_good(done.status)) {
-      *wrong = what + " ended with '" + pmd::name(done.status) + "'";
-    }
+  const bool ended = from_.pair->tx().reap(&done, 1) == 1;
+  if (ended && !is_good(done.status)) {
+    throw Fault(what + " ended with '" + pmd::name(done.status) + "'");
   }
-  return wrong->empty();
+  return ended;
 }
 
-std::string Exchange::reap(uint32_t count, uint32_t* reaped) {
+uint32_t Exchange::reap(uint32_t count) {
   std::vector<pmd::TxDone> done(count);
-  *reaped = from_.pair->tx().reap(done.data(), static_cast<uint16_t>(count));
-  for (uint32_t i = 0; i < *reaped; ++i) {
-    if (!is_good(done[i].status)) {
-      return "message " + std::to_string(done[i].cookie) + " of a burst ended with '" +
-             pmd::name(done[i].status) + "'";
+  done.resize(from_.pair->tx().reap(done.data(), static_cast<uint16_t>(count)));
+  for (const pmd::TxDone& one : done) {
+    if (!is_good(one.status)) {
+      throw Fault("message " + std::to_string(one.cookie) + " of a burst ended with '" +
+                  pmd::name(one.status) + "'");
     }
   }
-  return "";
+  return static_cast<uint32_t>(done.size());
 }
 
-std::string Exchange::send(const pmd::TxMessage& message, const std::string& what) {
-  if (std::string wrong = post_tx(message, what); !wrong.empty()) {
-    return wrong;
-  }
-  bool sent = false;
-  return wait("the end of a " + what,
-              [&](std::string* wrong) { return reap_one(what, &sent, wrong) && sent; });
+void Exchange::send(const pmd::TxMessage& message, const std::string& what) {
+  post_tx(message, what);
+  wait("the end of a " + what, [&] { return reap_one(what); });
 }
 
 /// Send a message, and wait until it has ended and `take` has got it at the other end.
-std::string Exchange::transfer(const pmd::TxMessage& message, const std::string& what,
-                               const std::function<bool()>& take) {
-  if (std::string wrong = post_tx(message, what); !wrong.empty()) {
-    return wrong;
-  }
+void Exchange::transfer(const pmd::TxMessage& message, const std::string& what,
+                        const std::function<bool()>& take) {
+  post_tx(message, what);
   bool sent = false;
   bool came = false;
-  return wait(what, [&](std::string* wrong) {
+  wait(what, [&] {
     came = came || take();
-    return reap_one(what, &sent, wrong) && sent && came;
+    sent = sent || reap_one(what);
+    return sent && came;
   });
 }
 
@@ -169,12 +169,12 @@ Image Exchange::landing(const MessageTrial& trial, uint32_t len_bytes) const {
   const Pattern bytes = pattern(trial.number);
   Image image(len_bytes);
   const uint32_t ssize = trial.ssize_bytes;
-  const uint32_t segments = (trial.len_bytes + ssize - 1) / ssize;
-  for (uint32_t k = 0; k + 1 < segments; ++k) {
+  const uint32_t before = trial.segments() - 1;
+  for (uint32_t k = 0; k < before; ++k) {
     image.put(bytes, k * ssize, k * ssize, ssize, ssize);
   }
-  const uint32_t from = (segments - 1) * ssize;
-  const uint32_t to = caps.quirk_last_at_256 ? (segments - 1) * regs::kSegmentBytesMax : from;
+  const uint32_t from = before * ssize;
+  const uint32_t to = caps.quirk_last_at_256 ? before * regs::kSegmentBytesMax : from;
   if (caps.quirk_last_full_256) {
     image.anything(to, regs::kSegmentBytesMax);
   }
@@ -183,59 +183,49 @@ Image Exchange::landing(const MessageTrial& trial, uint32_t len_bytes) const {
   return image;
 }
 
-std::string Exchange::check_landing(const MessageTrial& trial, const std::string& what) const {
-  const std::string differs = landing(trial, kRxBytes).compare(to_.va(End::kRxPage));
-  return differs.empty() ? "" : what + ": " + differs;
-}
-
-std::string Exchange::message(const MessageTrial& trial) {
+void Exchange::message(const MessageTrial& trial) {
   const std::string what = describe(trial);
   const pmd::TxMessage message = prepare(trial);
   const pmd::RxBuffer buffer{to_.iova(End::kRxPage), trial.number};
   if (to_.pair->shared().post(&buffer, 1) != 1) {
-    return "the shared queue takes no buffer";
+    throw Fault("the shared queue takes no buffer");
   }
   pmd::RxMessage got{};
-  const auto take = [&] { return to_.pair->shared().burst(&got, 1) == 1; };
-  if (std::string wrong = transfer(message, what, take); !wrong.empty()) {
-    return wrong;
-  }
-  const uint32_t segments = (trial.len_bytes + trial.ssize_bytes - 1) / trial.ssize_bytes;
+  transfer(message, what, [&] { return to_.pair->shared().burst(&got, 1) == 1; });
   if (got.status != pmd::Status::kOk) {
-    return what + " came with '" + pmd::name(got.status) + "'";
+    throw Fault(what + " came with '" + pmd::name(got.status) + "'");
   }
   if (got.cookie != trial.number || got.length_bytes != padded8(trial.len_bytes) ||
-      got.mbox != trial.mbox || got.segments != segments || got.source != from_.dest_id ||
+      got.mbox != trial.mbox || got.segments != trial.segments() || got.source != from_.dest_id ||
       got.dest_id != to_.dest_id) {
-    return what + " came as " + std::to_string(got.length_bytes) + " bytes in " +
-           std::to_string(got.segments) + " segments, mailbox " + std::to_string(got.mbox) +
-           ", from " + std::to_string(got.source);
+    throw Fault(what + " came as " + std::to_string(got.length_bytes) + " bytes in " +
+                std::to_string(got.segments) + " segments, mailbox " + std::to_string(got.mbox) +
+                ", from " + std::to_string(got.source));
   }
-  return check_landing(trial, what);
+  landing(trial, kRxBytes).check(to_.va(End::kRxPage), what);
 }
 
-std::string Exchange::dedicated(pmd::DedicatedRxQueue& queue, const MessageTrial& trial) {
-  const std::string what = "dedicated " + describe(trial);
+void Exchange::dedicated(uint32_t index, const MessageTrial& trial) {
+  const std::string name = "dedicated queue " + std::to_string(index);
+  const std::string what = name + ": " + describe(trial);
+  pmd::DedicatedRxQueue& queue = *to_.pair->dedicated(index);
   const pmd::TxMessage message = prepare(trial);
   const pmd::DedicatedEntry entry{to_.iova(End::kRxPage), trial.number, trial.len_bytes};
   if (queue.post(&entry, 1) != 1) {
-    return "a dedicated queue takes no entry of " + std::to_string(trial.len_bytes) +
-           " bytes: " + pmd::name(queue.last_reject());
+    throw Fault(name + " takes no entry of " + std::to_string(trial.len_bytes) +
+                " bytes: " + pmd::name(queue.last_reject()));
   }
   pmd::EntryDone got{};
-  const auto take = [&] { return queue.reap(&got, 1) == 1; };
-  if (std::string wrong = transfer(message, what, take); !wrong.empty()) {
-    return wrong;
-  }
+  transfer(message, what, [&] { return queue.reap(&got, 1) == 1; });
   if (got.status != pmd::Status::kOk || got.cookie != trial.number ||
       got.bytes != trial.len_bytes) {
-    return what + " came with '" + pmd::name(got.status) + "', " + std::to_string(got.bytes) +
-           " bytes";
+    throw Fault(what + " came with '" + pmd::name(got.status) + "', " + std::to_string(got.bytes) +
+                " bytes");
   }
-  return check_landing(trial, what);
+  landing(trial, kRxBytes).check(to_.va(End::kRxPage), what);
 }
 
-std::string Exchange::doorbell(uint16_t info) {
+void Exchange::doorbell(uint16_t info) {
   const std::string what = "doorbell " + std::to_string(info);
   const pmd::TxMessage message{.info = info,
                                .cookie = info,
@@ -244,34 +234,25 @@ std::string Exchange::doorbell(uint16_t info) {
                                .mbox = 0,
                                .flags = pmd::TxFlags::kDoorbell};
   pmd::DoorbellEvent got{};
-  const auto take = [&] { return to_.pair->doorbells().burst(&got, 1) == 1; };
-  if (std::string wrong = transfer(message, what, take); !wrong.empty()) {
-    return wrong;
-  }
+  transfer(message, what, [&] { return to_.pair->doorbells().burst(&got, 1) == 1; });
   if (got.info != info || got.source != from_.dest_id || got.dest_id != to_.dest_id) {
-    return what + " came as " + std::to_string(got.info) + " from " + std::to_string(got.source);
+    throw Fault(what + " came as " + std::to_string(got.info) + " from " +
+                std::to_string(got.source));
   }
-  return "";
 }
 
-std::string Exchange::remote(const pmd::DmaRequest& request, const std::string& what) {
-  if (from_.pair->dma().post(&request, 1) != 1) {
-    return what + " is not taken: " + pmd::name(from_.pair->dma().last_reject());
+void Exchange::remote(const pmd::DmaRequest& request, const std::string& what) {
+  pmd::EntryDone done{};
+  do {  // again while it is in doubt
+    if (from_.pair->dma().post(&request, 1) != 1) {
+      throw Fault(what + " is not taken: " + pmd::name(from_.pair->dma().last_reject()));
+    }
+    wait("the end of a " + what, [&] { return from_.pair->dma().reap(&done, 1) == 1; });
+  } while (done.status != pmd::Status::kOk && is_good(done.status));
+  if (done.status != pmd::Status::kOk || done.bytes != request.length_bytes) {
+    throw Fault(what + " ended with '" + std::string(pmd::name(done.status)) + "', " +
+                std::to_string(done.bytes) + " bytes");
   }
-  bool in_doubt = false;
-  std::string wrong = wait("the end of a " + what, [&](std::string* error) {
-    pmd::EntryDone done{};
-    if (from_.pair->dma().reap(&done, 1) == 0) {
-      return false;
-    }
-    in_doubt = done.status != pmd::Status::kOk && is_good(done.status);
-    if (!in_doubt && (done.status != pmd::Status::kOk || done.bytes != request.length_bytes)) {
-      *error = what + " ended with '" + std::string(pmd::name(done.status)) + "', " +
-               std::to_string(done.bytes) + " bytes";
-    }
-    return true;
-  });
-  return wrong.empty() && in_doubt ? remote(request, what) : wrong;
 }
 
 }  // namespace rio::selftest

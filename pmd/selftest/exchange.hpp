@@ -2,8 +2,10 @@
 /// One queue pair sends to another, or to itself, and every byte is compared.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,16 @@
 #include "pmd/selftest/pattern.hpp"
 
 namespace rio::selftest {
+
+/// The fault that a test has found. It ends a step: the tests throw it, run() and try_all() catch
+/// it.
+struct Fault : std::runtime_error {
+  /// @param why -ENODEV: the card is gone; -ETIMEDOUT: nothing moved; -EIO: anything else.
+  explicit Fault(const std::string& text, int why = -EIO) : std::runtime_error(text), rc(why) {}
+  int rc;
+};
+/// Throw `what` and the text of an error, unless there is none. @param rc 0 or -errno.
+void check(int rc, const std::string& what);
 
 /// A queue pair that takes part in an exchange, with memory of its own. The caller opens and closes
 /// it.
@@ -54,6 +66,8 @@ class Image {
   void anything(uint32_t to, uint32_t len_bytes);
   /// @return "byte 5 is 0x12, not 0x34", or empty. @param bytes as many as the image has.
   [[nodiscard]] std::string compare(const uint8_t* bytes) const;
+  /// Throw what compare() says about the bytes of `what`, unless they are the image's.
+  void check(const uint8_t* bytes, const std::string& what) const;
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
 
  private:
@@ -67,6 +81,7 @@ struct MessageTrial {
   uint32_t ssize_bytes = 256;
   uint8_t mbox = 0;
   bool is_inline = false;  ///< the bytes are in the descriptor
+  [[nodiscard]] uint32_t segments() const { return (len_bytes + ssize_bytes - 1) / ssize_bytes; }
 };
 
 /// How an exchange is run.
@@ -78,7 +93,7 @@ struct Rules {
   uint32_t doubts_max = 0;
 };
 
-/// Sends from one end to the other. Functions return what is wrong, or empty. One thread.
+/// Sends from one end to the other. Functions throw the fault that they find. One thread.
 class Exchange {
  public:
   /// @param from, to outlive it; they may be the same.
@@ -86,49 +101,41 @@ class Exchange {
       : from_(from), to_(to), rules_(rules) {}
 
   /// Send a message through the shared queue, and compare every byte of the buffer.
-  [[nodiscard]] std::string message(const MessageTrial& trial);
-  /// Send a message through dedicated queue `queue`, which is open for mailbox trial.mbox, and
+  void message(const MessageTrial& trial);
+  /// Send a message through dedicated queue `index`, which is open for mailbox trial.mbox, and
   /// compare every byte of the entry.
-  [[nodiscard]] std::string dedicated(pmd::DedicatedRxQueue& queue, const MessageTrial& trial);
-  [[nodiscard]] std::string doorbell(uint16_t info);
+  void dedicated(uint32_t index, const MessageTrial& trial);
+  void doorbell(uint16_t info);
   /// Send a message to any destID and wait for its completion. @param what for messages.
-  [[nodiscard]] std::string send(const pmd::TxMessage& message, const std::string& what);
+  void send(const pmd::TxMessage& message, const std::string& what);
   /// A DMA request to the other end, until its completion.
-  [[nodiscard]] std::string remote(const pmd::DmaRequest& request, const std::string& what);
-  /// Reap up to `count` completions of messages. @param reaped how many there were.
-  [[nodiscard]] std::string reap(uint32_t count, uint32_t* reaped);
+  void remote(const pmd::DmaRequest& request, const std::string& what);
+  /// Reap up to `count` completions of messages. @return how many there were.
+  [[nodiscard]] uint32_t reap(uint32_t count);
 
   /// Where a message lands by the contract and the card's quirks (docs/card.md, Receiving).
   /// @param len_bytes of the memory that is compared.
   [[nodiscard]] Image landing(const MessageTrial& trial, uint32_t len_bytes) const;
-  /// Calls `poll` until it returns true or says what is `wrong`, and lets both cards work.
-  /// @return what poll said, or that `what` did not come, or that a card is gone.
-  [[nodiscard]] std::string wait(const std::string& what,
-                                 const std::function<bool(std::string* wrong)>& poll);
+  /// Call `poll` until it returns true, and let both cards work. Throws also if `what` did not come
+  /// within the patience, or a card is gone.
+  void wait(const std::string& what, const std::function<bool()>& poll);
 
   [[nodiscard]] const End& from() const { return from_; }
   [[nodiscard]] const End& to() const { return to_; }
   [[nodiscard]] Pattern pattern(uint64_t number) const { return {rules_.seed, number}; }
-  /// A card has gone.
-  [[nodiscard]] bool gone() const { return gone_; }
-  /// Something did not come within the patience.
-  [[nodiscard]] bool stalled() const { return stalled_; }
 
  private:
   [[nodiscard]] pmd::TxMessage prepare(const MessageTrial& trial);
-  [[nodiscard]] std::string post_tx(const pmd::TxMessage& message, const std::string& what);
-  [[nodiscard]] std::string transfer(const pmd::TxMessage& message, const std::string& what,
-                                     const std::function<bool()>& take);
-  [[nodiscard]] bool reap_one(const std::string& what, bool* sent, std::string* wrong);
+  void post_tx(const pmd::TxMessage& message, const std::string& what);
+  void transfer(const pmd::TxMessage& message, const std::string& what,
+                const std::function<bool()>& take);
+  [[nodiscard]] bool reap_one(const std::string& what);
   [[nodiscard]] bool is_good(pmd::Status status);
-  [[nodiscard]] std::string check_landing(const MessageTrial& trial, const std::string& what) const;
 
   const End& from_;
   const End& to_;
   const Rules rules_;
   uint32_t doubts_ = 0;
-  bool gone_ = false;
-  bool stalled_ = false;
 };
 
 }  // namespace rio::selftest

@@ -33,7 +33,6 @@ const char* op_name(DmaOp op) {
   return kNames[static_cast<size_t>(op)];
 }
 
-/// One read or write.
 struct MemoryTrial {
   uint64_t number;
   DmaOp op;
@@ -71,25 +70,20 @@ std::vector<MemoryTrial> memory_trials(bool quick, const pmd::Caps& caps) {
   return trials;
 }
 
-std::string describe(const MemoryTrial& trial) {
-  return std::string(op_name(trial.op)) + " of " + std::to_string(trial.len_bytes) +
-         " bytes at offset " + std::to_string(trial.remote_offset) + " from offset " +
-         std::to_string(trial.local_offset);
-}
-
-/// Opens a window onto the remote pages. @return what is wrong.
-std::string open_window(const End& to, uint32_t* index) {
+/// Opens a window onto the remote pages. @return its index.
+uint32_t open_window(const End& to) {
   using pmd::WindowRights;
   const pmd::Window window{
       .rio_addr = kRioAddr,
       .size_bytes = kWindowBytes,
       .iova = to.iova(kRemotePage),
       .rights = WindowRights::kRead | WindowRights::kWrite | WindowRights::kAtomic};
-  const int rc = to.pair->windows().open(window, index);
-  return rc == 0 ? "" : std::string("no inbound window: ") + std::strerror(-rc);
+  uint32_t index = 0;
+  check(to.pair->windows().open(window, &index), "no inbound window");
+  return index;
 }
 
-std::string run_trial(Exchange& exchange, const MemoryTrial& trial) {
+void run_trial(Exchange& exchange, const MemoryTrial& trial) {
   const bool reads = trial.op == DmaOp::kNread;
   uint8_t* const local = exchange.from().va(kLocalPage);
   uint8_t* const remote = exchange.to().va(kRemotePage);
@@ -102,7 +96,10 @@ std::string run_trial(Exchange& exchange, const MemoryTrial& trial) {
   std::memset(target, Image::kPoison, kWindowBytes);
   Image image(kWindowBytes);
   image.put(pattern, 0, to, trial.len_bytes, trial.len_bytes);
-  const std::string what = describe(trial);
+  const std::string what = std::string(op_name(trial.op)) + " of " +
+                           std::to_string(trial.len_bytes) + " bytes at offset " +
+                           std::to_string(trial.remote_offset) + " from offset " +
+                           std::to_string(trial.local_offset);
   const pmd::DmaRequest request{.rio_addr = kRioAddr + trial.remote_offset,
                                 .iova = exchange.from().iova(kLocalPage) + trial.local_offset,
                                 .cookie = trial.number,
@@ -110,18 +107,21 @@ std::string run_trial(Exchange& exchange, const MemoryTrial& trial) {
                                 .length_bytes = trial.len_bytes,
                                 .op = trial.op,
                                 .prio = 0};
-  std::string wrong = exchange.remote(request, what);
-  if (!wrong.empty()) {
-    return wrong;
+  exchange.remote(request, what);
+  if (trial.op == DmaOp::kNread || trial.op == DmaOp::kNwriteR) {
+    image.check(target, what);
+    return;
   }
   // NWRITE and SWRITE have no response: their end says that they were sent.
   std::string differs;
-  wrong = exchange.wait(what, [&](std::string*) {
-    differs = image.compare(target);
-    return differs.empty() || trial.op == DmaOp::kNread || trial.op == DmaOp::kNwriteR;
-  });
-  differs = wrong.empty() || exchange.gone() ? differs : differs + " (" + wrong + ")";
-  return differs.empty() ? wrong : what + ": " + differs;
+  try {
+    exchange.wait(what, [&] {
+      differs = image.compare(target);
+      return differs.empty();
+    });
+  } catch (const Fault& fault) {
+    throw Fault(what + ": " + differs + " (" + fault.what() + ")", fault.rc);
+  }
 }
 
 /// An atomic operation and what it makes of a value, both cut to its length.
@@ -147,8 +147,7 @@ void store(uint8_t* to, uint32_t value, uint32_t len_bytes) {
   std::memcpy(to, &value, len_bytes);
 }
 
-std::string run_atomic(Exchange& exchange, const AtomicTrial& trial, uint32_t len_bytes,
-                       uint32_t offset) {
+void run_atomic(Exchange& exchange, const AtomicTrial& trial, uint32_t len_bytes, uint32_t offset) {
   const std::string what = std::string(op_name(trial.op)) + " of " + std::to_string(len_bytes) +
                            " bytes at offset " + std::to_string(offset);
   uint8_t* const remote = exchange.to().va(kRemotePage) + offset;
@@ -168,48 +167,39 @@ std::string run_atomic(Exchange& exchange, const AtomicTrial& trial, uint32_t le
                                 .length_bytes = len_bytes,
                                 .op = trial.op,
                                 .prio = 0};
-  if (std::string wrong = exchange.remote(request, what); !wrong.empty()) {
-    return wrong;
-  }
+  exchange.remote(request, what);
   if (std::memcmp(expected, exchange.to().va(kRemotePage), sizeof(expected)) != 0) {
-    return what + " left another value in memory than it should";
+    throw Fault(what + " left another value in memory than it should");
   }
-  return std::memcmp(local, &trial.before, len_bytes) == 0 ? "" : what + " gave a wrong old value";
+  if (std::memcmp(local, &trial.before, len_bytes) != 0) {
+    throw Fault(what + " gave a wrong old value");
+  }
 }
 
 }  // namespace
 
-std::string try_memory(Exchange& exchange, bool quick, Tally* tally) {
-  uint32_t window = 0;
-  std::string wrong = open_window(exchange.to(), &window);
-  if (!wrong.empty()) {
-    return wrong;
-  }
+void try_memory(Exchange& exchange, bool quick, Tally* tally) {
+  const uint32_t window = open_window(exchange.to());
   const std::vector<MemoryTrial> trials = memory_trials(quick, exchange.from().card->caps());
   for (const MemoryTrial& trial : trials) {
-    if (wrong = run_trial(exchange, trial); !wrong.empty()) {
-      return wrong;
-    }
+    run_trial(exchange, trial);
     tally->add(1, trial.len_bytes, trials.size());
   }
-  return exchange.to().pair->windows().close(window) == 0 ? ""
-                                                          : "the inbound window does not close";
+  check(exchange.to().pair->windows().close(window), "the inbound window does not close");
 }
 
-std::string try_atomics(Exchange& exchange, Tally* tally) {
-  uint32_t window = 0;
-  std::string wrong = open_window(exchange.to(), &window);
+void try_atomics(Exchange& exchange, Tally* tally) {
+  (void)open_window(exchange.to());
   for (const AtomicTrial& trial : kAtomics) {
     for (const uint32_t len : {1u, 2u, 4u}) {
-      for (uint32_t offset = 0; wrong.empty() && offset < kDoubleword; offset += len) {
+      for (uint32_t offset = 0; offset < kDoubleword; offset += len) {
         if (offset % exchange.from().card->caps().dma_addr_align == 0) {
-          wrong = run_atomic(exchange, trial, len, offset);
+          run_atomic(exchange, trial, len, offset);
           tally->add(1, 0, 0);
         }
       }
     }
   }
-  return wrong;
 }
 
 }  // namespace rio::selftest

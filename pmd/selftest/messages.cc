@@ -1,10 +1,115 @@
-// Messages, doorbells, dedicated queues.
+// Messages, one by one and in bursts that fill the ring; doorbells, dedicated queues.
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <numeric>
 
+#include "pmd/dev/names.hpp"
 #include "pmd/selftest/parts.hpp"
 
 namespace rio::selftest {
+namespace {
+
+constexpr uint32_t kEntries = End::kBurstEntries;
+constexpr uint32_t kLenStep = 8;                    // each message of a burst has its length
+constexpr uint32_t kTxBytes = kEntries * kLenStep;  // room of the longest one
+static_assert(kEntries * kTxBytes == End::kBurstTxPages * End::kPageBytes);
+
+MessageTrial trial_of(uint32_t round, uint32_t i) {
+  return {.number = uint64_t{round} * kEntries + i,
+          .len_bytes = (i + 1) * kLenStep,
+          .mbox = static_cast<uint8_t>(i % regs::kMultiMailboxes)};
+}
+
+/// Bursts that fill the transmit ring, with a buffer posted for each message.
+class Bursts {
+ public:
+  explicit Bursts(Exchange& exchange) : exchange_(exchange) {}
+
+  void run(uint32_t round) {
+    came_.fill(false);
+    sent_ = received_ = 0;
+    post();
+    send(round);
+    exchange_.wait("a burst of " + std::to_string(kEntries) + " messages", [&] {
+      sent_ += exchange_.reap(kEntries);
+      receive(round);
+      return sent_ == kEntries && received_ == kEntries;
+    });
+  }
+
+ private:
+  void post() {
+    std::array<pmd::RxBuffer, kEntries> buffers;
+    for (uint32_t i = 0; i < kEntries; ++i) {
+      buffers[i] = {exchange_.to().iova(End::kBurstRxPage + i), i};
+    }
+    std::memset(exchange_.to().va(End::kBurstRxPage), Image::kPoison,
+                size_t{kEntries} * End::kPageBytes);
+    const uint32_t posted = exchange_.to().pair->shared().post(buffers.data(), kEntries);
+    if (posted != kEntries) {
+      throw Fault("a shared queue of " + std::to_string(kEntries) + " takes " +
+                  std::to_string(posted) + " buffers");
+    }
+  }
+
+  void send(uint32_t round) {
+    std::array<pmd::TxMessage, kEntries> messages{};
+    for (uint32_t i = 0; i < kEntries; ++i) {
+      const MessageTrial trial = trial_of(round, i);
+      exchange_.pattern(trial.number)
+          .fill(exchange_.from().va(End::kBurstTxPage) + size_t{i} * kTxBytes, trial.len_bytes);
+      messages[i] = {.iova = exchange_.from().iova(End::kBurstTxPage) + uint64_t{i} * kTxBytes,
+                     .cookie = i,
+                     .dest_id = exchange_.to().dest_id,
+                     .length_bytes = static_cast<uint16_t>(trial.len_bytes),
+                     .mbox = trial.mbox,
+                     .flags = 0};
+    }
+    const uint32_t taken = exchange_.from().pair->tx().burst(messages.data(), kEntries);
+    if (taken != kEntries) {
+      throw Fault("an empty ring of " + std::to_string(kEntries) + " takes " +
+                  std::to_string(taken) +
+                  " messages: " + pmd::name(exchange_.from().pair->tx().last_reject()));
+    }
+    // None was reaped, so that the ring is full whatever the card has done.
+    if (exchange_.from().pair->tx().burst(messages.data(), 1) != 0) {
+      throw Fault("a full ring takes one more");
+    }
+  }
+
+  void receive(uint32_t round) {
+    std::array<pmd::RxMessage, kEntries> got{};
+    const uint32_t n = exchange_.to().pair->shared().burst(got.data(), kEntries);
+    for (uint32_t i = 0; i < n; ++i) {
+      check(round, got[i]);
+    }
+    received_ += n;
+  }
+
+  /// Messages of several mailboxes may overtake each other: the length says which one it is.
+  void check(uint32_t round, const pmd::RxMessage& got) {
+    const uint32_t i = got.length_bytes / kLenStep - 1;
+    if (got.status != pmd::Status::kOk || got.length_bytes % kLenStep != 0 || i >= kEntries ||
+        came_[i] || got.mbox != trial_of(round, i).mbox || got.cookie >= kEntries) {
+      throw Fault("a message of a burst came with '" + std::string(pmd::name(got.status)) + "', " +
+                  std::to_string(got.length_bytes) + " bytes, mailbox " + std::to_string(got.mbox) +
+                  (i < kEntries && came_[i] ? ", twice" : ""));
+    }
+    came_[i] = true;
+    const auto page = End::kBurstRxPage + static_cast<uint32_t>(got.cookie);
+    exchange_.landing(trial_of(round, i), End::kPageBytes)
+        .check(exchange_.to().va(page), "message " + std::to_string(i) + " of a burst");
+  }
+
+  Exchange& exchange_;
+  std::array<bool, kEntries> came_{};  ///< by message
+  uint32_t sent_ = 0;
+  uint32_t received_ = 0;
+};
+
+}  // namespace
+
 std::vector<uint32_t> some_lengths() {
   std::vector<uint32_t> lengths(64);
   std::iota(lengths.begin(), lengths.end(), 1);
@@ -63,49 +168,48 @@ std::vector<MessageTrial> segment_trials() {
   return trials;
 }
 
-std::string try_messages(Exchange& exchange, std::span<const MessageTrial> trials, Tally* tally) {
-  std::string wrong;
+void try_messages(Exchange& exchange, std::span<const MessageTrial> trials, Tally* tally) {
   for (const MessageTrial& trial : trials) {
-    if (wrong = exchange.message(trial); !wrong.empty()) {
-      return wrong;
-    }
+    exchange.message(trial);
     tally->add(1, trial.len_bytes, trials.size());
   }
-  return wrong;
 }
 
-std::string try_doorbells(Exchange& exchange, bool quick, Tally* tally) {
+void try_doorbells(Exchange& exchange, bool quick, Tally* tally) {
   const uint32_t stride = quick ? 0x101 : 1;
-  std::string wrong;
-  for (uint32_t info = 0; wrong.empty() && info <= 0xFFFF; info += stride) {
-    wrong = exchange.doorbell(static_cast<uint16_t>(info));
+  const auto ring = [&](uint32_t info) {
+    exchange.doorbell(static_cast<uint16_t>(info));
     tally->add(1, 0, 0x10000 / stride);
+  };
+  for (uint32_t info = 0; info <= 0xFFFF; info += stride) {
+    ring(info);
   }
-  for (uint32_t bit = 0; wrong.empty() && bit < 16; ++bit) {
-    wrong = exchange.doorbell(static_cast<uint16_t>(1u << bit));
-    tally->add(1, 0, 0x10000 / stride);
+  for (uint32_t bit = 0; bit < 16; ++bit) {
+    ring(1u << bit);
   }
-  return wrong;
 }
 
-std::string try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* tally) {
+void try_bursts(Exchange& exchange, uint32_t rounds, Tally* tally) {
+  Bursts bursts(exchange);
+  for (uint32_t round = 0; round < rounds; ++round) {
+    bursts.run(round);
+    tally->add(kEntries, kLenStep * kEntries * (kEntries + 1) / 2, rounds * kEntries);
+  }
+}
+
+void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* tally) {
   const auto mbox = static_cast<uint8_t>(index % regs::kMultiMailboxes);
   const std::string name = "dedicated queue " + std::to_string(index);
   pmd::QueuePair& pair = *exchange.to().pair;
   pmd::DedicatedRxQueue* queue = nullptr;
-  if (pair.open_dedicated(index, exchange.from().dest_id, mbox, &queue) != 0) {
-    return name + " cannot be opened";
-  }
+  check(pair.open_dedicated(index, exchange.from().dest_id, mbox, &queue),
+        name + " cannot be opened");
   stride = std::max(stride, exchange.to().card->caps().dedicated_size_align);
-  std::string wrong;
-  for (uint32_t len = stride; wrong.empty() && len <= regs::kMessageBytesMax; len += stride) {
-    wrong = exchange.dedicated(*queue, {.number = tally->done + 1, .len_bytes = len, .mbox = mbox});
+  for (uint32_t len = stride; len <= regs::kMessageBytesMax; len += stride) {
+    exchange.dedicated(index, {.number = tally->done + 1, .len_bytes = len, .mbox = mbox});
     tally->add(1, len, 0);
   }
-  if (wrong.empty() && pair.close_dedicated(index) != 0) {
-    return name + " does not close";
-  }
-  return wrong.empty() ? "" : name + ": " + wrong;
+  check(pair.close_dedicated(index), name + " does not close");
 }
 
 }  // namespace rio::selftest

@@ -1,6 +1,6 @@
 /// @file
-/// The steps of a selftest that exchange messages between two open ends. Each function returns the
-/// fault that it found, or empty.
+/// The steps of a selftest that exchange messages between two open ends. Each function throws the
+/// fault that it finds.
 #pragma once
 
 #include <cstdint>
@@ -39,17 +39,19 @@ struct Tally {
 [[nodiscard]] std::vector<MessageTrial> segment_trials();
 
 /// All trials through the shared queue, one after the other.
-[[nodiscard]] std::string try_messages(Exchange& exchange, std::span<const MessageTrial> trials,
-                                       Tally* tally);
+void try_messages(Exchange& exchange, std::span<const MessageTrial> trials, Tally* tally);
 /// Every bit of the information; every information unless `quick`.
-[[nodiscard]] std::string try_doorbells(Exchange& exchange, bool quick, Tally* tally);
+void try_doorbells(Exchange& exchange, bool quick, Tally* tally);
 /// Transmit rings full of messages. The rings have End::kBurstEntries entries, all free.
-[[nodiscard]] std::string try_bursts(Exchange& exchange, uint32_t rounds, Tally* tally);
+void try_bursts(Exchange& exchange, uint32_t rounds, Tally* tally);
 /// Entries of `stride` bytes, twice `stride` and so on through one dedicated queue.
-[[nodiscard]] std::string try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride,
-                                        Tally* tally);
+void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* tally);
 /// NWRITE, NWRITE_R, SWRITE, NREAD: lengths and alignments, through a window of the other end.
-[[nodiscard]] std::string try_memory(Exchange& exchange, bool quick, Tally* tally);
-[[nodiscard]] std::string try_atomics(Exchange& exchange, Tally* tally);
+void try_memory(Exchange& exchange, bool quick, Tally* tally);
+void try_atomics(Exchange& exchange, Tally* tally);
+
+/// Everything that one end can send to the other; throws nothing. @param wrong set unless 0 is
+/// returned. @return 0, -EIO (wrong bytes or status), -ETIMEDOUT (nothing moved), -ENODEV (gone).
+[[nodiscard]] int try_all(const End& from, const End& to, std::string* wrong);
 
 }  // namespace rio::selftest

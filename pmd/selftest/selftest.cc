@@ -1,3 +1,4 @@
+// Steps with messages, doorbells and remote memory; the list of all steps, and their run.
 #include "pmd/selftest/selftest.hpp"
 
 #include <array>
@@ -8,13 +9,152 @@
 namespace rio::selftest {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr uint32_t kProbes = 8;  // a fault may hit some of them
+constexpr uint16_t kProbeInfo = 0x5AA5;
 
-struct Step {
-  const char* name;
-  const char* help;
-  Verdict (*run)(Bench& bench);
-};
+using Part = std::function<void(Exchange&, Tally*)>;
+
+/// Runs a part over a link that is looped back, `rounds` times, each with rings of its own.
+/// @param unit of what it tries.
+Verdict run_part(Bench& bench, const char* unit, const Part& part,
+                 const pmd::QueuePairConfig& queues = {}, uint32_t rounds = 1) {
+  if (!bench.no_loop.empty()) {
+    return skip(bench.no_loop);
+  }
+  Tally tally{.tell = [&](uint64_t done, uint64_t total) { bench.tell(done, total); }};
+  for (uint32_t i = 0; i < rounds; ++i) {
+    bench.loop([&](auto&, Exchange& exchange) { part(exchange, &tally); }, queues);
+  }
+  return {.done = tally.done, .unit = unit, .bytes = tally.bytes};
+}
+
+Verdict run_messages(Bench& bench, const std::vector<MessageTrial>& trials) {
+  return run_part(bench, "messages",
+                  [&](Exchange& exchange, Tally* tally) { try_messages(exchange, trials, tally); });
+}
+
+Verdict run_memory(Bench& bench, const char* unit, const Part& part) {
+  if (!bench.card().caps().dma) {
+    return skip("the card has no DMA queue");
+  }
+  return bench.card().blocks().has_window(0) ? run_part(bench, unit, part)
+                                             : skip("the card has no inbound windows");
+}
+
+Verdict test_loop(Bench& bench) {
+  std::string wrong = bench.wait_link() ? "" : "the link is down";
+  for (uint32_t probe = 1; wrong.empty(); ++probe) {
+    try {
+      bench.loop([](auto&, Exchange& exchange) { exchange.doorbell(kProbeInfo); });
+      bench.no_loop.clear();
+      return {.done = 1, .unit = "doorbell"};
+    } catch (const Fault& fault) {
+      if (fault.rc == -ENODEV) {
+        throw;
+      }
+      if (probe == kProbes) {
+        wrong = std::string("a doorbell to its own destID did not come back: ") + fault.what();
+      }
+    }
+    bench.reset();
+  }
+  bench.no_loop = wrong;
+  if (bench.config().must_loop) {
+    throw Fault(wrong + "; plug a loop-back, or set the port to loop back");
+  }
+  return skip("the link is not looped back to this card: " + wrong);
+}
+
+Verdict test_doorbells(Bench& bench) {
+  return run_part(bench, "doorbells", [&](Exchange& exchange, Tally* tally) {
+    try_doorbells(exchange, bench.config().quick, tally);
+  });
+}
+
+Verdict test_inline(Bench& bench) {
+  const std::vector<MessageTrial> trials = inline_trials(bench.card().caps(), bench.config().quick);
+  return trials.empty() ? skip("the card takes no inline bytes") : run_messages(bench, trials);
+}
+
+Verdict test_messages(Bench& bench) {
+  return run_messages(bench, length_trials(bench.config().quick));
+}
+
+Verdict test_segments(Bench& bench) {
+  return run_messages(bench, segment_trials());
+}
+
+Verdict test_bursts(Bench& bench) {
+  pmd::QueuePairConfig queues;
+  queues.tx_log2 = queues.shared_log2 = End::kBurstLog2;
+  queues.start_index = UINT32_MAX - End::kBurstEntries;  // indices wrap in the second burst
+  return run_part(
+      bench, "messages",
+      [&](Exchange& exchange, Tally* tally) {
+        try_bursts(exchange, bench.config().quick ? 8 : 256, tally);
+      },
+      queues);
+}
+
+Verdict test_dedicated(Bench& bench) {
+  // Sizes that need no alignment would be thousands for each queue.
+  const uint32_t stride = bench.config().quick ? 1024 : 64;
+  uint32_t queue = 0;
+  return run_part(
+      bench, "entries",
+      [&](Exchange& exchange, Tally* tally) { try_dedicated(exchange, queue++, stride, tally); },
+      {}, regs::kDedicatedQueues);
+}
+
+Verdict test_memory(Bench& bench) {
+  return run_memory(bench, "reads and writes", [&](Exchange& exchange, Tally* tally) {
+    try_memory(exchange, bench.config().quick, tally);
+  });
+}
+
+Verdict test_atomics(Bench& bench) {
+  return bench.card().caps().atomics ? run_memory(bench, "atomic operations", try_atomics)
+                                     : skip("the card has no atomics");
+}
+
+Verdict test_peer(Bench& bench) {
+  if (!bench.config().has_peer) {
+    return skip("no peer named: --peer DESTID");
+  }
+  uint64_t done = 0;
+  const auto work = [&](pmd::QueuePair&, Exchange& exchange) {
+    pmd::TxMessage message{.iova = bench.memory().iova,
+                           .cookie = 0,
+                           .dest_id = bench.config().peer,
+                           .length_bytes = 0,
+                           .mbox = 0,
+                           .flags = 0};
+    for (const uint32_t len : some_lengths()) {
+      message.length_bytes = static_cast<uint16_t>(len);
+      message.mbox = static_cast<uint8_t>(len % regs::kMultiMailboxes);
+      exchange.send(message, "message of " + std::to_string(len) + " bytes");
+      bench.tell(++done, 0);
+    }
+    message.length_bytes = 0;
+    message.mbox = 0;
+    message.flags = pmd::TxFlags::kDoorbell;
+    for (uint32_t bit = 0; bit < 16; ++bit, ++done) {
+      message.info = uint64_t{1} << bit;
+      exchange.send(message, "doorbell");
+    }
+  };
+  pmd::QueuePairConfig queues;
+  queues.rings = pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kEvent);
+  try {
+    bench.loop(work, queues);
+  } catch (const Fault& fault) {
+    throw Fault(std::string(fault.what()) + "; does the peer run a program that receives?",
+                fault.rc);
+  }
+  return {.reason = "all delivered; their bytes are for the peer to look at",
+          .done = done,
+          .unit = "messages and doorbells"};
+}
 
 constexpr std::array kSteps = {
     Step{"registers", "patterns in words that the card does not look at", test_registers},
@@ -42,48 +182,65 @@ const char* name(Outcome outcome) {
   return kNames[static_cast<size_t>(outcome)];
 }
 
-Verdict pass(uint64_t done, std::string unit, uint64_t bytes) {
-  return {Outcome::kPass, "", done, std::move(unit), bytes};
-}
-
-Verdict fail(std::string reason) {
-  return {Outcome::kFail, std::move(reason), 0, "", 0};
-}
-
-Verdict skip(std::string reason) {
-  return {Outcome::kSkipped, std::move(reason), 0, "", 0};
-}
-
-std::vector<StepName> steps() {
-  std::vector<StepName> names;
-  for (const Step& step : kSteps) {
-    names.push_back({step.name, step.help});
-  }
-  return names;
+std::span<const Step> steps() {
+  return kSteps;
 }
 
 std::vector<StepReport> run(pmd::Bus& bus, const Config& config, const Progress& progress) {
   std::vector<StepReport> reports;
   Bench bench(bus, config, progress);
+  bool gone = false;
+  using Clock = std::chrono::steady_clock;
   for (const Step& step : kSteps) {
-    bench.tell(step.name, 0, 0);
+    bench.step = step.name;
+    bench.tell(0, 0);
     const auto begin = Clock::now();
     Verdict verdict;
-    if (bench.gone) {
+    if (gone) {
       verdict = skip("the card is gone");
-    } else if (std::string wrong = bench.reset(); !wrong.empty()) {
-      verdict = fail(wrong);
     } else {
-      verdict = step.run(bench);
-      if (!bench.gone && bench.card().gone()) {  // while the step looked elsewhere
-        bench.gone = true;
-        verdict = fail("the card is gone (its magic reads all ones)");
+      try {
+        bench.reset();
+        verdict = step.run(bench);
+      } catch (const Fault& fault) {
+        gone = fault.rc == -ENODEV;
+        verdict = {.outcome = Outcome::kFail, .reason = fault.what()};
+      }
+      if (!gone && bench.is_gone()) {  // while the step looked elsewhere
+        gone = true;
+        verdict = {.outcome = Outcome::kFail, .reason = kGone};
       }
     }
     const std::chrono::duration<double> took = Clock::now() - begin;
     reports.push_back({step.name, std::move(verdict), took.count()});
   }
   return reports;
+}
+
+int try_all(const End& from, const End& to, std::string* wrong) {
+  constexpr uint32_t kRounds = 8;
+  constexpr uint32_t kEntryStep = regs::kSegmentBytesMax;
+  const pmd::Caps& caps = from.card->caps();
+  Exchange exchange(from, to, {.patience_ms = 5000, .doubts_max = 8});
+  Tally tally;
+  try {
+    try_messages(exchange, length_trials(false), &tally);
+    try_messages(exchange, inline_trials(caps, false), &tally);
+    try_doorbells(exchange, true, &tally);
+    if (caps.ring_log2_min <= End::kBurstLog2) {
+      try_bursts(exchange, kRounds, &tally);
+    }
+    for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+      try_dedicated(exchange, i, kEntryStep, &tally);
+    }
+    if ((from.pair->rings() & pmd::ring_bit(regs::Ring::kDma)) != 0 && to.pair->has_windows()) {
+      try_memory(exchange, true, &tally);
+    }
+  } catch (const Fault& fault) {
+    *wrong = fault.what();
+    return fault.rc;
+  }
+  return 0;
 }
 
 }  // namespace rio::selftest

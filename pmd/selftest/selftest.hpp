@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,15 +20,11 @@ enum class Outcome : uint8_t { kPass, kFail, kSkipped };
 /// Result of one step.
 struct Verdict {
   Outcome outcome = Outcome::kPass;
-  std::string reason;  ///< of a failure or a skip; a remark otherwise
-  uint64_t done = 0;   ///< things that were tried
-  std::string unit;    ///< what they are: "messages"
-  uint64_t bytes = 0;  ///< that were compared, one by one
+  std::string reason{};  ///< of a failure or a skip; a remark otherwise
+  uint64_t done = 0;     ///< things that were tried
+  std::string unit{};    ///< what they are: "messages"
+  uint64_t bytes = 0;    ///< that were compared, one by one
 };
-
-[[nodiscard]] Verdict pass(uint64_t done, std::string unit, uint64_t bytes = 0);
-[[nodiscard]] Verdict fail(std::string reason);
-[[nodiscard]] Verdict skip(std::string reason);
 
 /// The user's choices.
 struct Config {
@@ -45,13 +42,16 @@ struct Config {
 /// before it is known.
 using Progress = std::function<void(const char* step, uint64_t done, uint64_t total)>;
 
-/// A step, for people.
-struct StepName {
+class Bench;
+
+/// A step.
+struct Step {
   const char* name;
   const char* help;
+  Verdict (*run)(Bench& bench);
 };
 /// All steps, in their order.
-[[nodiscard]] std::vector<StepName> steps();
+[[nodiscard]] std::span<const Step> steps();
 
 /// How a step went.
 struct StepReport {

@@ -91,7 +91,7 @@ uint32_t hash(const Rss& rss, const Frame& frame) {
 }
 Rss rss_of(uint64_t types) {
   Rss rss;
-  rss.set_types(types);
+  rss.types = types;
   return rss;
 }
 
@@ -200,8 +200,7 @@ TEST(Rss, TheTableChoosesTheQueue) {
   EXPECT_EQ(rss.queue_of(5), 2);
   EXPECT_EQ(rss.queue_of(127), 1);
   EXPECT_EQ(rss.queue_of(128), 0) << "seven bits count";
-  rss.set_entry(5, 9);
-  EXPECT_EQ(rss.entry(5), 9);
+  rss.table[5] = 9;
   EXPECT_EQ(rss.queue_of(0xFFFFFF85), 9);
 }
 
