@@ -9,8 +9,8 @@
 #include <map>
 #include <string>
 
-#include "base/child_memory.hpp"
 #include "base/fd.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/mapping.hpp"
 #include "pmd/bus/emu/sim_client.hpp"

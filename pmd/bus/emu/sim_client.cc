@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/child_memory.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
