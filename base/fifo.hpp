@@ -2,8 +2,6 @@
 /// A list in order of age, whose links lie in its entries.
 #pragma once
 
-#include <cstdint>
-
 namespace rio::base {
 
 /// Where a node is in a list: a member of the node for each list that it may be in.

@@ -1,7 +1,10 @@
 /// @file
 /// Objects of the library in a forked child: the kernel objects behind them are the parent's, so
-/// the child must neither use them nor keep them alive.
+/// the child must neither use them nor keep them alive. Memory that the parent shares with other
+/// processes is replaced in the child, which would write there in its parent's name.
 #pragma once
+
+#include <cstddef>
 
 #include "base/fifo.hpp"
 
@@ -38,5 +41,25 @@ class InChild {
 /// eventfd of the child's own that never becomes readable by itself, so its owner never closes an
 /// unrelated descriptor. For InChild::Run. @param fd below 0: nothing is done.
 void release_in_child(int fd);
+
+/// The content that a forked child finds in place of its parent's shared memory.
+enum class ChildFinds : unsigned char {
+  kZeros,  ///< memory of its own
+  kOnes,   ///< memory of its own, all ones: reads like the BAR of a card that is gone
+  kCopy,   ///< memory of its own, holding what the parent had last written
+};
+
+// Any thread. Control path only.
+
+/// Map shared memory, as mmap() does; forked children find something else there. @param fd stays
+/// open until unmap_shared() if `child_finds` is kCopy. @return MAP_FAILED, errno.
+[[nodiscard]] void* map_shared(void* at, size_t len_bytes, int protection, int flags, int fd,
+                               ChildFinds child_finds);
+/// Unmap it, in the parent and in later children. @param at returned by map_shared().
+void unmap_shared(void* at);
+
+/// Share the memory with later children after all. @param at returned by map_shared(); the caller
+/// unmaps it itself.
+void forget_in_child(void* at);
 
 }  // namespace rio::base

@@ -1,5 +1,6 @@
 #include "base/guard.hpp"
 
+#include <cerrno>
 #include <new>
 
 #include "base/log.hpp"
@@ -14,7 +15,7 @@ int end_exception(const Boundary& boundary) noexcept {
     return -ENOMEM;
   } catch (...) {
     log_error("%s", boundary.unexpected);
-    return boundary.unexpected_rc;
+    return -EIO;
   }
 }
 

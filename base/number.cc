@@ -21,6 +21,16 @@ namespace {
   return is_hex(text) ? digits(text.substr(2), 16, out) : digits(text, 10, out);
 }
 
+/// Set `*out` to a value that was read, if it is in its range. @return whether it is.
+template <class Number>
+[[nodiscard]] bool take(Number value, Number least, Number most, Number* out) {
+  if (!(value >= least && value <= most)) {  // "not a number" fails both comparisons
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
 [[nodiscard]] char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -39,32 +49,19 @@ namespace {
 
 bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
   uint64_t value = 0;
-  if (!any_number(text, &value) || value < least || value > most) {
-    return false;
-  }
-  *out = value;
-  return true;
+  return any_number(text, &value) && take(value, least, most, out);
 }
 
 bool read_hex(std::string_view text, uint64_t most, uint64_t* out) {
   uint64_t value = 0;
-  if (!digits(text, 16, &value) || value > most) {
-    return false;
-  }
-  *out = value;
-  return true;
+  return digits(text, 16, &value) && take(value, uint64_t{0}, most, out);
 }
 
 bool read_fraction(std::string_view text, double least, double most, double* out) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
-  // A value that is not a number fails both comparisons.
-  if (error != std::errc{} || at != end || !(value >= least && value <= most)) {
-    return false;
-  }
-  *out = value;
-  return true;
+  return error == std::errc{} && at == end && take(value, least, most, out);
 }
 
 bool read_bytes(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
@@ -74,15 +71,8 @@ bool read_bytes(std::string_view text, uint64_t least, uint64_t most, uint64_t* 
   }
   uint64_t value = 0;
   const int shift = shift_of(text.substr(behind));
-  if (shift < 0 || !digits(text.substr(0, behind), 10, &value) || value > UINT64_MAX >> shift) {
-    return false;
-  }
-  value <<= shift;
-  if (value < least || value > most) {
-    return false;
-  }
-  *out = value;
-  return true;
+  return shift >= 0 && digits(text.substr(0, behind), 10, &value) && value <= UINT64_MAX >> shift &&
+         take(value << shift, least, most, out);
 }
 
 int read_setting(const char* name, const char* text, const NumberRule& rule, uint64_t* out,

@@ -15,16 +15,17 @@ namespace {
 
 constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
+/// Explain an error, to be put behind the path.
 [[nodiscard]] std::string why(int rc, size_t bytes_max) {
   switch (rc) {
     case -EISDIR:
-      return "is a folder; give a file";
+      return " is a folder; give a file";
     case -EFBIG:
-      return "has more than " + std::to_string(bytes_max) + " bytes; is it the right file?";
+      return " has more than " + std::to_string(bytes_max) + " bytes; is it the right file?";
     case -EILSEQ:
-      return "is not UTF-8 text; save it as UTF-8";
+      return " is not UTF-8 text; save it as UTF-8";
     default:
-      return std::strerror(-rc);
+      return std::string(": ") + std::strerror(-rc);
   }
 }
 
@@ -74,10 +75,8 @@ void drop_byte_order_mark(std::string* text) {
 int read_text_file(const std::string& path, size_t bytes_max, std::string* out,
                    std::string* error) {
   std::string text;
-  const int rc = read_text(path, bytes_max, &text);
-  if (rc != 0) {
-    *error =
-        path + (rc == -EISDIR || rc == -EFBIG || rc == -EILSEQ ? " " : ": ") + why(rc, bytes_max);
+  if (const int rc = read_text(path, bytes_max, &text); rc != 0) {
+    *error = path + why(rc, bytes_max);
     return rc;
   }
   *out = std::move(text);

@@ -1,6 +1,8 @@
 #include "base/trouble.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace rio::base {
 
@@ -40,19 +42,9 @@ int fail(std::string* error, int rc, const std::string& text) {
 }
 
 bool is_shortage(int rc) {
-  switch (-rc) {
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOBUFS:
-    case ENOSPC:
-    case EDQUOT:
-    case EAGAIN:
-    case ETOOMANYREFS:
-      return true;
-    default:
-      return false;
-  }
+  constexpr int kShortages[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS,
+                                ENOSPC, EDQUOT, EAGAIN, ETOOMANYREFS};
+  return std::ranges::find(kShortages, -rc) != std::end(kShortages);
 }
 
 }  // namespace rio::base

@@ -7,7 +7,7 @@
 
 #include "base/fd.hpp"
 #include "base/mapping.hpp"
-#include "fpga/model/dma_table.hpp"
+#include "fpga/model/host_memory.hpp"
 
 namespace rio::cardsim {
 

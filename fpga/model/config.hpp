@@ -20,7 +20,6 @@ enum class Fault : uint32_t {
   kStuckQueue = 1u << 7,    ///< the card ignores a ring for some steps
 };
 
-/// The default of FaultConfig::kinds.
 inline constexpr uint32_t kAllFaults = 0xFF;
 
 struct FaultConfig {
@@ -53,7 +52,6 @@ struct Config {
   uint64_t pcie_seed = 0;  ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
-/// Whether the configuration is valid.
 [[nodiscard]] inline bool valid(const Config& c) {
   const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
   return in(c.queue_pairs, 1, regs::kMaxQps) && in(c.letters, 1, regs::kLetters) &&

@@ -34,7 +34,6 @@ inline void zero32(uint8_t* to) {
       *reinterpret_cast<const Bytes16*>(from) & *reinterpret_cast<const Bytes16*>(kept);
 }
 
-/// Copy 16 bytes.
 inline void copy16(uint8_t* to, const uint8_t* from) {
   *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
 }

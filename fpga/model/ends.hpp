@@ -2,7 +2,6 @@
 /// The interfaces that a model card is connected to, its counters, and its activity.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -24,16 +23,6 @@ class Clock {
 class HostClock final : public Clock {
  public:
   uint64_t now_ns() override { return base::now_ns(); }
-};
-
-/// A time that a test advances.
-class ManualClock final : public Clock {
- public:
-  uint64_t now_ns() override { return now_ns_.load(std::memory_order_relaxed); }
-  void advance_ns(uint64_t ns) { now_ns_.fetch_add(ns, std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> now_ns_{1};
 };
 
 /// Receives interrupts. Called by the thread that steps the card.

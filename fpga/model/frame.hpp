@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "fpga/regs/gen/rio_regs.hpp"
 
@@ -56,15 +57,7 @@ struct Frame {
   uint64_t address;
 
   /// Clear all fields except `bytes`, which belongs to the ring.
-  void clear() {
-    type = FrameType::kSkip;
-    op = tid = hops = 0;
-    source = dest = 0;
-    length = 0;
-    place = segment = segments = unused = 0;
-    ssize = 0;
-    address = 0;
-  }
+  void clear() { std::memset(&type, 0, sizeof(Frame) - sizeof(bytes)); }
   /// Clear all fields except `bytes`, then set these.
   void begin(FrameType new_type, uint32_t from, uint32_t to) {
     clear();

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
 
 namespace rio::model {
 namespace {

@@ -59,7 +59,6 @@ struct Inbound {
 /// A partner has come, or is gone for good. A later one with the same destID counts as another
 /// partner.
 struct PartnerChange {
-  Outbound* way;
   uint32_t dest_id;
   bool here;
   uint32_t times;  ///< how often a partner with this destID has come

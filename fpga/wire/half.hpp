@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/child_memory.hpp"
 #include "base/fd.hpp"
+#include "base/fork.hpp"
 #include "base/trouble.hpp"
 #include "fpga/model/frame_ring.hpp"
 

@@ -69,7 +69,7 @@ void Member::open(const Partner& partner, const model::Outbound& way_there) {
   for_each_way(partner, [&](uint32_t id, Way& to) {
     to.state = Way::kUp;
     to.out = way_there;
-    changes_.push_back({&to.out, id, true, ++to.times});
+    changes_.push_back({id, true, ++to.times});
   });
   list_inbound();
 }
@@ -89,7 +89,7 @@ void Member::close(Partner& partner) {
     to.state = Way::kUnknown;
     to.looked_ns = 0;
     to.out = closed(true);
-    changes_.push_back({&to.out, id, false, to.times});
+    changes_.push_back({id, false, to.times});
   });
 }
 
@@ -98,7 +98,7 @@ void Member::absent(const std::function<bool(uint32_t dest_id)>& is_absent) {
     if (to->state == Way::kLooking && is_absent(id)) {
       to->state = Way::kUnknown;
       to->out.gone = true;
-      changes_.push_back({&to->out, id, false, 0});
+      changes_.push_back({id, false, 0});
     }
   }
 }

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
 #include "fpga/model/wire.hpp"
 #include "fpga/wire/member_thread.hpp"
 #include "fpga/wire/troubles.hpp"

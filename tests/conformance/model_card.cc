@@ -7,8 +7,9 @@
 #include <deque>
 
 #include "fpga/model/card.hpp"
-#include "fpga/model/dma_table.hpp"
+#include "fpga/model/host_memory.hpp"
 #include "tests/conformance/card_under_test.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace rio::test {
 namespace {
@@ -141,7 +142,7 @@ class ModelCard final : public CardUnderTest {
   Mode mode_;
   std::vector<Page> bar_;
   m::DmaTable table_;
-  m::ManualClock clock_;
+  ManualClock clock_;
   IrqCounter irqs_;
   WireBoxes boxes_;
   std::vector<std::unique_ptr<Page[]>> blocks_;

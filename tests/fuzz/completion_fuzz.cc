@@ -45,7 +45,7 @@ struct Broken {
       require(completions[i] != nullptr);
     }
   }
-  model::ManualClock clock;
+  test::ManualClock clock;
   ModelBus bus{model::Config{}, model::make_loop_wire(), &clock, 1};
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::QueuePair> pair;

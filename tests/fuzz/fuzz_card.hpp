@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "fpga/model/card.hpp"
-#include "fpga/model/dma_table.hpp"
 #include "fpga/model/frame_ring.hpp"
+#include "fpga/model/host_memory.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace rio::test {
 
@@ -221,7 +222,7 @@ class FuzzCard {
   std::vector<Page> bar_;
   std::vector<Page> memory_;
   model::DmaTable table_;
-  model::ManualClock clock_;
+  ManualClock clock_;
   model::Inbound* in_ = nullptr;
   std::unique_ptr<model::Card> card_;
 };

@@ -284,7 +284,7 @@ class Soak {
   uint64_t count_;
   uint64_t random_;
   bool fast_;
-  model::ManualClock clock_;
+  ManualClock clock_;
   std::shared_ptr<model::Cable> cable_ = model::make_cable();
   Side sides_[2];
   uint64_t next_[2] = {};

@@ -10,16 +10,17 @@
 #include <vector>
 
 #include "fpga/model/card.hpp"
-#include "fpga/model/dma_table.hpp"
+#include "fpga/model/host_memory.hpp"
 #include "pmd/bus/bus.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace rio::test {
 
 class ModelBus final : public pmd::Bus, public pmd::Emulation {
  public:
   /// @param clock advances by `tick_ns` with each step, and outlives the bus.
-  ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire,
-           model::ManualClock* clock, uint64_t tick_ns)
+  ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire, ManualClock* clock,
+           uint64_t tick_ns)
       : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)),
         clock_(clock),
         tick_ns_(tick_ns) {
@@ -109,7 +110,7 @@ class ModelBus final : public pmd::Bus, public pmd::Emulation {
 
   std::vector<Page> bar_;
   model::DmaTable table_;
-  model::ManualClock* clock_;
+  ManualClock* clock_;
   uint64_t tick_ns_;
   uint64_t next_iova_ = 1ull << 40;
   std::map<uint64_t, std::unique_ptr<Page[]>> blocks_;

@@ -88,7 +88,7 @@ void Card::with_lock(void (*fn)(void* arg), void* arg) {
 void Card::set_link(bool up) {
   const Impl::Hold hold(*impl_);
   impl_->upkeep.force_down(!up);
-  impl_->check_soon();
+  impl_->scan_in = impl_->housekeep_in = 0;  // the next step checks everything
 }
 
 void Card::lose_state() {
@@ -100,8 +100,8 @@ void Card::vanish() {
   const Impl::Hold hold(*impl_);
   impl_->control.lose_state();  // also drops pending requests of the host
   impl_->gone = true;
-  for (uint32_t offset = 0; offset < impl_->core.bar.len_bytes(); offset += 4) {
-    impl_->core.bar.store(offset, regs::kAllOnes);
+  for (uint32_t at = 0; at < bar_bytes(impl_->core.config.queue_pairs); at += 4) {
+    impl_->core.bar.store(at, regs::kAllOnes);
   }
 }
 

@@ -48,8 +48,8 @@ void Card::Impl::step_after_looks() {
 bool Card::Impl::looks_allowed() {
   const Pair& pair = core.pairs[0];
   const bool idle = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
-                    core.pairs.size() == 1 && !Core::waits(pair, kTxRing) &&
-                    !Core::waits(pair, kDmaRing) && !Core::waits(pair, kMaintRing) &&
+                    core.pairs.size() == 1 && !pair.rings[kTxRing].waits() &&
+                    !pair.rings[kDmaRing].waits() && !pair.rings[kMaintRing].waits() &&
                     !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
                     !control.stopping();
   return idle && engines.rx_plain.aim();
@@ -161,19 +161,19 @@ inline void Card::Impl::send_posted(bool* answers) {
     if (!pair.live) {
       continue;
     }
-    if (Core::waits(pair, kTxRing)) {
+    if (pair.rings[kTxRing].waits()) {
       if (core.exact) {
         engines.tx.run(pair);
       } else {
         engines.fast_tx.run(pair);
       }
-      *answers = *answers || Core::waits(pair, kTxRing);
+      *answers = *answers || pair.rings[kTxRing].waits();
     }
-    if (Core::waits(pair, kDmaRing)) {
-      engines.dma.run(pair);
+    if (pair.rings[kDmaRing].waits()) {
+      engines.dma.run(pair.rings[kDmaRing]);
     }
-    if (pair.number == 0 && Core::waits(pair, kMaintRing)) {
-      engines.maint.run(pair);
+    if (pair.number == 0 && pair.rings[kMaintRing].waits()) {
+      engines.maint.run(pair.rings[kMaintRing]);
     }
   }
 }

@@ -15,13 +15,7 @@ namespace rio::model {
 [[gnu::tls_model("initial-exec")]] inline thread_local char thread_tag;
 
 struct Card::Impl final : Neighbour {
-  Impl(const Config& config, Ends ends)
-      : core(config, bar_bytes(config.queue_pairs), std::move(ends)),
-        engines(core),
-        control(core, engines),
-        upkeep(core, engines, control) {
-    core.wire->attach(this);
-  }
+  Impl(const Config& config, Ends ends) : core(config, std::move(ends)) { core.wire->attach(this); }
   ~Impl() override { core.wire->attach(nullptr); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -45,11 +39,6 @@ struct Card::Impl final : Neighbour {
   }
   /// Do one full step. @param answers whether to read answers, too.
   void step(bool answers);
-  /// Make the next step check everything.
-  void check_soon() {
-    scan_in = 0;
-    housekeep_in = 0;
-  }
 
   // For a host that has posted one message.
   [[nodiscard]] bool may_kick() const {
@@ -84,9 +73,9 @@ struct Card::Impl final : Neighbour {
   uint32_t housekeep_in = 0;
   uint32_t kicks_counted = 0;  // value of `kicks` at the last count
   Core core;
-  Engines engines;
-  Control control;
-  Upkeep upkeep;
+  Engines engines{core};
+  Control control{core, engines};
+  Upkeep upkeep{core, engines, control};
 
  private:
   static constexpr uint32_t kLooksApart = 2;  // looks in vain between messages that come singly
@@ -102,7 +91,7 @@ struct Card::Impl final : Neighbour {
 /// Check for an arrived message only. @return false: call step().
 inline bool Card::Impl::look() {
   --looks;
-  if (Core::waits(core.pairs[0], kTxRing)) [[unlikely]] {
+  if (core.pairs[0].rings[kTxRing].waits()) [[unlikely]] {
     return false;  // another thread has posted, and found this one inside
   }
   for (const Inbound& in : core.wire->inbound()) {

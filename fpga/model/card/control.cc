@@ -67,7 +67,7 @@ void Control::power_on() {
     bar.store(regs::window::block(q), block_word(regs::BlockType::kWindow, q));
     bar.store(regs::window::next(q), last ? 0 : qp::base(q + 1));
     for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      pair.rings[r].tail_word = bar.word(qp::tail(q, r));
+      pair.rings[r] = {.tail_word = bar.word(qp::tail(q, r)), .pair = &pair, .number = r};
     }
   }
   read_timers();
@@ -117,17 +117,19 @@ void Control::read_timers() {
 void Control::reset(uint32_t gen_ack) {
   engines_.rx.forget();
   engines_.target.forget();
+  engines_.tx.forget();
+  engines_.transactions.forget();
+  engines_.dma.forget();
+  engines_.maint.forget();
   for (Pair& pair : core_.pairs) {
-    engines_.tx.forget(pair);
-    engines_.transactions.forget(pair);
-    engines_.dma.forget(pair);
-    engines_.maint.forget(pair);
-    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      pair.rings[r] = Ring{};
-      pair.rings[r].tail_word = core_.bar.word(qp::tail(pair.number, r));
-      pair.rings[r].gen = static_cast<uint16_t>(core_.bar.load(qp::ring_control(pair.number, r)));
-      core_.bar.store(qp::ring_status(pair.number, r), 0);
-      set_dedicated(pair, r, false);
+    for (Ring& ring : pair.rings) {
+      const uint32_t control = core_.bar.load(qp::ring_control(pair.number, ring.number));
+      ring = {.tail_word = ring.tail_word,
+              .gen = static_cast<uint16_t>(control),
+              .pair = &pair,
+              .number = ring.number};
+      core_.bar.store(qp::ring_status(pair.number, ring.number), 0);
+      set_dedicated(ring, false);
     }
     pair.lost_events = 0;
   }
@@ -171,18 +173,16 @@ void Control::read_owners() {
       owner->dest_id = dest_id;
       std::memset(owner->pair_of_mbox, kNoPair, sizeof(owner->pair_of_mbox));
     }
+    // The first entry that wants something gets it.
+    const auto claim = [pair](uint64_t wanted, uint8_t* receiver) {
+      *receiver = wanted != 0 && *receiver == kNoPair ? static_cast<uint8_t>(pair) : *receiver;
+    };
     const uint64_t mboxes = bar.load64(map::mbox_lo(i), map::mbox_hi(i));
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
-      if ((mboxes >> m & 1) != 0 && owner->pair_of_mbox[m] == kNoPair) {
-        owner->pair_of_mbox[m] = static_cast<uint8_t>(pair);
-      }
+      claim(mboxes >> m & 1, &owner->pair_of_mbox[m]);
     }
-    if (map::Entry::doorbells.get(entry) != 0 && owner->pair_of_doorbells == kNoPair) {
-      owner->pair_of_doorbells = static_cast<uint8_t>(pair);
-    }
-    if (map::Entry::requests.get(entry) != 0 && owner->pair_of_requests == kNoPair) {
-      owner->pair_of_requests = static_cast<uint8_t>(pair);
-    }
+    claim(map::Entry::doorbells.get(entry), &owner->pair_of_doorbells);
+    claim(map::Entry::requests.get(entry), &owner->pair_of_requests);
     core_.last_owner = nullptr;
   }
   core_.sort_plain();
@@ -200,33 +200,30 @@ void Control::scan_pair(Pair& pair) {
     }
   }
   const uint32_t rings = ring_set(pair.number);
-  for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-    const uint32_t control = bar.load(qp::ring_control(pair.number, r));
+  for (Ring& ring : pair.rings) {
+    const uint32_t control = bar.load(qp::ring_control(pair.number, ring.number));
     const auto gen = static_cast<uint16_t>(qp::RingControl::gen.get(control));
-    Ring& ring = pair.rings[r];
-    if (gen == ring.gen || (rings >> r & 1) == 0) {
+    if (gen == ring.gen || (rings >> ring.number & 1) == 0) {
       continue;
     }
     if (qp::RingControl::run.get(control) != 0) {
-      start_ring(pair, r, gen);
+      start_ring(ring, gen);
     } else {
-      stop_ring(pair, r, gen);
+      stop_ring(ring, gen);
     }
   }
   engines_.target.read_windows(pair);
 }
 
-RingError Control::load_ring(Pair& pair, uint32_t number) {
+RingError Control::load_ring(Ring& ring) {
   const Bar& bar = core_.bar;
-  const Config& c = core_.config;
-  const uint32_t q = pair.number;
-  Ring& ring = pair.rings[number];
+  const uint32_t q = ring.pair->number;
+  const uint32_t number = ring.number;
   const uint32_t size = bar.load(qp::ring_size(q, number));
   const uint32_t log2 = qp::RingSize::log2.get(size);
   const uint32_t clog2 = qp::RingSize::clog2.get(size);
   const uint32_t irq = bar.load(qp::ring_irq(q, number));
-  const uint32_t vectors = core_.irqs == nullptr ? 0 : c.vectors;
-  const RingKind kind = ring_kind(number);
+  const uint32_t vectors = core_.irqs == nullptr ? 0 : core_.config.vectors;
   ring.base = nullptr;
   ring.cbase = nullptr;
   ring.head = ring.tail = 0;
@@ -237,13 +234,10 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
       (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors)) {
     return RingError::kConfig;
   }
-  ring.entry_bytes = kind.entry_bytes;
-  ring.centry_bytes = kind.centry_bytes;
   ring.mask = (1u << log2) - 1;
   ring.cmask = (1u << clog2) - 1;
   ring.cshift = static_cast<uint8_t>(clog2);
-  ring.start = bar.load(qp::ring_start(q, number));
-  ring.head = ring.tail = ring.cidx = ring.start;
+  ring.head = ring.tail = ring.cidx = bar.load(qp::ring_start(q, number));
   ring.irq = qp::RingIrq::enable.get(irq) != 0;
   ring.vector = static_cast<uint8_t>(qp::RingIrq::vector.get(irq));
   ring.moderation_us = qp::RingIrq::moderation_us.get(irq);
@@ -254,90 +248,88 @@ RingError Control::load_ring(Pair& pair, uint32_t number) {
 }
 
 bool Control::map_ring(Ring& ring) {
-  const uint64_t len = static_cast<uint64_t>(ring.entry_bytes) * (ring.mask + 1ull);
-  const uint64_t clen = static_cast<uint64_t>(ring.centry_bytes) * (ring.cmask + 1ull);
+  const RingKind kind = ring_kind(ring.number);
+  const uint64_t len = kind.entry_bytes * (ring.mask + 1ull);
+  const uint64_t clen = kind.centry_bytes * (ring.cmask + 1ull);
   ring.base = len == 0 ? nullptr : core_.host.ring_memory(ring.base_iova, len, false);
   ring.cbase = core_.host.ring_memory(ring.cbase_iova, clen, true);
   return ring.cbase != nullptr && (len == 0 || ring.base != nullptr);
 }
 
-void Control::set_dedicated(Pair& pair, uint32_t number, bool open) {
-  if (number < kDedicatedRing) {
+void Control::set_dedicated(const Ring& ring, bool open) {
+  if (ring.number < kDedicatedRing) {
     return;
   }
-  const uint32_t queue = number - kDedicatedRing;
+  Pair& pair = *ring.pair;
+  const uint32_t queue = ring.number - kDedicatedRing;
   for (uint8_t& mbox : pair.dedicated_open) {
     mbox = static_cast<uint8_t>(mbox & ~(1u << queue));
   }
   if (open) {
-    const uint32_t filter = core_.bar.load(qp::ring_filter(pair.number, number));
-    pair.dedicated_source[queue] = core_.bar.load(qp::ring_source(pair.number, number));
+    const uint32_t filter = core_.bar.load(qp::ring_filter(pair.number, ring.number));
+    pair.dedicated_source[queue] = core_.bar.load(qp::ring_source(pair.number, ring.number));
     pair.dedicated_open[qp::RingFilter::mbox.get(filter)] |= static_cast<uint8_t>(1u << queue);
   }
   core_.sort_plain();
 }
 
-void Control::start_ring(Pair& pair, uint32_t number, uint16_t gen) {
-  Ring& ring = pair.rings[number];
+void Control::start_ring(Ring& ring, uint16_t gen) {
   if (ring.state != RingState::kStopped) {
     // Only a stopped ring can start; in any other state the request has no effect.
     return;
   }
   ring.gen = gen;
-  const RingError error = load_ring(pair, number);
+  const RingError error = load_ring(ring);
   if (error != RingError::kNone) {
-    core_.fail_ring(pair, number, error, 0);
+    core_.fail_ring(ring, error, 0);
     return;
   }
   ring.state = RingState::kRunning;
   ring.started_us = static_cast<uint32_t>(core_.now_ns / 1000);
-  set_dedicated(pair, number, true);
-  core_.tell_status(pair, number, RingError::kNone);
-  core_.read_tail(pair, number);  // read directly: a tail written before the start is not delayed
+  set_dedicated(ring, true);
+  core_.tell_status(ring, RingError::kNone);
+  core_.read_tail(ring);  // read directly: a tail written before the start is not delayed
 }
 
-void Control::stop_ring(Pair& pair, uint32_t number, uint16_t gen) {
-  Ring& ring = pair.rings[number];
+void Control::stop_ring(Ring& ring, uint16_t gen) {
   ring.gen = gen;
   if (ring.state == RingState::kRunning || ring.state == RingState::kError) {
-    begin_stop(pair, number);
+    begin_stop(ring);
   }
-  core_.tell_status(pair, number, RingError::kNone);
+  core_.tell_status(ring, RingError::kNone);
   stopping_ = true;
   finish_stops();
 }
 
-void Control::begin_stop(Pair& pair, uint32_t number) {
-  Ring& ring = pair.rings[number];
+void Control::begin_stop(Ring& ring) {
   ring.held = false;
   if (ring.state == RingState::kRunning) {
-    core_.read_tail(pair, number);
+    core_.read_tail(ring);
   }
   if (ring.base == nullptr) {
     ring.tail = ring.head;  // nothing is posted, or the host has unmapped the memory
   }
   ring.state = RingState::kStopping;
-  switch (number) {
+  switch (ring.number) {
     case kTxRing:
-      engines_.tx.begin_stop(pair);
+      engines_.tx.begin_stop(ring);
       break;
     case kDmaRing:
-      engines_.dma.begin_stop(pair);
+      engines_.dma.begin_stop(ring);
       break;
     case kMaintRing:
-      engines_.maint.begin_stop(pair);
+      core_.flush_entries<regs::MaintDesc>(ring);
       break;
     default:
-      engines_.rx.stop(pair, number);
+      engines_.rx.stop(ring);
   }
-  set_dedicated(pair, number, false);
+  set_dedicated(ring, false);
 }
 
 void Control::finish_stops() {
   stopping_ = false;
   for (Pair& pair : core_.pairs) {
-    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      Ring& ring = pair.rings[r];
+    for (Ring& ring : pair.rings) {
       if (ring.state != RingState::kStopping) {
         continue;
       }
@@ -346,7 +338,7 @@ void Control::finish_stops() {
         continue;
       }
       ring.state = RingState::kStopped;
-      core_.tell_status(pair, r, RingError::kNone);
+      core_.tell_status(ring, RingError::kNone);
     }
   }
 }
@@ -357,13 +349,12 @@ void Control::check_ring_memory() {
   }
   generation_ = core_.host.generation();
   for (Pair& pair : core_.pairs) {
-    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      Ring& ring = pair.rings[r];
+    for (Ring& ring : pair.rings) {
       const bool live = ring.state == RingState::kRunning || ring.state == RingState::kStopping;
       if (live && !map_ring(ring)) {
         ring.base = nullptr;
         ring.cbase = nullptr;
-        core_.fail_ring(pair, r, RingError::kHostRead, ring.head);
+        core_.fail_ring(ring, RingError::kHostRead, ring.head);
       }
     }
   }
@@ -375,12 +366,11 @@ void Control::interrupts() {
   }
   interrupt_waits_ = false;
   for (Pair& pair : core_.pairs) {
-    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      Ring& ring = pair.rings[r];
+    for (Ring& ring : pair.rings) {
       if (!ring.irq || !ring.running()) {
         continue;
       }
-      const uint32_t arm = core_.bar.load(qp::arm(pair.number, r));
+      const uint32_t arm = core_.bar.load(qp::arm(pair.number, ring.number));
       if (arm != ring.armed) {
         ring.armed = arm;
         ring.irq_due = true;

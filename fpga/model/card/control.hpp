@@ -39,12 +39,12 @@ class Control {
   void read_owners();
   void read_timers();
   void scan_pair(Pair& pair);
-  void start_ring(Pair& pair, uint32_t number, uint16_t gen);
-  void stop_ring(Pair& pair, uint32_t number, uint16_t gen);
-  [[nodiscard]] regs::RingError load_ring(Pair& pair, uint32_t number);
+  void start_ring(Ring& ring, uint16_t gen);
+  void stop_ring(Ring& ring, uint16_t gen);
+  [[nodiscard]] regs::RingError load_ring(Ring& ring);
   [[nodiscard]] bool map_ring(Ring& ring);
-  void set_dedicated(Pair& pair, uint32_t number, bool open);
-  void begin_stop(Pair& pair, uint32_t number);
+  void set_dedicated(const Ring& ring, bool open);
+  void begin_stop(Ring& ring);
 
   Core& core_;
   Engines& engines_;

@@ -68,13 +68,11 @@ inline uint32_t Engines::take(Inbound& in, const InFrame& frame) {
 }
 
 bool Engines::on_request(const InFrame& frame) {
-  if (frame.type == FrameType::kMessage && core.link_up && whole(frame)) [[likely]] {
-    return rx.on_message(frame);
-  }
   if (!core.link_up || !whole(frame)) {
     return true;  // a fault: lost on the way
   }
   switch (frame.type) {
+    case FrameType::kMessage:
     case FrameType::kSegment:
       return rx.on_message(frame);
     case FrameType::kDoorbell:
@@ -102,31 +100,31 @@ void Engines::on_response(const InFrame& frame) {
   }
   if (frame.type == FrameType::kAcks) [[likely]] {
     if (core.exact) {
-      tx.on_acks(*pair, *flow, frame);
+      tx.on_acks(*flow, frame);
     } else {
-      fast_tx.on_acks(*pair, *flow, frame);
+      fast_tx.on_acks(*flow, frame);
     }
     return;
   }
   if (frame.type == FrameType::kPulled) {
-    fast_tx.on_pulled(*pair, *flow, frame);
+    fast_tx.on_pulled(*flow, frame);
     return;
   }
   Transaction* const transaction = transactions.answered(*flow, frame);
   if (transaction == nullptr) {
     return;
   }
-  const auto status = transactions.conclude(*pair, *flow, *transaction, frame);
+  const auto status = transactions.conclude(*flow, *transaction, frame);
   if (status.has_value()) {
-    end(*pair, *transaction, *status);
+    end(*flow, *transaction, *status);
     transactions.end(*flow, *transaction);
   }
 }
 
-void Engines::end(Pair& pair, const Transaction& transaction, regs::Status status) {
+void Engines::end(const Flow& flow, const Transaction& transaction, regs::Status status) {
   switch (transaction.ring) {
     case kTxRing:
-      tx.on_end(pair, transaction, status);
+      tx.on_end(flow.pair.rings[kTxRing], transaction, status);
       break;
     case kDmaRing:
       dma.on_end(transaction, status);

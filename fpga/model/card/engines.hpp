@@ -17,41 +17,29 @@
 namespace rio::model {
 
 struct Engines {
-  explicit Engines(Core& shared)
-      : core(shared),
-        transactions(core),
-        responder(core),
-        dma(core, transactions),
-        target(core, responder),
-        maint(core, transactions, responder),
-        tx(core, transactions),
-        admission(core),
-        rx(core, responder, admission),
-        fast_tx(core, tx),
-        rx_plain(core, responder),
-        rx_pull(core, responder, admission, rx) {}
+  explicit Engines(Core& shared) : core(shared) {}
 
   /// Take a partner's answers. Bounded.
   void take_responses(Inbound& in);
   /// Take a partner's requests and messages, and answer them. Bounded. @param frame the first one.
   void take_requests(Inbound& in, const InFrame* frame);
   /// Tell the engine of a transaction that it has ended.
-  void end(Pair& pair, const Transaction& transaction, regs::Status status);
+  void end(const Flow& flow, const Transaction& transaction, regs::Status status);
 
   Core& core;
-  Transactions transactions;
-  Responder responder;
-  DmaEngine dma;
-  TargetEngine target;
-  MaintEngine maint;
+  Transactions transactions{core};
+  Responder responder{core};
+  DmaEngine dma{core, transactions};
+  TargetEngine target{core, responder};
+  MaintEngine maint{core, transactions, responder};
   // Messages segment by segment.
-  TxEngine tx;
-  Admission admission;
-  RxEngine rx;
+  TxEngine tx{core, transactions};
+  Admission admission{core};
+  RxEngine rx{core, responder, admission};
   // Fast paths.
-  FastTx fast_tx;
-  RxPlain rx_plain;
-  RxPull rx_pull;
+  FastTx fast_tx{core, tx};
+  RxPlain rx_plain{core, responder};
+  RxPull rx_pull{core, responder, admission, rx};
 
  private:
   /// Take one frame, or a run of frames. @return bytes taken; 0: nothing more can be taken now.

@@ -13,8 +13,15 @@ void Upkeep::update_clock() {
   // Frames carry the time of the last clock update. If the card was not stepped for long since
   // then, that is much too early: correct it.
   if (!core_.exact && core_.now_ns - before > core_.timers.response_ns / 8) {
-    engines_.tx.sent_late(before);
-    engines_.transactions.sent_late(before);
+    const auto correct = [this, before]<class Sent>(Sent& sent) {
+      if (sent.state == Sent::kFlying && sent.since_ns == before) {
+        sent.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
+      }
+    };
+    core_.each_flow([&](Flow& flow) {
+      flow.each_message(correct);
+      flow.each_transaction(correct);
+    });
   }
 }
 
@@ -36,7 +43,7 @@ void Upkeep::housekeep() {
   if (busy_looks_ == 0 || busy_looks_ > kBusyLooks) {
     engines_.rx.check_timers();
   }
-  expire(engines_.transactions.check_timers());
+  engines_.transactions.check_timers(ended_);
   control_.tell_port();
 }
 
@@ -85,11 +92,9 @@ Activity Upkeep::activity() {
       continue;
     }
     now.posted = now.posted || pair.rings[kTxRing].outstanding > 0;
-    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      const Ring& ring = pair.rings[r];
+    for (const Ring& ring : pair.rings) {
       now.done += uint64_t{ring.head} + ring.cidx;
-      const bool submits = r == kTxRing || r == kDmaRing || r == kMaintRing;
-      now.posted = now.posted || (submits && Core::waits(pair, r));
+      now.posted = now.posted || (ring.sends() && ring.waits());
     }
   }
   now.under_way = now.under_way || now.posted;
@@ -107,8 +112,8 @@ void Upkeep::on_change(const PartnerChange& change) {
   for (Pair& pair : core_.pairs) {
     const auto it = pair.flows.find(change.dest_id);
     if (!change.here && it != pair.flows.end()) {
-      engines_.tx.lose(pair, *it->second);
-      expire(engines_.transactions.lose(pair, *it->second));
+      engines_.tx.lose(*it->second);
+      engines_.transactions.lose(*it->second, ended_);
     }
     if (change.times != 0) {  // 0: there never was a partner
       core_.event(pair, regs::EventType::kPartner, change.dest_id, change.here ? 1 : 0,
@@ -117,14 +122,6 @@ void Upkeep::on_change(const PartnerChange& change) {
   }
   if (!change.here) {
     engines_.rx.lose(change.dest_id);
-  }
-}
-
-void Upkeep::expire(const std::vector<Transactions::Expired>& all) {
-  for (const Transactions::Expired& late : all) {
-    core_.counts.tx_timeouts += late.status == regs::Status::kResponseTimeout ? 1 : 0;
-    engines_.end(*late.pair, *late.transaction, late.status);
-    engines_.transactions.expire(*late.flow, *late.transaction);
   }
 }
 

@@ -2,8 +2,6 @@
 /// Periodic work of a card: clock, link, timers, partners that come and go, faults.
 #pragma once
 
-#include <vector>
-
 #include "fpga/model/card/control.hpp"
 
 namespace rio::model {
@@ -30,11 +28,11 @@ class Upkeep {
 
  private:
   void on_change(const PartnerChange& change);
-  void expire(const std::vector<Transactions::Expired>& all);
 
   Core& core_;
   Engines& engines_;
   Control& control_;
+  const Transactions::Ended ended_ = [this](const auto&... ended) { engines_.end(ended...); };
   bool forced_down_ = false;
   uint32_t busy_looks_ = 0;  // successive checks with requests waiting
   uint32_t slow_steps_ = 0;

@@ -44,28 +44,28 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
     if (way == nullptr) {
       return nullptr;
     }
-    it = pair.flows.emplace(dest_id, std::make_unique<Flow>(dest_id, way)).first;
+    it = pair.flows.emplace(dest_id, std::make_unique<Flow>(pair, dest_id, way)).first;
   }
   return pair.last_flow = it->second.get();
 }
 
-void Core::tell_status(Pair& pair, uint32_t number, regs::RingError error) {
-  const Ring& ring = pair.rings[number];
+void Core::tell_status(Ring& ring, regs::RingError error) {
+  Pair& pair = *ring.pair;
   host.flush();  // completions must reach memory before the status that ends them
   pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings),
                           [](const Ring& any) { return any.state != regs::RingState::kStopped; });
-  bar.store(regs::qp::ring_status(pair.number, number),
+  bar.store(regs::qp::ring_status(pair.number, ring.number),
             RingStatus::gen.put(ring.gen) |
                 RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
                 RingStatus::error.put(static_cast<uint32_t>(error)));
 }
 
-void Core::fail_ring(Pair& pair, uint32_t number, regs::RingError error, uint32_t entry) {
-  Ring& ring = pair.rings[number];
+void Core::fail_ring(Ring& ring, regs::RingError error, uint32_t entry) {
   ring.state = regs::RingState::kError;
-  bar.store(regs::qp::ring_entry(pair.number, number), entry);
-  tell_status(pair, number, error);
-  event(pair, regs::EventType::kRingError, 0, static_cast<uint32_t>(error), {entry, number, 0, 0});
+  bar.store(regs::qp::ring_entry(ring.pair->number, ring.number), entry);
+  tell_status(ring, error);
+  event(*ring.pair, regs::EventType::kRingError, 0, static_cast<uint32_t>(error),
+        {entry, ring.number, 0, 0});
 }
 
 void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
@@ -74,7 +74,7 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
   if (!ring.running()) {
     return;
   }
-  const uint32_t room = poll_tail(pair, kEventRing);
+  const uint32_t room = poll_tail(ring);
   if (pair.lost_events > 0 && room > 1) {
     regs::EventCpl lost{
         static_cast<uint32_t>(regs::EventType::kOverflow), 0, pair.lost_events, 0, 0, 0, 0, 0};
@@ -91,17 +91,15 @@ void Core::event(Pair& pair, regs::EventType type, uint32_t source, uint32_t inf
   ++ring.head;
 }
 
-bool Core::doorbell_is_late(uint32_t number) {
+bool Core::doorbell_is_late(const Ring& ring) {
   // The emulated PCIe delays some doorbells of sending rings. Doorbells of receive rings are not
   // delayed: a peer could not distinguish that from a full queue, and the rules say how a card uses
   // a posted buffer.
-  const bool sends = number == kTxRing || number == kDmaRing || number == kMaintRing;
-  return sends && host.rng().below(3) == 0;
+  return ring.sends() && host.rng().below(3) == 0;
 }
 
-void Core::refuse_tail(Pair& pair, uint32_t number) {
-  Ring& ring = pair.rings[number];
-  fail_ring(pair, number, regs::RingError::kTail, ring.tail);
+void Core::refuse_tail(Ring& ring) {
+  fail_ring(ring, regs::RingError::kTail, ring.tail);
   ring.tail = ring.head;
 }
 

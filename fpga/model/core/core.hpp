@@ -23,7 +23,7 @@ namespace rio::model {
 /// card owns the memory, which processes may share.
 class Bar {
  public:
-  Bar(uint8_t* memory, size_t len_bytes) : memory_(memory), len_bytes_(len_bytes) {}
+  explicit Bar(uint8_t* memory) : memory_(memory) {}
 
   [[nodiscard]] uint32_t load(uint32_t offset) const {
     // acquire: what the host wrote before the word; pairs with Mmio::write32.
@@ -40,11 +40,9 @@ class Bar {
   [[nodiscard]] const uint32_t* word(uint32_t offset) const {
     return reinterpret_cast<const uint32_t*>(memory_ + offset);
   }
-  [[nodiscard]] size_t len_bytes() const { return len_bytes_; }
 
  private:
   uint8_t* memory_;
-  size_t len_bytes_;
 };
 
 /// Draws faults from a seed. Counts them, so that a soak test can prove that each kind happened.
@@ -74,7 +72,6 @@ class Faults {
   uint64_t drawn_[32] = {};
 };
 
-/// State of a queue pair.
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
@@ -112,26 +109,25 @@ struct Timers {
 };
 
 struct Core {
-  Core(const Config& cfg, size_t bar_bytes, Ends ends)
+  Core(const Config& cfg, Ends ends)
       : config(cfg),
-        exact(cfg.exact || cfg.faults.rate > 0.0 || cfg.pcie_seed != 0),
-        bar(ends.bar, bar_bytes),
+        bar(ends.bar),
         host(ends.memory, cfg.pcie_seed),
-        faults(cfg.faults),
         wire(std::move(ends.wire)),
         clock(ends.clock),
         irqs(ends.irqs),
         pairs(cfg.queue_pairs) {}
 
   Config config;
-  bool exact;  ///< exact mode: segment by segment
+  /// Exact mode: segment by segment.
+  bool exact = config.exact || config.faults.rate > 0.0 || config.pcie_seed != 0;
   bool link_up = false;
   const char* thread =
       nullptr;  ///< identifies the thread that steps the card, for Wire::may_enter_neighbour()
   uint64_t now_ns = 0;
   Bar bar;
   HostPort host;
-  Faults faults;
+  Faults faults{config.faults};
   std::unique_ptr<Wire> wire;
   Clock* clock;
   IrqSink* irqs;
@@ -158,14 +154,14 @@ struct Core {
     }
     return find_flow(pair, dest_id);
   }
-  /// Whether the response time-out has expired for a request sent at `since_ns` by a ring of
-  /// `pair`. Not if a live partner has not taken the request yet, unless the ring is being stopped.
-  [[nodiscard]] bool late(const Pair& pair, uint32_t ring, const Flow& flow,
-                          uint64_t since_ns) const {
+  /// Whether the response time-out has expired for a request sent at `since_ns` by a ring. Not if a
+  /// live partner has not taken the request yet, unless the ring is being stopped.
+  [[nodiscard]] bool late(const Flow& flow, uint32_t ring, uint64_t since_ns) const {
     if (now_ns <= since_ns || now_ns - since_ns <= timers.response_ns) {
       return false;
     }
-    return !flow.way->watched || since_ns <= flow.way->answerable_ns || !pair.rings[ring].running();
+    return !flow.way->watched || since_ns <= flow.way->answerable_ns ||
+           !flow.pair.rings[ring].running();
   }
   /// The flow that an answer belongs to; null: nothing was ever sent to that destination.
   [[nodiscard]] Flow* known_flow(Pair& pair, uint32_t dest_id) {
@@ -174,6 +170,15 @@ struct Core {
     }
     const auto it = pair.flows.find(dest_id);
     return it == pair.flows.end() ? nullptr : it->second.get();
+  }
+  /// Call `fn(flow)` for all flows of all pairs.
+  template <class Fn>
+  void each_flow(Fn fn) {
+    for (Pair& pair : pairs) {
+      for (auto& [dest, flow] : pair.flows) {
+        fn(*flow);
+      }
+    }
   }
   /// Whether any request waits to be taken.
   [[nodiscard]] bool requests_wait() const {
@@ -251,33 +256,25 @@ struct Core {
   [[nodiscard]] Owner* find_owner(uint32_t dest_id);
   [[nodiscard]] Flow* find_flow(Pair& pair, uint32_t dest_id);
   /// Stop a ring because of an error in its contents, and report it by an event.
-  void fail_ring(Pair& pair, uint32_t ring, regs::RingError error, uint32_t entry);
+  void fail_ring(Ring& ring, regs::RingError error, uint32_t entry);
   /// Write RING_STATUS.
-  void tell_status(Pair& pair, uint32_t ring, regs::RingError error);
+  void tell_status(Ring& ring, regs::RingError error);
   /// Write an event for a pair; if its event ring is full or stopped the event is lost and counted.
   void event(Pair& pair, regs::EventType type, uint32_t source, uint32_t info,
              const uint32_t (&data)[4]);
-  /// Whether a ring has posted entries that are not fetched. poll_tail() updates the tail
-  /// itself.
-  [[nodiscard]] static bool waits(const Pair& pair, uint32_t number) {
-    const Ring& ring = pair.rings[number];
-    return ring.running() && __atomic_load_n(ring.tail_word, __ATOMIC_RELAXED) != ring.head;
-  }
   /// Read the tail of a ring. @return entries to fetch. A tail too far ahead stops the ring.
-  [[nodiscard]] uint32_t poll_tail(Pair& pair, uint32_t number) {
-    Ring& ring = pair.rings[number];
+  [[nodiscard]] uint32_t poll_tail(Ring& ring) {
     if (!ring.running() || ring.held) [[unlikely]] {
       return 0;
     }
-    return host.posting() && doorbell_is_late(number) ? ring.posted() : read_tail(pair, number);
+    return host.posting() && doorbell_is_late(ring) ? ring.posted() : read_tail(ring);
   }
   /// Read the tail without any injected delay, for a caller that starts or stops the ring.
-  uint32_t read_tail(Pair& pair, uint32_t number) {
-    Ring& ring = pair.rings[number];
+  uint32_t read_tail(Ring& ring) {
     // acquire: descriptors visible after the tail; pairs with Mmio::write32.
     ring.tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
     if (ring.posted() > ring.mask + 1) [[unlikely]] {
-      refuse_tail(pair, number);
+      refuse_tail(ring);
     }
     return ring.posted();
   }
@@ -286,8 +283,8 @@ struct Core {
   [[nodiscard]] static uint32_t last_word(regs::Status status, uint32_t retries) {
     return static_cast<uint32_t>(status) | (retries < 255 ? retries : 255) << 8;
   }
-  [[nodiscard]] bool doorbell_is_late(uint32_t number);
-  void refuse_tail(Pair& pair, uint32_t number);
+  [[nodiscard]] bool doorbell_is_late(const Ring& ring);
+  void refuse_tail(Ring& ring);
 };
 
 }  // namespace rio::model

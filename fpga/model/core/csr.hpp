@@ -7,23 +7,6 @@
 
 namespace rio::model {
 
-/// Offsets as in the specification. RIO Part 1 §5, Part 6 §6, Part 8 §2
-struct CsrOffset {
-  static constexpr uint32_t kDeviceIdentity = 0x00;
-  static constexpr uint32_t kDeviceInformation = 0x04;
-  static constexpr uint32_t kAssemblyIdentity = 0x08;
-  static constexpr uint32_t kAssemblyInformation = 0x0C;
-  static constexpr uint32_t kFeatures = 0x10;
-  static constexpr uint32_t kSourceOperations = 0x18;
-  static constexpr uint32_t kDestinationOperations = 0x1C;
-  static constexpr uint32_t kLogicalLayerControl = 0x4C;
-  static constexpr uint32_t kBaseDeviceId = 0x60;
-  static constexpr uint32_t kHostLock = 0x68;
-  static constexpr uint32_t kComponentTag = 0x6C;
-  static constexpr uint32_t kLpSerial = 0x100;
-  static constexpr uint32_t kErrorManagement = 0x300;
-};
-
 class Csr {
  public:
   Csr();

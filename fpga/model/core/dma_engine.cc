@@ -9,8 +9,6 @@ using regs::DmaOp;
 using regs::Status;
 using Control = regs::dma_desc::Control;
 
-constexpr uint32_t kOperations = 64;
-
 DmaOp op_of(const regs::DmaDesc& desc) {
   return static_cast<DmaOp>(Control::op.get(desc.control));
 }
@@ -33,12 +31,6 @@ uint32_t legal_bytes(DmaOp op, uint64_t addr, uint32_t left) {
 
 }  // namespace
 
-DmaEngine::DmaEngine(Core& core, Transactions& transactions)
-    : core_(core),
-      transactions_(transactions),
-      operations_(kOperations),
-      share_(kOperations / static_cast<uint32_t>(core.pairs.size())) {}
-
 bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
   const DmaOp op = op_of(desc);
   if (op > DmaOp::kAtomicCswap || Control::prio.get(desc.control) > 2 || desc.length == 0 ||
@@ -52,25 +44,21 @@ bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
   return op != DmaOp::kSwrite || ((desc.rio_addr | desc.length) & 7) == 0;
 }
 
-void DmaEngine::run(Pair& pair) {
-  Ring& ring = pair.rings[kDmaRing];
-  uint32_t count = core_.poll_tail(pair, kDmaRing);
+void DmaEngine::run(Ring& ring) {
+  uint32_t count = core_.poll_tail(ring);
   for (Operation& operation : operations_) {
     if (count == 0 || ring.outstanding == share_) {
       break;
     }
-    if (operation.pair != nullptr) {
+    if (operation.ring != nullptr) {
       continue;
     }
-    operation = Operation{};
-    operation.desc = ring.fetch<regs::DmaDesc>(ring.head);
-    operation.pair = &pair;
-    operation.index = ring.head;
+    operation = {.ring = &ring, .desc = ring.fetch<regs::DmaDesc>(ring.head), .index = ring.head};
     ++ring.head;
     --count;
     ++busy_;
     ++ring.outstanding;
-    operation.flow = core_.flow(pair, operation.desc.dest_id);
+    operation.flow = core_.flow(*ring.pair, operation.desc.dest_id);
     if (!acceptable(operation.desc)) {
       operation.status = Status::kBadDescriptor;
     } else if (!core_.link_up || operation.flow == nullptr) {
@@ -109,28 +97,20 @@ void DmaEngine::issue(Operation& operation) {
       operation.status = Status::kHostReadFailed;
       return;
     }
-    if (!has_response(op)) {
-      if (!transactions_.send_posted(*operation.pair, *operation.flow, request)) {
-        return;
-      }
-      operation.done += request.length;
-    } else {
-      Transaction* transaction = transactions_.start(*operation.flow);
-      if (transaction == nullptr) {
-        return;
-      }
-      request.state = Transaction::kFlying;
-      *transaction = request;
-      ++operation.flying;
-      transactions_.send(*operation.pair, *operation.flow, *transaction);
+    const bool answered = has_response(op);
+    if (!(answered ? transactions_.start(*operation.flow, request)
+                   : transactions_.send_posted(*operation.flow, request))) {
+      return;
     }
+    operation.flying += answered ? 1 : 0;
+    operation.done += answered ? 0 : request.length;
     operation.issued += request.length;
   }
 }
 
 void DmaEngine::progress() {
   for (Operation& operation : operations_) {
-    if (operation.pair == nullptr || operation.issued == operation.desc.length) {
+    if (operation.ring == nullptr || operation.issued == operation.desc.length) {
       continue;
     }
     if (core_.link_up) {
@@ -146,8 +126,8 @@ void DmaEngine::progress() {
 void DmaEngine::on_end(const Transaction& transaction, Status status) {
   Operation& operation = operations_[transaction.owner];
   // A refusal while the ring is being stopped counts, too.
-  const bool stopped = status == Status::kRetryExpired && !transaction.resend &&
-                       !operation.pair->rings[kDmaRing].running();
+  const bool stopped =
+      status == Status::kRetryExpired && !transaction.resend && !operation.ring->running();
   operation.retries += transaction.retries + (stopped ? 1 : 0);
   // "In doubt" overrides other errors; otherwise the first error counts.
   if (status == Status::kOk) {
@@ -164,18 +144,17 @@ void DmaEngine::finish_if_over(Operation& operation) {
   if (operation.flying > 0 || (operation.status == Status::kOk && !all)) {
     return;
   }
-  Ring& ring = operation.pair->rings[kDmaRing];
+  Ring& ring = *operation.ring;
   core_.complete_entry(ring, operation.desc.cookie, operation.index, operation.done,
                        operation.status, operation.retries);
   --ring.outstanding;
-  operation.pair = nullptr;
+  operation.ring = nullptr;
   --busy_;
 }
 
-void DmaEngine::begin_stop(Pair& pair) {
-  Ring& ring = pair.rings[kDmaRing];
+void DmaEngine::begin_stop(Ring& ring) {
   for (Operation& operation : operations_) {
-    if (operation.pair == &pair && operation.issued < operation.desc.length &&
+    if (operation.ring == &ring && operation.issued < operation.desc.length &&
         operation.status == Status::kOk) {
       operation.status = Status::kFlushed;
       finish_if_over(operation);
@@ -184,13 +163,9 @@ void DmaEngine::begin_stop(Pair& pair) {
   core_.flush_entries<regs::DmaDesc>(ring);
 }
 
-void DmaEngine::forget(Pair& pair) {
-  for (Operation& operation : operations_) {
-    if (operation.pair == &pair) {
-      operation.pair = nullptr;
-      --busy_;
-    }
-  }
+void DmaEngine::forget() {
+  operations_ = {};
+  busy_ = 0;
 }
 
 }  // namespace rio::model

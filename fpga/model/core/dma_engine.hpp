@@ -2,7 +2,7 @@
 /// The initiator of reads, writes and atomics on remote memory.
 #pragma once
 
-#include <vector>
+#include <array>
 
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/transactions.hpp"
@@ -11,22 +11,22 @@ namespace rio::model {
 
 class DmaEngine {
  public:
-  DmaEngine(Core& core, Transactions& transactions);
+  DmaEngine(Core& core, Transactions& transactions) : core_(core), transactions_(transactions) {}
 
   /// Fetch descriptors while operations are free.
-  void run(Pair& pair);
+  void run(Ring& ring);
   /// Send packets of the operations under way.
   void progress();
   [[nodiscard]] bool busy() const { return busy_ != 0; }
   void on_end(const Transaction& transaction, regs::Status status);
   /// Begin to stop the ring. Transfers under way continue.
-  void begin_stop(Pair& pair);
-  void forget(Pair& pair);
+  void begin_stop(Ring& ring);
+  void forget();
 
  private:
   /// A descriptor under way.
   struct Operation {
-    Pair* pair = nullptr;  // null: free
+    Ring* ring = nullptr;  // null: free
     Flow* flow = nullptr;
     regs::DmaDesc desc{};
     uint32_t index = 0;
@@ -44,8 +44,9 @@ class DmaEngine {
 
   Core& core_;
   Transactions& transactions_;
-  std::vector<Operation> operations_;
-  uint32_t share_;  // most operations of one pair, so that no pair blocks another
+  std::array<Operation, 64> operations_{};
+  // Most operations of one pair, so that no pair blocks another.
+  uint32_t share_ = static_cast<uint32_t>(operations_.size() / core_.pairs.size());
   uint32_t busy_ = 0;
 };
 

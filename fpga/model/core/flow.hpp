@@ -87,11 +87,14 @@ struct Transaction {
 
 inline constexpr uint32_t kTids = 256;
 
+struct Pair;
+
 /// One destination of one queue pair.
 struct Flow {
-  Flow(uint32_t dest, Outbound* out)
-      : dest_id(dest), way(out), msgs(regs::kMailboxes * 4), retries(msgs.size()) {}
+  Flow(Pair& from, uint32_t dest, Outbound* out)
+      : pair(from), dest_id(dest), way(out), msgs(regs::kMailboxes * 4), retries(msgs.size()) {}
 
+  Pair& pair;
   uint32_t dest_id;
   Outbound* way;
   /// Letters in flight or resting, one bit each. A message of several segments takes its letter in
@@ -122,6 +125,21 @@ struct Flow {
     }
     return false;
   }
+  /// The mailbox and letter of a message of this flow: its index in `msgs`.
+  [[nodiscard]] uint32_t place(const TxMsg& msg) const {
+    return static_cast<uint32_t>(&msg - msgs.data());
+  }
+  /// The messages of a run of this flow.
+  [[nodiscard]] PullRun& run_of(const TxMsg& msg) { return *runs[place(msg) & 63]; }
+  /// Call `fn(message)` for all messages and runs that are in flight or rest.
+  template <class Fn>
+  void each_message(Fn fn) {
+    for (TxMsg& msg : msgs) {
+      if (msg.state != TxMsg::kFree) {
+        fn(msg);
+      }
+    }
+  }
   /// Call `fn(transaction)` for all that are in flight or rest.
   template <class Fn>
   void each_transaction(Fn fn) {
@@ -132,18 +150,17 @@ struct Flow {
     }
   }
   /// Count a RETRY to a message. @return its retries so far.
-  [[nodiscard]] uint32_t count_retry(uint32_t place) {
-    uint8_t& few = msgs[place].retries;
-    uint32_t& count = retries[place];
-    count = few == 0 ? 1 : count + 1;
-    few = static_cast<uint8_t>(std::min<uint32_t>(count, UINT8_MAX));
+  [[nodiscard]] uint32_t count_retry(TxMsg& msg) {
+    uint32_t& count = retries[place(msg)];
+    count = msg.retries == 0 ? 1 : count + 1;
+    msg.retries = static_cast<uint8_t>(std::min<uint32_t>(count, UINT8_MAX));
     return count;
   }
-  [[nodiscard]] regs::TxWide& wide_of(uint32_t place) {
+  [[nodiscard]] regs::TxWide& wide_of(const TxMsg& msg) {
     if (wide == nullptr) {
       wide = std::make_unique<regs::TxWide[]>(msgs.size());
     }
-    return wide[place];
+    return wide[place(msg)];
   }
 };
 

@@ -1,6 +1,7 @@
 #include "fpga/model/core/host_port.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace rio::model {
 

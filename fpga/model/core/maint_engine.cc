@@ -9,8 +9,6 @@ using regs::MaintOp;
 using regs::Status;
 using Control = regs::maint_desc::Control;
 
-constexpr uint32_t kOperations = 16;
-
 bool acceptable(const regs::MaintDesc& desc) {
   return Control::op.get(desc.control) <= static_cast<uint32_t>(MaintOp::kPortWrite) &&
          desc.length >= 4 && desc.length <= regs::kMaintBytesMax && (desc.length & 3) == 0 &&
@@ -19,40 +17,34 @@ bool acceptable(const regs::MaintDesc& desc) {
 
 }  // namespace
 
-MaintEngine::MaintEngine(Core& core, Transactions& transactions, Responder& responder)
-    : core_(core), transactions_(transactions), responder_(responder), operations_(kOperations) {}
-
-void MaintEngine::run(Pair& pair) {
-  Ring& ring = pair.rings[kMaintRing];
-  uint32_t count = core_.poll_tail(pair, kMaintRing);
+void MaintEngine::run(Ring& ring) {
+  uint32_t count = core_.poll_tail(ring);
   for (Operation& operation : operations_) {
     if (count == 0) {
       return;
     }
-    if (operation.pair != nullptr) {
+    if (operation.ring != nullptr) {
       continue;
     }
     operation.desc = ring.fetch<regs::MaintDesc>(ring.head);
     const Flow* flow = Control::local.get(operation.desc.control) != 0
                            ? nullptr
-                           : core_.flow(pair, operation.desc.dest_id);
+                           : core_.flow(*ring.pair, operation.desc.dest_id);
     if (flow != nullptr && flow->tids_busy == kTids) {
       return;  // wait: an ID is free again after its transaction's rest
     }
-    operation.pair = &pair;
+    operation.ring = &ring;
     operation.index = ring.head;
-    bool flying = false;
     ++ring.head;
     ++ring.outstanding;
     --count;
-    const Status status = start(operation, &flying);
-    if (!flying) {
-      finish(operation, status, status == Status::kOk ? operation.desc.length : 0, 0);
+    if (const auto status = start(operation); status.has_value()) {
+      finish(operation, *status, operation.desc.length, 0);
     }
   }
 }
 
-Status MaintEngine::start(Operation& operation, bool* flying) {
+std::optional<Status> MaintEngine::start(const Operation& operation) {
   const regs::MaintDesc& desc = operation.desc;
   if (!acceptable(desc)) {
     return Status::kBadDescriptor;
@@ -60,7 +52,7 @@ Status MaintEngine::start(Operation& operation, bool* flying) {
   if (Control::local.get(desc.control) != 0) {
     return local(desc);
   }
-  Flow* flow = core_.flow(*operation.pair, desc.dest_id);
+  Flow* flow = core_.flow(*operation.ring->pair, desc.dest_id);
   if (!core_.link_up || flow == nullptr) {
     return Status::kLinkDown;
   }
@@ -69,7 +61,6 @@ Status MaintEngine::start(Operation& operation, bool* flying) {
     return Status::kHostReadFailed;
   }
   Transaction request;
-  request.state = Transaction::kFlying;
   request.ring = kMaintRing;
   request.op = static_cast<uint8_t>(op);
   request.hops = static_cast<uint8_t>(Control::hop_count.get(desc.control));
@@ -79,17 +70,10 @@ Status MaintEngine::start(Operation& operation, bool* flying) {
   request.owner = static_cast<uint32_t>(&operation - operations_.data());
   if (op == MaintOp::kPortWrite) {
     // A port-write may be dropped. RIO Part 1 §4.1.10
-    static_cast<void>(transactions_.send_posted(*operation.pair, *flow, request));
+    static_cast<void>(transactions_.send_posted(*flow, request));
     return Status::kOk;
   }
-  Transaction* transaction = transactions_.start(*flow);
-  if (transaction == nullptr) {
-    return Status::kRetryExpired;
-  }
-  *transaction = request;
-  *flying = true;
-  transactions_.send(*operation.pair, *flow, *transaction);
-  return Status::kOk;
+  return transactions_.start(*flow, request) ? std::nullopt : std::optional(Status::kRetryExpired);
 }
 
 Status MaintEngine::local(const regs::MaintDesc& desc) {
@@ -116,10 +100,11 @@ Status MaintEngine::local(const regs::MaintDesc& desc) {
 }
 
 void MaintEngine::finish(Operation& operation, Status status, uint32_t bytes, uint32_t retries) {
-  Ring& ring = operation.pair->rings[kMaintRing];
-  core_.complete_entry(ring, operation.desc.cookie, operation.index, bytes, status, retries);
+  Ring& ring = *operation.ring;
+  core_.complete_entry(ring, operation.desc.cookie, operation.index,
+                       status == Status::kOk ? bytes : 0, status, retries);
   --ring.outstanding;
-  operation.pair = nullptr;
+  operation.ring = nullptr;
 }
 
 bool MaintEngine::on_request(const InFrame& frame) {
@@ -157,20 +142,7 @@ void MaintEngine::on_port_write(const InFrame& frame) {
 }
 
 void MaintEngine::on_end(const Transaction& transaction, Status status) {
-  finish(operations_[transaction.owner], status, status == Status::kOk ? transaction.length : 0,
-         transaction.retries);
-}
-
-void MaintEngine::begin_stop(Pair& pair) {
-  core_.flush_entries<regs::MaintDesc>(pair.rings[kMaintRing]);
-}
-
-void MaintEngine::forget(Pair& pair) {
-  for (Operation& operation : operations_) {
-    if (operation.pair == &pair) {
-      operation.pair = nullptr;
-    }
-  }
+  finish(operations_[transaction.owner], status, transaction.length, transaction.retries);
 }
 
 }  // namespace rio::model

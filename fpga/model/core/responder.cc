@@ -23,11 +23,9 @@ void Responder::close() {
 }
 
 void Responder::send_acks() {
-  if (count_ == 1) {
-    if (out_->responses->send_short(ack_head(), reinterpret_cast<const uint8_t*>(acks_),
-                                    sizeof(Ack))) {
-      return;
-    }
+  if (count_ == 1 && out_->responses->send_short(
+                         ack_head(), reinterpret_cast<const uint8_t*>(acks_), sizeof(Ack))) {
+    return;
   }
   const auto length = static_cast<uint32_t>(count_ * sizeof(Ack));
   Frame* frame = out_->responses->reserve(frame_bytes(length));

@@ -10,6 +10,16 @@
 
 namespace rio::model {
 
+inline constexpr uint32_t kTxRing = static_cast<uint32_t>(regs::Ring::kTx);
+inline constexpr uint32_t kSharedRing = static_cast<uint32_t>(regs::Ring::kShared);
+inline constexpr uint32_t kDoorbellRing = static_cast<uint32_t>(regs::Ring::kDoorbell);
+inline constexpr uint32_t kDmaRing = static_cast<uint32_t>(regs::Ring::kDma);
+inline constexpr uint32_t kMaintRing = static_cast<uint32_t>(regs::Ring::kMaint);
+inline constexpr uint32_t kEventRing = static_cast<uint32_t>(regs::Ring::kEvent);
+inline constexpr uint32_t kDedicatedRing = static_cast<uint32_t>(regs::Ring::kDedicated0);
+
+struct Pair;
+
 /// Free-running indices; entries are copied when they are fetched, in order.
 struct Ring {
   const uint8_t* base = nullptr;  ///< submission ring in this process
@@ -28,10 +38,7 @@ struct Ring {
   bool irq_due = false;  ///< a completion since the last arm has not raised an interrupt yet
 
   uint16_t gen = 0;
-  uint8_t entry_bytes = 0;  ///< 0: no submission entries
-  uint8_t centry_bytes = 0;
   uint8_t vector = 0;
-  uint32_t start = 0;
   uint32_t started_us =
       0;  ///< time of the start; distinguishes indices of this run of the ring from earlier ones
   uint32_t armed = 0;  ///< last value of ARM
@@ -39,9 +46,19 @@ struct Ring {
   uint64_t last_irq_ns = 0;
   uint64_t base_iova = 0;
   uint64_t cbase_iova = 0;
+  Pair* pair = nullptr;
+  uint32_t number = 0;  ///< in its pair
 
+  /// Whether the card does what its entries say, rather than using them for arrivals.
+  [[nodiscard]] bool sends() const {
+    return number == kTxRing || number == kDmaRing || number == kMaintRing;
+  }
   [[nodiscard]] bool running() const { return state == regs::RingState::kRunning; }
   [[nodiscard]] uint32_t posted() const { return tail - head; }
+  /// Whether it has posted entries that are not fetched. Core::poll_tail() updates the tail itself.
+  [[nodiscard]] bool waits() const {
+    return running() && __atomic_load_n(tail_word, __ATOMIC_RELAXED) != head;
+  }
   [[nodiscard]] const uint8_t* entry(uint32_t index, uint32_t log2_bytes) const {
     return base + (static_cast<uint64_t>(index & mask) << log2_bytes);
   }
@@ -52,9 +69,9 @@ struct Ring {
     std::memcpy(&desc, entry(index, std::countr_zero(sizeof(Desc))), sizeof(Desc));
     return desc;
   }
-  /// Contiguous entries up to the end of the ring's memory; completions_in_a_row(): completions up
-  /// to the end of the lap.
+  /// Contiguous entries up to the end of the ring's memory.
   [[nodiscard]] uint32_t entries_in_a_row() const { return mask + 1 - (head & mask); }
+  /// Contiguous completions up to the end of the lap.
   [[nodiscard]] uint32_t completions_in_a_row() const { return cmask + 1 - (cidx & cmask); }
   /// The phase bit of the next completion.
   [[nodiscard]] uint32_t phase() const { return (~(cidx >> cshift) & 1u) << 31; }
@@ -62,7 +79,7 @@ struct Ring {
 
 /// Sizes of each kind of ring. regs: descriptors.
 struct RingKind {
-  uint8_t entry_bytes;
+  uint8_t entry_bytes;  ///< 0: no submission entries
   uint8_t centry_bytes;
 };
 
@@ -87,13 +104,5 @@ struct RingKind {
       return {sizeof(regs::DedicatedDesc), sizeof(regs::EntryCpl)};
   }
 }
-
-inline constexpr uint32_t kTxRing = static_cast<uint32_t>(regs::Ring::kTx);
-inline constexpr uint32_t kSharedRing = static_cast<uint32_t>(regs::Ring::kShared);
-inline constexpr uint32_t kDoorbellRing = static_cast<uint32_t>(regs::Ring::kDoorbell);
-inline constexpr uint32_t kDmaRing = static_cast<uint32_t>(regs::Ring::kDma);
-inline constexpr uint32_t kMaintRing = static_cast<uint32_t>(regs::Ring::kMaint);
-inline constexpr uint32_t kEventRing = static_cast<uint32_t>(regs::Ring::kEvent);
-inline constexpr uint32_t kDedicatedRing = static_cast<uint32_t>(regs::Ring::kDedicated0);
 
 }  // namespace rio::model

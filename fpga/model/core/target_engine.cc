@@ -17,9 +17,6 @@ uint32_t right_for(DmaOp op) {
 
 }  // namespace
 
-TargetEngine::TargetEngine(Core& core, Responder& responder)
-    : core_(core), responder_(responder), windows_(core.pairs.size()) {}
-
 void TargetEngine::read_windows(Pair& pair) {
   namespace w = regs::window;
   const Bar& bar = core_.bar;
@@ -42,9 +39,7 @@ void TargetEngine::read_windows(Pair& pair) {
 }
 
 void TargetEngine::forget() {
-  for (Windows& windows : windows_) {
-    windows = {};
-  }
+  windows_.assign(windows_.size(), {});
   for (const Pair& pair : core_.pairs) {
     for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
       core_.bar.store(regs::window::status(pair.number, i), 0);

@@ -13,7 +13,7 @@ namespace rio::model {
 
 class TargetEngine {
  public:
-  TargetEngine(Core& core, Responder& responder);
+  TargetEngine(Core& core, Responder& responder) : core_(core), responder_(responder) {}
 
   /// Carry out a request and answer it. @return false: no room for the answer; leave the frame in
   /// the ring.
@@ -40,7 +40,7 @@ class TargetEngine {
 
   Core& core_;
   Responder& responder_;
-  std::vector<Windows> windows_;
+  std::vector<Windows> windows_ = std::vector<Windows>(core_.pairs.size());
 };
 
 }  // namespace rio::model

@@ -28,44 +28,36 @@ bool returns_data(const Transaction& t) {
 
 }  // namespace
 
-Transaction* Transactions::start(Flow& flow) {
+bool Transactions::start(Flow& flow, const Transaction& request) {
   if (flow.transactions == nullptr) {
     flow.transactions = std::make_unique<Transaction[]>(kTids);
   }
   if (flow.tids_busy == kTids) {
-    return nullptr;
+    return false;
   }
   while (flow.transactions[flow.next_tid].state != Transaction::kFree) {
     ++flow.next_tid;
   }
   Transaction& transaction = flow.transactions[flow.next_tid++];
-  transaction = Transaction{};
+  transaction = request;
   transaction.state = Transaction::kFlying;
-  ++flow.tids_busy;
-  return &transaction;
-}
-
-void Transactions::send(Pair& pair, Flow& flow, Transaction& transaction) {
   transaction.since_ns = core_.now_ns;
-  const uint8_t tid = tid_of(flow, transaction);
-  if (!core_.link_up || !transmit(pair, flow, transaction, tid)) {
+  ++flow.tids_busy;
+  if (!core_.link_up || !transmit(flow, transaction, tid_of(flow, transaction))) {
     transaction.resend = true;
-    due_.push_back({&pair, &flow, tid});
+    due_.push_back({&flow, &transaction});
   }
+  return true;
 }
 
-bool Transactions::send_posted(Pair& pair, Flow& flow, const Transaction& request) {
-  return transmit(pair, flow, request, 0);
-}
-
-bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_t tid) {
+bool Transactions::transmit(Flow& flow, const Transaction& t, uint8_t tid) {
   const FrameType type = frame_type(t);
   const uint32_t payload = payload_bytes(type, t.op, t.length);
   Frame* frame = flow.way->requests->reserve(frame_bytes(payload));
   if (frame == nullptr) {
     return false;
   }
-  frame->begin(type, pair.dest_id, flow.dest_id);
+  frame->begin(type, flow.pair.dest_id, flow.dest_id);
   if (payload > 0 && !core_.host.read(t.bus_addr, frame->payload(), payload)) {
     // The memory was unmapped after the owner had checked it. Send an empty payload: the receiver
     // answers ERROR, which is a clearer report than a time-out.
@@ -84,25 +76,20 @@ bool Transactions::transmit(Pair& pair, Flow& flow, const Transaction& t, uint8_
 }
 
 void Transactions::send_due() {
-  size_t kept = 0;
-  for (size_t i = 0; i < due_.size(); ++i) {
-    const Due due = due_[i];
-    Transaction& t = due.flow->transactions[due.tid];
+  std::erase_if(due_, [this](const Due& due) {
+    Transaction& t = *due.transaction;
     if (t.state != Transaction::kFlying || !t.resend) {
-      continue;
+      return true;
     }
-    if (fate(*due.pair, t) != regs::Status::kOk) {
-      due_[kept++] = due;  // the ring is being stopped: check_timers() ends the transaction
-      continue;
-    }
-    if (t.since_ns > core_.now_ns || !transmit(*due.pair, *due.flow, t, due.tid)) {
-      due_[kept++] = due;
-      continue;
+    // If its ring is being stopped, check_timers() ends the transaction.
+    if (fate(*due.flow, t) != regs::Status::kOk || t.since_ns > core_.now_ns ||
+        !transmit(*due.flow, t, tid_of(*due.flow, t))) {
+      return false;
     }
     t.resend = false;
     t.since_ns = core_.now_ns;
-  }
-  due_.resize(kept);
+    return true;
+  });
 }
 
 Transaction* Transactions::answered(Flow& flow, const InFrame& response) {
@@ -116,11 +103,11 @@ Transaction* Transactions::answered(Flow& flow, const InFrame& response) {
   return t.state == Transaction::kFlying && !t.resend ? &t : nullptr;
 }
 
-std::optional<regs::Status> Transactions::conclude(Pair& pair, Flow& flow, Transaction& t,
+std::optional<regs::Status> Transactions::conclude(Flow& flow, Transaction& t,
                                                    const InFrame& response) {
   const auto answer = static_cast<Answer>(response.op);
   if (answer == Answer::kRetry) {
-    return again(pair, flow, t) ? std::nullopt : std::optional(regs::Status::kRetryExpired);
+    return again(flow, t) ? std::nullopt : std::optional(regs::Status::kRetryExpired);
   }
   if (answer != Answer::kDone ||
       (t.ring != kTxRing && response.length != (returns_data(t) ? t.length : 0))) {
@@ -133,8 +120,8 @@ std::optional<regs::Status> Transactions::conclude(Pair& pair, Flow& flow, Trans
 }
 
 /// Send again later. @return false: the retry limit is reached, or the ring is being stopped.
-bool Transactions::again(Pair& pair, Flow& flow, Transaction& t) {
-  if (!pair.rings[t.ring].running()) {
+bool Transactions::again(Flow& flow, Transaction& t) {
+  if (!flow.pair.rings[t.ring].running()) {
     return false;
   }
   ++core_.counts.tx_retries;
@@ -144,7 +131,7 @@ bool Transactions::again(Pair& pair, Flow& flow, Transaction& t) {
   }
   t.resend = true;
   t.since_ns = core_.now_ns + core_.timers.retry_ns;
-  due_.push_back({&pair, &flow, tid_of(flow, t)});
+  due_.push_back({&flow, &t});
   return true;
 }
 
@@ -153,82 +140,69 @@ void Transactions::end(Flow& flow, Transaction& t) {
   --flow.tids_busy;
 }
 
-void Transactions::rest(Transaction& t) {
-  t.state = Transaction::kQuarantine;
-  t.since_ns = core_.now_ns;
-}
-
-void Transactions::expire(Flow& flow, Transaction& t) {
+void Transactions::expire(Flow& flow, Transaction& t, regs::Status status, const Ended& ended) {
+  core_.counts.tx_timeouts += status == regs::Status::kResponseTimeout ? 1 : 0;
+  ended(flow, t, status);
   if (t.resend || flow.way->gone) {
     end(flow, t);  // nothing of it is in flight
   } else {
-    rest(t);
+    t.state = Transaction::kQuarantine;
+    t.since_ns = core_.now_ns;
   }
 }
 
-regs::Status Transactions::fate(const Pair& pair, const Transaction& t) const {
+regs::Status Transactions::fate(const Flow& flow, const Transaction& t) const {
   if (!t.resend) {
     return regs::Status::kResponseTimeout;
   }
   if (!core_.link_up) {
     return regs::Status::kLinkDown;
   }
-  if (pair.rings[t.ring].running()) {
+  if (flow.pair.rings[t.ring].running()) {
     return regs::Status::kOk;
   }
   return t.retries > 0 ? regs::Status::kRetryExpired : regs::Status::kFlushed;
 }
 
-const std::vector<Transactions::Expired>& Transactions::check_timers() {
-  expired_.clear();
-  each([this](Pair& pair, Flow& flow, Transaction& t) {
-    const bool over = core_.now_ns > t.since_ns;
-    const uint64_t age = over ? core_.now_ns - t.since_ns : 0;
-    const regs::Status status = fate(pair, t);
-    const bool waited =
-        status == regs::Status::kResponseTimeout
-            ? core_.late(pair, t.ring, flow, t.since_ns)
-            : age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
-    if (t.state == Transaction::kFlying && waited && status != regs::Status::kOk) {
-      expired_.push_back({&pair, &flow, &t, status});
-    } else if (t.state == Transaction::kQuarantine && age > 2 * core_.timers.response_ns) {
-      end(flow, t);
-    }
+void Transactions::check_timers(const Ended& ended) {
+  core_.each_flow([&](Flow& flow) {
+    flow.each_transaction([&](Transaction& t) {
+      const bool over = core_.now_ns > t.since_ns;
+      const uint64_t age = over ? core_.now_ns - t.since_ns : 0;
+      const regs::Status status = fate(flow, t);
+      const bool waited =
+          status == regs::Status::kResponseTimeout
+              ? core_.late(flow, t.ring, t.since_ns)
+              : age > core_.timers.response_ns || status == regs::Status::kRetryExpired;
+      if (t.state == Transaction::kFlying && waited && status != regs::Status::kOk) {
+        expire(flow, t, status, ended);
+      } else if (t.state == Transaction::kQuarantine && age > 2 * core_.timers.response_ns) {
+        end(flow, t);
+      }
+    });
   });
-  return expired_;
 }
 
-const std::vector<Transactions::Expired>& Transactions::lose(Pair& pair, Flow& flow) {
-  expired_.clear();
+void Transactions::lose(Flow& flow, const Ended& ended) {
   flow.each_transaction([&](Transaction& t) {
     if (t.state == Transaction::kFlying) {
-      expired_.push_back(
-          {&pair, &flow, &t, t.resend ? regs::Status::kLinkDown : regs::Status::kResponseTimeout});
+      expire(flow, t, t.resend ? regs::Status::kLinkDown : regs::Status::kResponseTimeout, ended);
     } else {
       end(flow, t);
     }
   });
-  return expired_;
 }
 
-void Transactions::sent_late(uint64_t time_ns) {
-  each([&](Pair&, Flow&, Transaction& t) {
-    if (t.state == Transaction::kFlying && t.since_ns == time_ns) {
-      t.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
-    }
-  });
-}
-
-void Transactions::forget(Pair& pair) {
-  std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
-  for (auto& [dest, flow] : pair.flows) {
-    flow->each_transaction([&](Transaction& t) {
+void Transactions::forget() {
+  due_.clear();
+  core_.each_flow([this](Flow& flow) {
+    flow.each_transaction([this](Transaction& t) {
       if (t.state == Transaction::kFlying) {
         t.state = Transaction::kQuarantine;
         t.since_ns = core_.now_ns + core_.timers.response_ns;
       }
     });
-  }
+  });
 }
 
 }  // namespace rio::model

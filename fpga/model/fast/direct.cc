@@ -58,6 +58,7 @@ struct Direct::Sides {
 
 template <bool several>
 uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
+  constexpr uint32_t kMost = several ? regs::kMessageBytesMax : kFull;
   const Ring& ring = sides.ring;
   const Ring& shared = sides.shared;
   // Locals: after each store through a byte pointer, the compiler would reload members.
@@ -83,10 +84,8 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
   for (; k < count; ++k) {
     plain::Message message;
     const uint64_t at = load64(entry) - target.iova;
-    if (!decoder.decode_by_address < several
-            ? regs::kMessageBytesMax
-            : kFull > (desc, &message) || at > last_target || plain_pair[message.mbox()] != number)
-        [[unlikely]] {
+    if (!decoder.decode_by_address<kMost>(desc, &message) || at > last_target ||
+        plain_pair[message.mbox()] != number) [[unlikely]] {
       break;
     }
     const uint32_t length = message.length();
@@ -150,7 +149,7 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
   const HostWindow& target = peer.host.write_window();
   if (shared.held || !peer.host.current() || ring.cbase == nullptr ||
       core_.host.read_window().len_bytes < kFull || target.len_bytes < kFull ||
-      peer.poll_tail(to, kSharedRing) == 0) {
+      peer.poll_tail(shared) == 0) {
     return 0;
   }
   count = std::min({count, ring.entries_in_a_row(), ring.completions_in_a_row(), shared.posted(),

@@ -11,8 +11,7 @@ namespace rio::model {
 
 class Direct {
  public:
-  explicit Direct(Core& core)
-      : core_(core), all_letters_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
+  explicit Direct(Core& core) : core_(core) {}
 
   /// Carry a run of plain messages to the last destination. @param count posted entries. @return
   /// messages carried; 0: use another path.
@@ -31,7 +30,7 @@ class Direct {
   [[nodiscard]] uint32_t carry_run(const Sides& sides, uint32_t count) const;
 
   Core& core_;
-  uint8_t all_letters_;
+  uint8_t all_letters_ = static_cast<uint8_t>((1u << core_.config.letters) - 1);
 };
 
 }  // namespace rio::model

@@ -6,7 +6,7 @@ namespace rio::model {
 
 void FastTx::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
-  const uint32_t count = tx_.fetchable(pair);
+  const uint32_t count = tx_.fetchable(ring);
   if (count == 0) {
     return;
   }
@@ -117,10 +117,10 @@ uint32_t FastTx::send_run(Pair& pair, Ring& ring, uint32_t count) {
   return sent;
 }
 
-void FastTx::on_acks(Pair& pair, Flow& flow, const InFrame& frame) {
+void FastTx::on_acks(Flow& flow, const InFrame& frame) {
   const uint8_t* ack = frame.payload();
   const uint8_t* const end = ack + frame.length / sizeof(Ack) * sizeof(Ack);
-  Ring& ring = pair.rings[kTxRing];
+  Ring& ring = flow.pair.rings[kTxRing];
   TxMsg* const msgs = flow.msgs.data();
   const uint64_t time = core_.ticks();
   // If completions cannot be written directly, no message matches, and TxEngine handles all.
@@ -139,8 +139,7 @@ void FastTx::on_acks(Pair& pair, Flow& flow, const InFrame& frame) {
     if (once > 0xFF || load64(reinterpret_cast<const uint8_t*>(&msg.unsent)) != life) [[unlikely]] {
       const uint32_t before = cidx;
       ring.cidx = cidx;
-      tx_.answered(pair, flow, once & 0xFF,
-                   {static_cast<uint8_t>(once), static_cast<uint8_t>(once >> 8)});
+      tx_.answered(flow, {static_cast<uint8_t>(once), static_cast<uint8_t>(once >> 8)});
       cidx = ring.cidx;
       settled += cidx - before;
       last_word = time | static_cast<uint64_t>(ring.phase()) << 32;

@@ -12,20 +12,13 @@ namespace rio::model {
 class FastTx {
  public:
   /// @param tx handles messages that are not plain, and answers to them.
-  FastTx(Core& core, TxEngine& tx)
-      : core_(core),
-        tx_(tx),
-        direct_(core),
-        pull_(core, tx),
-        letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
+  FastTx(Core& core, TxEngine& tx) : core_(core), tx_(tx) {}
 
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
   /// Process answers to messages; those to plain messages in runs.
-  void on_acks(Pair& pair, Flow& flow, const InFrame& frame);
-  void on_pulled(Pair& pair, Flow& flow, const InFrame& frame) {
-    pull_.on_pulled(pair, flow, frame);
-  }
+  void on_acks(Flow& flow, const InFrame& frame);
+  void on_pulled(Flow& flow, const InFrame& frame) { pull_.on_pulled(flow, frame); }
 
   /// Prepare kick() to send for this pair to its last destination. Valid until another path sends
   /// for the pair, memory was unmapped, or the pair's rings have changed. @return false: kick()
@@ -75,9 +68,9 @@ class FastTx {
 
   Core& core_;
   TxEngine& tx_;
-  Direct direct_;
-  TxPull pull_;
-  uint8_t letter_mask_;
+  Direct direct_{core_};
+  TxPull pull_{core_, tx_};
+  uint8_t letter_mask_ = static_cast<uint8_t>((1u << core_.config.letters) - 1);
   SendSetup lane_{};
 };
 

@@ -22,7 +22,7 @@ inline Pair* RxPlain::target(const InFrame& frame) {
 uint32_t RxPlain::take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Pair* const pair = target(first);
   if (pair == nullptr || core_.host.write_window().len_bytes < kFull ||
-      pair->rings[kSharedRing].held || core_.poll_tail(*pair, kSharedRing) == 0) {
+      pair->rings[kSharedRing].held || core_.poll_tail(pair->rings[kSharedRing]) == 0) {
     return 0;
   }
   return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end, tag)

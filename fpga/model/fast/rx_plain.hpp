@@ -64,7 +64,7 @@ inline bool RxPlain::take_single(const Inbound& in, uint64_t word) {
       length - 1 >= plain::kFull || route >> 32 != lane_.dest_id ||
       (lane_.mailboxes >> (place & 63) & 1) == 0 || source - in.first_source > in.more_sources ||
       bytes > reader.to_end() || offset > lane_.last ||
-      (ring.posted() == 0 && core_.read_tail(*lane_.pair, kSharedRing) == 0) ||
+      (ring.posted() == 0 && core_.read_tail(ring) == 0) ||
       !responder_.ready_at_once(source, lane_.dest_id)) [[unlikely]] {
     return false;
   }

@@ -87,7 +87,7 @@ bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
   Run& run = runs_.emplace_back(Run{frame.at, frame.place, 0, Answer::kError});
   puller = bytes_are_behind(frame) ? &local_puller : puller;
   if (puller != nullptr) {
-    take_run(frame, *puller, run);
+    take_run(frame, parts, *puller, run);
   }
   return true;
 }
@@ -121,8 +121,7 @@ void RxPull::end_runs(Puller* puller) {
 
 /// Place the messages of a run one after the other, as if each had arrived after the answer to the
 /// one before.
-void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
-  const uint32_t parts = parts_of(frame);
+void RxPull::take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run& run) {
   InFrame message = frame;
   message.ssize = kFull;
   run.answer = parts != 0 ? Answer::kDone : Answer::kError;
@@ -152,15 +151,11 @@ void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
 /// Fast path: messages for a dedicated ring with matching entries that land in one piece. @return
 /// how many; admit() handles the next one.
 uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
-  if (core_.faults.enabled() || frame.mbox() >= regs::kMultiMailboxes) {
+  Ring* const ring = Admission::dedicated_ring(pair, frame);
+  if (core_.faults.enabled() || ring == nullptr || !ring->running() || ring->held) {
     return 0;
   }
-  const int number = Admission::dedicated_ring(pair, frame);
-  Ring* const ring = number < 0 ? nullptr : &pair.rings[number];
-  if (ring == nullptr || !ring->running() || ring->held) {
-    return 0;
-  }
-  parts = std::min(parts, core_.poll_tail(pair, static_cast<uint32_t>(number)));
+  parts = std::min(parts, core_.poll_tail(*ring));
   const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
   const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
   const bool full = core_.config.quirk_last_full_256;

@@ -53,7 +53,7 @@ class RxPull {
     uint32_t* cookies;   ///< cookies of the entries
   };
 
-  void take_run(const InFrame& frame, Puller& puller, Run& run);
+  void take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run& run);
   [[nodiscard]] uint32_t take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run);
   void place(const InFrame& frame, Puller& puller, Run& run, const Landing& landing);
   void add(const Pull& pull, const PullPiece& piece);

@@ -84,8 +84,8 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   TxMsg& msg = tx_.begin(*flow, place, desc, ring.head, TxMsg::kRun, true);
   ring.outstanding += found;
   ring.head += found;
-  if (!send(pair, *flow, msg, place)) {
-    tx_.send_later(pair, *flow, place);
+  if (!send(*flow, msg)) {
+    tx_.send_later(*flow, msg);
   }
   return found;
 }
@@ -110,8 +110,8 @@ uint32_t TxPull::collect(const Ring& ring, const regs::TxDesc& first, uint32_t c
   return run.count;
 }
 
-bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
-  const PullRun& run = *flow.runs[place & 63];
+bool TxPull::send(Flow& flow, TxMsg& msg) {
+  const PullRun& run = flow.run_of(msg);
   const bool behind = !pulls(flow) && flow.way->takes_bytes_behind;
   uint32_t length = 0;
   const uint32_t left = behind ? fit_behind(run, &length) : run.count - run.done;
@@ -121,14 +121,14 @@ bool TxPull::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) {
     return false;
   }
   if (!fill(run, left, behind, frame->payload())) {
-    tx_.end_message(pair, flow, msg, place, Status::kHostReadFailed);
+    tx_.end_message(flow, msg, Status::kHostReadFailed);
     return true;
   }
-  frame->begin(FrameType::kPull, pair.dest_id, flow.dest_id);
+  frame->begin(FrameType::kPull, flow.pair.dest_id, flow.dest_id);
   frame->op = behind ? kBytesBehind : 0;
   frame->segments = static_cast<uint8_t>(left);
   frame->length = static_cast<uint16_t>(length);
-  frame->place = static_cast<uint8_t>(place);
+  frame->place = static_cast<uint8_t>(flow.place(msg));
   frame->ssize = regs::kSegmentBytesMax;
   msg.pull_at = flow.way->requests->tail() | 1;
   flow.way->requests->commit(frame, frame_bytes(length));  // published with later frames
@@ -163,8 +163,9 @@ bool TxPull::fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payl
   return true;
 }
 
-void TxPull::complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, Status status) {
-  Ring& ring = pair.rings[kTxRing];
+void TxPull::complete(Flow& flow, const TxMsg& msg, uint32_t count, Status status) {
+  PullRun& run = flow.run_of(msg);
+  Ring& ring = flow.pair.rings[kTxRing];
   for (const uint32_t end = run.done + count; run.done < end; ++run.done) {
     core_.complete_tx(ring, run.messages[run.done].cookie, run.index + run.done, status,
                       msg.retries);
@@ -172,17 +173,17 @@ void TxPull::complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count
   ring.outstanding -= count;
 }
 
-void TxPull::end(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place, Status status) {
-  PullRun& run = *flow.runs[place & 63];
-  complete(pair, msg, run, run.count - run.done, status);
+void TxPull::end(Flow& flow, const TxMsg& msg, Status status) {
+  const PullRun& run = flow.run_of(msg);
+  complete(flow, msg, run.count - run.done, status);
 }
 
-void TxPull::on_pulled(Pair& pair, Flow& flow, const InFrame& frame) {
+void TxPull::on_pulled(Flow& flow, const InFrame& frame) {
   TxMsg& msg = flow.msgs[frame.place];
   if (msg.segments != TxMsg::kRun || msg.open == 0 || msg.state == TxMsg::kFree) {
     return;  // answers nothing that is in flight
   }
-  PullRun& run = *flow.runs[frame.place & 63];
+  const PullRun& run = flow.run_of(msg);
   const uint32_t done = frame.ssize;
   if (msg.state == TxMsg::kQuarantine) {
     msg.open = 0;
@@ -194,21 +195,21 @@ void TxPull::on_pulled(Pair& pair, Flow& flow, const InFrame& frame) {
   }
   msg.open = 0;
   msg.pull_at = 0;
-  complete(pair, msg, run, done, Status::kOk);
+  complete(flow, msg, done, Status::kOk);
   msg.retries = done != 0 && run.done != run.count ? uint8_t{0} : msg.retries;
   const auto answer = static_cast<Answer>(frame.op);
   if (run.done == run.count) {
-    tx_.end_message(pair, flow, msg, frame.place, Status::kOk);
+    tx_.end_message(flow, msg, Status::kOk);
   } else if (answer == Answer::kRetry) {
-    tx_.refused(pair, flow, msg, frame.place, 1);
+    tx_.refused(flow, msg, 1);
   } else if (answer == Answer::kError) {
-    tx_.end_message(pair, flow, msg, frame.place, Status::kErrorResponse);
-  } else if (!pair.rings[kTxRing].running()) {
-    tx_.end_message(pair, flow, msg, frame.place, Status::kRetryExpired);
+    tx_.end_message(flow, msg, Status::kErrorResponse);
+  } else if (!flow.pair.rings[kTxRing].running()) {
+    tx_.end_message(flow, msg, Status::kRetryExpired);
   } else {  // the next message was not in the frame
     msg.unsent = 1;
     msg.resend_ns = 0;
-    tx_.send_later(pair, flow, frame.place);
+    tx_.send_later(flow, msg);
   }
 }
 

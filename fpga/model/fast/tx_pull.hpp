@@ -16,10 +16,10 @@ class TxPull final : public RunWay {
   /// first one.
   [[nodiscard]] uint32_t launch(Pair& pair, Ring& ring, uint32_t count);
   /// Process the answer to a run.
-  void on_pulled(Pair& pair, Flow& flow, const InFrame& frame);
+  void on_pulled(Flow& flow, const InFrame& frame);
 
-  [[nodiscard]] bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) override;
-  void end(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place, regs::Status status) override;
+  [[nodiscard]] bool send(Flow& flow, TxMsg& msg) override;
+  void end(Flow& flow, const TxMsg& msg, regs::Status status) override;
   void revoke(const Flow& flow, TxMsg& msg) override;
 
  private:
@@ -27,7 +27,7 @@ class TxPull final : public RunWay {
                                  PullRun& run);
   [[nodiscard]] bool fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payload);
   /// Complete the next messages of a run.
-  void complete(Pair& pair, const TxMsg& msg, PullRun& run, uint32_t count, regs::Status status);
+  void complete(Flow& flow, const TxMsg& msg, uint32_t count, regs::Status status);
 
   Core& core_;
   TxEngine& tx_;

@@ -18,16 +18,17 @@ Pair* Admission::target(const InFrame& frame) {
   return &core_.pairs[owner->pair_of_mbox[frame.mbox()]];
 }
 
-int Admission::dedicated_ring(const Pair& pair, const InFrame& frame) {
-  uint32_t open = pair.dedicated_open[frame.mbox()];
+Ring* Admission::dedicated_ring(Pair& pair, const InFrame& frame) {
+  const uint32_t mbox = frame.mbox();
+  uint32_t open = mbox < regs::kMultiMailboxes ? pair.dedicated_open[mbox] : 0;
   while (open != 0) {
     const auto queue = static_cast<uint32_t>(__builtin_ctz(open));
     if (pair.dedicated_source[queue] == frame.source) {
-      return static_cast<int>(kDedicatedRing + queue);
+      return &pair.rings[kDedicatedRing + queue];
     }
     open &= open - 1;
   }
-  return -1;
+  return nullptr;
 }
 
 Answer Admission::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, Landing* out) {
@@ -37,44 +38,32 @@ Answer Admission::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, 
   if (core_.faults.draw(Fault::kRetry)) {
     return Answer::kRetry;
   }
-  out->pair = pair;
+  Ring* const dedicated = dedicated_ring(*pair, frame);
+  Ring& ring = dedicated != nullptr ? *dedicated : pair->rings[kSharedRing];
+  if (!ring.running()) {
+    // If a dedicated ring stopped with an error, falling back to the shared queue would split the
+    // stream.
+    return Answer::kError;
+  }
+  if (ring.held || (ring.posted() == 0 && core_.poll_tail(ring) == 0)) {
+    return Answer::kRetry;
+  }
+  out->ring = &ring;
   out->source = frame.source;
   out->dest_id = frame.dest;
   out->place = frame.place;
   out->segments = frame.segments;
-  if (frame.mbox() < regs::kMultiMailboxes && pair->dedicated_open[frame.mbox()] != 0) {
-    const int number = dedicated_ring(*pair, frame);
-    if (number >= 0) {
-      out->ring = static_cast<uint8_t>(number);
-      return admit_dedicated(frame, whole_bytes, out);
-    }
+  out->index = ring.head++;
+  if (dedicated != nullptr) {
+    return admit_dedicated(frame, whole_bytes, out);
   }
-  Ring& ring = pair->rings[kSharedRing];
-  if (!ring.running()) {
-    return Answer::kError;
-  }
-  if (ring.held || (ring.posted() == 0 && core_.poll_tail(*pair, kSharedRing) == 0)) {
-    return Answer::kRetry;
-  }
-  out->ring = kSharedRing;
-  out->index = ring.head;
   out->arrival = pair->arrivals++;
-  std::memcpy(&out->addr, ring.entry(ring.head, 3), sizeof(out->addr));
-  ++ring.head;
+  std::memcpy(&out->addr, ring.entry(out->index, 3), sizeof(out->addr));
   return Answer::kDone;
 }
 
 Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, Landing* out) {
-  Pair& pair = *out->pair;
-  Ring& ring = pair.rings[out->ring];
-  if (!ring.running()) {
-    // The ring stopped with an error. Falling back to the shared queue would split the stream.
-    return Answer::kError;
-  }
-  if (ring.held || (ring.posted() == 0 && core_.poll_tail(pair, out->ring) == 0)) {
-    return Answer::kRetry;  // the ring is open, but has no entry
-  }
-  const auto entry = ring.fetch<regs::DedicatedDesc>(ring.head);
+  const auto entry = out->ring->fetch<regs::DedicatedDesc>(out->index);
   // Before the last segment, only the number of segments and the size of all but the last are
   // known.
   const bool count_fits = (entry.size + frame.ssize - 1) / frame.ssize == frame.segments;
@@ -82,11 +71,9 @@ Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, La
   const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
   const bool legal = entry.size != 0 && entry.size <= regs::kMessageBytesMax &&
                      (entry.size & size_mask) == 0 && (entry.addr & addr_mask) == 0;
-  out->index = ring.head;
   out->cookie = entry.cookie;
   out->size = entry.size;
   out->addr = entry.addr;
-  ++ring.head;
   if (!legal) {
     return mismatch(*out, Status::kBadDescriptor);
   }
@@ -98,7 +85,7 @@ Answer Admission::admit_dedicated(const InFrame& frame, uint32_t whole_bytes, La
 
 Answer Admission::mismatch(const Landing& landing, Status status) {
   complete(landing, 0, status);
-  core_.fail_ring(*landing.pair, landing.ring, regs::RingError::kMismatch, landing.index);
+  core_.fail_ring(*landing.ring, regs::RingError::kMismatch, landing.index);
   return Answer::kError;
 }
 
@@ -118,8 +105,8 @@ void Admission::land(const Landing& landing, const InFrame& frame, uint32_t segm
 }
 
 void Admission::complete(const Landing& landing, uint32_t bytes, Status status) {
-  Ring& ring = landing.pair->rings[landing.ring];
-  if (landing.ring != kSharedRing) {
+  Ring& ring = *landing.ring;
+  if (ring.number != kSharedRing) {
     core_.complete_entry(ring, landing.cookie, landing.index, bytes, status);
     return;
   }

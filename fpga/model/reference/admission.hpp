@@ -9,12 +9,11 @@ namespace rio::model {
 
 /// The destination of a message: an entry of a ring of its receiver.
 struct Landing {
-  Pair* pair;
+  Ring* ring;  ///< shared or dedicated
   uint32_t source;
   uint32_t dest_id;
   uint8_t place;  ///< mailbox and letter
   uint8_t segments;
-  uint8_t ring;      ///< number of the ring, shared or dedicated
   uint32_t index;    ///< index of the entry
   uint32_t cookie;   ///< dedicated rings only
   uint32_t size;     ///< dedicated rings only: size of the entry
@@ -29,8 +28,8 @@ class Admission {
   /// The queue pair that receives a message, by the receive map. @return null: none; this is
   /// counted.
   [[nodiscard]] Pair* target(const InFrame& frame);
-  /// The open dedicated ring for a message. @return -1: none.
-  [[nodiscard]] static int dedicated_ring(const Pair& pair, const InFrame& frame);
+  /// The open dedicated ring for a message. @return null: none.
+  [[nodiscard]] static Ring* dedicated_ring(Pair& pair, const InFrame& frame);
   /// Find the destination of a message, at its first segment or of a whole one. @return DONE: *out
   /// is set and the entry is taken; ERROR, RETRY: the answer to the sender.
   /// @param pair from target(). @param whole_bytes padded length of the message; 0: not known yet.

@@ -40,7 +40,7 @@ Answer RxEngine::take(const InFrame& frame) {
     return Answer::kError;
   }
   if (frame.segments == 1) {
-    return take_only(frame);
+    return take_whole(frame);
   }
   if (context != nullptr) {
     return take_next(*context, frame);
@@ -70,18 +70,6 @@ RxEngine::Reassembly* RxEngine::find(const InFrame& frame) {
   return nullptr;
 }
 
-/// Take a segment that is a whole message.
-Answer RxEngine::take_only(const InFrame& frame) {
-  const uint32_t bytes = padded(frame.length);
-  Landing landing;
-  const Answer answer = admission_.admit(frame, admission_.target(frame), bytes, &landing);
-  if (answer == Answer::kDone) {
-    admission_.land(landing, frame, 0, 0, frame.payload(), bytes);
-    admission_.complete(landing, bytes, Status::kOk);
-  }
-  return answer;
-}
-
 bool RxEngine::sane(const Frame& frame) {
   return frame.length >= 1 && frame.length <= regs::kMessageBytesMax && frame.segments >= 1 &&
          frame.segments <= regs::kSegmentsMax && frame.ssize >= 8 && frame.ssize <= kFull &&
@@ -90,6 +78,7 @@ bool RxEngine::sane(const Frame& frame) {
          (frame.segments == 1 || frame.mbox() < regs::kMultiMailboxes);
 }
 
+/// Take a message that travels as one frame, or a segment that is a whole message.
 Answer RxEngine::take_whole(const InFrame& frame) {
   if (!sane(frame)) [[unlikely]] {
     return Answer::kError;
@@ -102,7 +91,7 @@ Answer RxEngine::take_whole(const InFrame& frame) {
   const Answer answer = admission_.admit(frame, admission_.target(frame), bytes, &landing);
   if (answer == Answer::kDone) [[likely]] {
     land_whole(landing, frame);
-    admission_.complete(landing, bytes, regs::Status::kOk);
+    admission_.complete(landing, bytes, Status::kOk);
   }
   return answer;
 }
@@ -154,9 +143,10 @@ Answer RxEngine::take_next(Reassembly& context, const InFrame& frame) {
   }
   const bool last = frame.segment + 1u == frame.segments;
   const uint32_t before = (frame.segments - 1u) * frame.ssize;
-  if (last && context.ring != kSharedRing && before + padded(frame.length) != context.size) {
+  if (last && context.ring->number != kSharedRing &&
+      before + padded(frame.length) != context.size) {
     drop(context, Status::kSizeMismatch);
-    core_.fail_ring(*context.pair, context.ring, regs::RingError::kMismatch, context.index);
+    core_.fail_ring(*context.ring, regs::RingError::kMismatch, context.index);
     return Answer::kError;
   }
   admission_.land(context, frame, frame.segment, frame.segment * frame.ssize, frame.payload(),
@@ -249,12 +239,11 @@ Answer RxEngine::take_doorbell(const InFrame& frame) {
   if (core_.faults.draw(Fault::kError)) {
     return Answer::kError;
   }
-  Pair& pair = core_.pairs[owner->pair_of_doorbells];
-  Ring& ring = pair.rings[kDoorbellRing];
+  Ring& ring = core_.pairs[owner->pair_of_doorbells].rings[kDoorbellRing];
   if (!ring.running()) {
     return Answer::kError;
   }
-  if (core_.poll_tail(pair, kDoorbellRing) == 0 || core_.faults.draw(Fault::kRetry)) {
+  if (core_.poll_tail(ring) == 0 || core_.faults.draw(Fault::kRetry)) {
     return Answer::kRetry;
   }
   regs::DoorbellCpl cpl{frame.source, frame.dest, core_.ticks(), 0};
@@ -263,21 +252,19 @@ Answer RxEngine::take_doorbell(const InFrame& frame) {
   return Answer::kDone;
 }
 
-void RxEngine::stop(Pair& pair, uint32_t number) {
-  Ring& ring = pair.rings[number];
+void RxEngine::stop(Ring& ring) {
   for (Reassembly& context : contexts_) {
-    if (context.pair == &pair && context.ring == number && !context.broken) {
+    if (context.ring == &ring && !context.broken) {
       drop(context, Status::kFlushed);
       remember(context);
     }
   }
-  if (number >= kDedicatedRing) {
+  if (ring.number >= kDedicatedRing) {
     core_.flush_entries<regs::DedicatedDesc>(ring);
   }
-  Landing unused{};
-  unused.pair = &pair;
-  unused.ring = static_cast<uint8_t>(number);
-  for (; ring.entry_bytes != 0 && ring.posted() > 0; ++ring.head) {
+  for (; ring.number == kSharedRing && ring.posted() > 0; ++ring.head) {
+    Landing unused{};
+    unused.ring = &ring;
     unused.index = ring.head;
     admission_.complete(unused, 0, Status::kFlushed);
   }

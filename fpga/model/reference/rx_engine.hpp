@@ -28,7 +28,7 @@ class RxEngine {
   /// Check receive time-outs.
   void check_timers();
   /// Stop a ring: drop its partial messages, and flush its posted entries.
-  void stop(Pair& pair, uint32_t ring);
+  void stop(Ring& ring);
   /// The card was reset: drop partial messages without a completion.
   void forget() { contexts_.clear(); }
 
@@ -55,7 +55,6 @@ class RxEngine {
   [[nodiscard]] Reassembly* find(const InFrame& frame);
   [[nodiscard]] Answer take(const InFrame& frame);
   [[nodiscard]] Answer take_whole(const InFrame& frame);
-  [[nodiscard]] Answer take_only(const InFrame& frame);
   [[nodiscard]] Answer take_doorbell(const InFrame& frame);
   [[nodiscard]] Answer take_first(const InFrame& frame);
   [[nodiscard]] Answer take_next(Reassembly& context, const InFrame& frame);

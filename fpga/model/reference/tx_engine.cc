@@ -11,14 +11,9 @@ namespace rio::model {
 using regs::Status;
 using Control = regs::tx_desc::Control;
 
-TxEngine::TxEngine(Core& core, Transactions& transactions)
-    : core_(core),
-      transactions_(transactions),
-      letter_mask_(static_cast<uint8_t>((1u << core.config.letters) - 1)) {}
-
 void TxEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
-  uint32_t count = fetchable(pair);
+  uint32_t count = fetchable(ring);
   if (count == 0) {
     return;
   }
@@ -66,12 +61,12 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
   TxMsg& msg = begin(*flow, place, desc, ring.head, segments, !core_.exact);
   if (is_wide) {
-    flow->wide_of(place) = wide;
+    flow->wide_of(msg) = wide;
   }
   ++ring.outstanding;
   ring.head += is_wide ? 2 : 1;
-  if (!msg.whole || !send(pair, *flow, msg, place, 0)) {
-    send_later(pair, *flow, place);
+  if (!msg.whole || !send(*flow, msg, 0)) {
+    send_later(*flow, msg);
   }
   return true;
 }
@@ -84,22 +79,18 @@ bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc)
     finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
     return true;
   }
-  Transaction* const doorbell = transactions_.start(*flow);
-  if (doorbell == nullptr) {
+  if (!transactions_.start(*flow, {.ring = kTxRing,
+                                   .owner = ring.head,
+                                   .cookie = desc.cookie,
+                                   .address = desc.addr & 0xFFFF})) {
     return false;
   }
-  doorbell->ring = kTxRing;
-  doorbell->owner = ring.head;
-  doorbell->cookie = desc.cookie;
-  doorbell->address = desc.addr & 0xFFFF;
   ++ring.outstanding;
   ++ring.head;
-  transactions_.send(pair, *flow, *doorbell);
   return true;
 }
 
-void TxEngine::on_end(Pair& pair, const Transaction& doorbell, Status status) {
-  Ring& ring = pair.rings[kTxRing];
+void TxEngine::on_end(Ring& ring, const Transaction& doorbell, Status status) {
   core_.complete_tx(ring, doorbell.cookie, doorbell.owner, status, doorbell.retries);
   --ring.outstanding;
 }
@@ -117,7 +108,7 @@ TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uin
   msg.resend_ns = 0;
   msg.since_ns = core_.now_ns;
   msg.state = TxMsg::kFlying;
-  flip_letter(flow, msg, place);
+  flip_letter(flow, msg);
   contexts_used_ += segments > 1 ? 1 : 0;
   return msg;
 }
@@ -133,7 +124,8 @@ int TxEngine::free_letter(const Flow& flow, uint32_t mbox, bool several) const {
 
 /// Take the letter of a message, or free it: in all mailboxes whose names its segments have, which
 /// are those with the same low two bits.
-void TxEngine::flip_letter(Flow& flow, const TxMsg& msg, uint32_t place) {
+void TxEngine::flip_letter(Flow& flow, const TxMsg& msg) {
+  const uint32_t place = flow.place(msg);
   const auto bit = static_cast<uint8_t>(1u << (place >> 6));
   const uint32_t mbox = place & 63;
   if (msg.segments == 1) {
@@ -146,13 +138,12 @@ void TxEngine::flip_letter(Flow& flow, const TxMsg& msg, uint32_t place) {
   }
 }
 
-void TxEngine::rest_over(Flow& flow, TxMsg& msg, uint32_t place) {
+void TxEngine::rest_over(Flow& flow, TxMsg& msg) {
   msg.state = TxMsg::kFree;
-  flip_letter(flow, msg, place);
+  flip_letter(flow, msg);
 }
 
-bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
-                      uint32_t len, uint8_t* to) {
+bool TxEngine::gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t len, uint8_t* to) {
   if (core_.faults.draw(Fault::kBadAddress)) {
     return false;
   }
@@ -160,13 +151,13 @@ bool TxEngine::gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32
     uint8_t bytes[regs::kWideInlineBytes];
     std::memcpy(bytes, &msg.desc.addr, 16);
     if (Control::wide.get(msg.desc.control) != 0) {
-      std::memcpy(bytes + 16, &flow.wide[place], 32);
+      std::memcpy(bytes + 16, &flow.wide_of(msg), 32);
     }
     std::memcpy(to, bytes + offset, len);
     return true;
   }
   if (Control::addrs.get(msg.desc.control) != 0) {
-    return gather_pieces(msg, flow.wide[place], offset, len, to);
+    return gather_pieces(msg, flow.wide_of(msg), offset, len, to);
   }
   const uint8_t* bytes = core_.host.readable(msg.desc.addr + offset, len);
   if (bytes == nullptr) {
@@ -197,9 +188,9 @@ bool TxEngine::gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_
   return true;
 }
 
-bool TxEngine::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment) {
+bool TxEngine::send(Flow& flow, TxMsg& msg, uint32_t segment) {
   if (msg.segments == TxMsg::kRun) {
-    return runs_->send(pair, flow, msg, place);
+    return runs_->send(flow, msg);
   }
   const uint32_t ssize = ssize_bytes(Control::ssize.get(msg.desc.control));
   const uint32_t offset = segment * ssize;
@@ -211,13 +202,14 @@ bool TxEngine::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t
   }
   std::memset(frame->payload() + (length & ~7u), 0, padded(length) - (length & ~7u));
   const auto bit = static_cast<uint16_t>(1u << segment);
-  if (!gather(msg, flow, place, offset, length, frame->payload())) {
-    end_message(pair, flow, msg, place, Status::kHostReadFailed);
+  if (!gather(flow, msg, offset, length, frame->payload())) {
+    end_message(flow, msg, Status::kHostReadFailed);
     return true;
   }
+  const Pair& pair = flow.pair;
   frame->begin(msg.whole ? FrameType::kMessage : FrameType::kSegment, pair.dest_id, flow.dest_id);
   frame->length = static_cast<uint16_t>(length);
-  frame->place = static_cast<uint8_t>(place);
+  frame->place = static_cast<uint8_t>(flow.place(msg));
   frame->segment = static_cast<uint8_t>(segment);
   frame->segments = msg.segments;
   frame->ssize = static_cast<uint16_t>(ssize);
@@ -232,31 +224,27 @@ bool TxEngine::send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t
 }
 
 void TxEngine::send_due() {
-  size_t kept = 0;
-  for (size_t i = 0; i < due_.size(); ++i) {
-    const Due due = due_[i];
-    TxMsg& msg = due.flow->msgs[due.place];
-    const bool flies = msg.state == TxMsg::kFlying && msg.unsent != 0;
-    if (flies && msg.retries > 0 && !due.pair->rings[kTxRing].running()) {
-      if (msg.open == 0) {  // it was refused and its ring is being stopped, so it is not sent again
-        end_message(*due.pair, *due.flow, msg, due.place, Status::kRetryExpired);
-      } else {
-        due_[kept++] = due;
-      }
-      continue;
-    }
-    if (msg.resend_ns <= core_.now_ns) {
-      send_unsent(due, msg);
-    }
-    due.flow->way->requests->publish();
-    if (msg.state == TxMsg::kFlying && msg.unsent != 0) {
-      due_[kept++] = due;
-    }
-  }
-  due_.resize(kept);
+  std::erase_if(due_, [this](const Due& due) { return !send_again(*due.flow, *due.msg); });
 }
 
-void TxEngine::send_unsent(const Due& due, TxMsg& msg) {
+/// Send what is unsent of a message, as far as it may be sent now. @return whether something is
+/// left to be sent later.
+bool TxEngine::send_again(Flow& flow, TxMsg& msg) {
+  const auto unsent = [&msg] { return msg.state == TxMsg::kFlying && msg.unsent != 0; };
+  if (unsent() && msg.retries > 0 && !flow.pair.rings[kTxRing].running()) {
+    if (msg.open == 0) {  // it was refused and its ring is being stopped, so it is not sent again
+      end_message(flow, msg, Status::kRetryExpired);
+    }
+    return unsent();
+  }
+  if (msg.resend_ns <= core_.now_ns) {
+    send_unsent(flow, msg);
+  }
+  flow.way->requests->publish();
+  return unsent();
+}
+
+void TxEngine::send_unsent(Flow& flow, TxMsg& msg) {
   bool room = true;
   while (room && msg.state == TxMsg::kFlying && msg.unsent != 0) {
     auto segment = static_cast<uint32_t>(std::countr_zero(msg.unsent));
@@ -264,24 +252,24 @@ void TxEngine::send_unsent(const Due& due, TxMsg& msg) {
       // Send another segment first. The last one first is the hazard of [S0].
       segment = static_cast<uint32_t>(std::bit_width(msg.unsent)) - 1;
     }
-    room = send(*due.pair, *due.flow, msg, due.place, segment);
+    room = send(flow, msg, segment);
     if (core_.faults.enabled() && core_.faults.below(4) == 0) {
       break;  // let segments of several messages interleave
     }
   }
 }
 
-void TxEngine::on_acks(Pair& pair, Flow& flow, const InFrame& frame) {
+void TxEngine::on_acks(Flow& flow, const InFrame& frame) {
   const uint8_t* const acks = frame.payload();
   for (uint32_t at = 0; at + sizeof(Ack) <= frame.length; at += sizeof(Ack)) {
     Ack ack;
     std::memcpy(&ack, acks + at, sizeof(ack));  // read once: the partner may overwrite it
-    answered(pair, flow, ack.place, ack);
+    answered(flow, ack);
   }
 }
 
-void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) {
-  TxMsg& msg = flow.msgs[place];
+void TxEngine::answered(Flow& flow, const Ack& ack) {
+  TxMsg& msg = flow.msgs[ack.place];
   const auto bit = static_cast<uint16_t>(1u << ack.segment());
   if (msg.state == TxMsg::kFree || (msg.open & bit) == 0 || msg.segments == TxMsg::kRun) {
     return;  // answers nothing that is in flight
@@ -296,41 +284,40 @@ void TxEngine::answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack) 
   switch (ack.answer()) {
     case Answer::kDone:
       if (msg.open == 0 && msg.unsent == 0) {
-        end_message(pair, flow, msg, place, Status::kOk);
+        end_message(flow, msg, Status::kOk);
       }
       return;
     case Answer::kRetry:
-      refused(pair, flow, msg, place, bit);
+      refused(flow, msg, bit);
       return;
     default:
-      end_message(pair, flow, msg, place, Status::kErrorResponse);
+      end_message(flow, msg, Status::kErrorResponse);
   }
 }
 
-/// A segment was answered RETRY.
-void TxEngine::refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit) {
+void TxEngine::refused(Flow& flow, TxMsg& msg, uint16_t bit) {
   ++core_.counts.tx_retries;
-  const uint32_t retries = flow.count_retry(place);
+  const uint32_t retries = flow.count_retry(msg);
   const uint32_t limit = core_.timers.retry_limit;
-  if ((limit != 0 && retries >= limit) || !pair.rings[kTxRing].running()) {
-    end_message(pair, flow, msg, place, Status::kRetryExpired);
+  if ((limit != 0 && retries >= limit) || !flow.pair.rings[kTxRing].running()) {
+    end_message(flow, msg, Status::kRetryExpired);
     return;
   }
   if (msg.unsent == 0) {
-    send_later(pair, flow, place);
+    send_later(flow, msg);
   }
   msg.unsent |= bit;
   msg.resend_ns = core_.now_ns + core_.timers.retry_ns;
 }
 
-void TxEngine::end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, Status status) {
+void TxEngine::end_message(Flow& flow, TxMsg& msg, Status status) {
   if (msg.pull_at != 0) {
     runs_->revoke(flow, msg);
   }
   if (msg.segments == TxMsg::kRun) {
-    runs_->end(pair, flow, msg, place, status);
+    runs_->end(flow, msg, status);
   } else {
-    Ring& ring = pair.rings[kTxRing];
+    Ring& ring = flow.pair.rings[kTxRing];
     core_.complete_tx(ring, msg.desc.cookie, msg.index, status, msg.retries);
     --ring.outstanding;
   }
@@ -340,7 +327,7 @@ void TxEngine::end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, S
       status == Status::kRetryExpired && msg.open == 0 && (msg.whole || msg.segments == 1);
   msg.unsent = 0;
   if (status == Status::kOk || !touched || refused_whole) {
-    rest_over(flow, msg, place);
+    rest_over(flow, msg);
     return;
   }
   msg.state = TxMsg::kQuarantine;
@@ -357,61 +344,39 @@ void TxEngine::check_timers() {
   // Messages sent from now on cannot time out before this.
   timers_due_ns_ = core_.now_ns + response_ns;
   timers_response_ns_ = response_ns;
-  for (Pair& pair : core_.pairs) {
-    for (auto& [dest, flow] : pair.flows) {
-      for (uint32_t place = 0; place < flow->msgs.size(); ++place) {
-        if (flow->msgs[place].state != TxMsg::kFree) {
-          check_timer(pair, *flow, place);
-        }
-      }
-    }
-  }
+  core_.each_flow(
+      [this](Flow& flow) { flow.each_message([&](TxMsg& msg) { check_timer(flow, msg); }); });
 }
 
-void TxEngine::check_timer(Pair& pair, Flow& flow, uint32_t place) {
-  TxMsg& msg = flow.msgs[place];
+void TxEngine::check_timer(Flow& flow, TxMsg& msg) {
   const uint64_t response_ns = core_.timers.response_ns;
   timers_due_ns_ = std::min(timers_due_ns_, msg.since_ns + response_ns);
   if (msg.state == TxMsg::kQuarantine) {
     if (core_.now_ns > msg.since_ns && core_.now_ns - msg.since_ns > 2 * response_ns) {
-      rest_over(flow, msg, place);
+      rest_over(flow, msg);
     }
   } else if (msg.open != 0) {
-    if (core_.late(pair, kTxRing, flow, msg.since_ns)) {
+    if (core_.late(flow, kTxRing, msg.since_ns)) {
       ++core_.counts.tx_timeouts;
-      end_message(pair, flow, msg, place, Status::kResponseTimeout);
+      end_message(flow, msg, Status::kResponseTimeout);
     }
-  } else if ((!core_.link_up || !pair.rings[kTxRing].running()) &&
+  } else if ((!core_.link_up || !flow.pair.rings[kTxRing].running()) &&
              core_.now_ns - msg.since_ns > response_ns) {
-    end_message(pair, flow, msg, place, core_.link_up ? Status::kFlushed : Status::kLinkDown);
+    end_message(flow, msg, core_.link_up ? Status::kFlushed : Status::kLinkDown);
   }
 }
 
-void TxEngine::lose(Pair& pair, Flow& flow) {
+void TxEngine::lose(Flow& flow) {
   std::erase_if(due_, [&](const Due& due) { return due.flow == &flow; });
-  for (uint32_t place = 0; place < flow.msgs.size(); ++place) {
-    TxMsg& msg = flow.msgs[place];
+  flow.each_message([&](TxMsg& msg) {
     if (msg.state == TxMsg::kFlying) {
       msg.pull_at = 0;  // the ring of frames is gone
-      end_message(pair, flow, msg, place,
-                  msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
+      end_message(flow, msg, msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
     }
     if (msg.state == TxMsg::kQuarantine) {
-      rest_over(flow, msg, place);  // the old partner can answer no more
+      rest_over(flow, msg);  // the old partner can answer no more
     }
-  }
-}
-
-void TxEngine::sent_late(uint64_t time_ns) {
-  for (Pair& pair : core_.pairs) {
-    for (auto& [dest, flow] : pair.flows) {
-      for (TxMsg& msg : flow->msgs) {
-        if (msg.state == TxMsg::kFlying && msg.since_ns == time_ns) {
-          msg.since_ns = core_.now_ns - 1;  // differs from the stamp of frames sent from now on
-        }
-      }
-    }
-  }
+  });
 }
 
 void TxEngine::finish_unsent(Ring& ring, const regs::TxDesc& desc, Status status) {
@@ -427,22 +392,22 @@ void TxEngine::flush_posted(Ring& ring, Status status) {
   }
 }
 
-void TxEngine::forget(Pair& pair) {
-  std::erase_if(due_, [&](const Due& due) { return due.pair == &pair; });
-  for (auto& [dest, flow] : pair.flows) {
-    for (TxMsg& msg : flow->msgs) {
+void TxEngine::forget() {
+  due_.clear();
+  contexts_used_ = 0;
+  core_.each_flow([this](Flow& flow) {
+    flow.each_message([&](TxMsg& msg) {
       if (msg.state != TxMsg::kFlying) {
-        continue;
+        return;
       }
       if (msg.pull_at != 0) {
-        runs_->revoke(*flow, msg);
+        runs_->revoke(flow, msg);
       }
-      contexts_used_ -= msg.segments > 1 ? 1 : 0;
       msg.state = TxMsg::kQuarantine;
       msg.unsent = 0;
       msg.since_ns = core_.now_ns + core_.timers.response_ns;
-    }
-  }
+    });
+  });
 }
 
 }  // namespace rio::model

@@ -16,17 +16,16 @@ class RunWay {
  public:
   virtual ~RunWay() = default;
   /// Send the rest of a run, for the first time or again. @return false: no room on the wire.
-  [[nodiscard]] virtual bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place) = 0;
+  [[nodiscard]] virtual bool send(Flow& flow, TxMsg& msg) = 0;
   /// Complete the remaining messages of a run.
-  virtual void end(Pair& pair, Flow& flow, const TxMsg& msg, uint32_t place,
-                   regs::Status status) = 0;
+  virtual void end(Flow& flow, const TxMsg& msg, regs::Status status) = 0;
   /// The memory of a run goes back to the host: the partner must not use it any more.
   virtual void revoke(const Flow& flow, TxMsg& msg) = 0;
 };
 
 class TxEngine {
  public:
-  TxEngine(Core& core, Transactions& transactions);
+  TxEngine(Core& core, Transactions& transactions) : core_(core), transactions_(transactions) {}
 
   /// Set the implementation for runs; call it before anything is sent. @param runs outlives this.
   void use(RunWay* runs) { runs_ = runs; }
@@ -34,30 +33,28 @@ class TxEngine {
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
   /// Process answers to segments.
-  void on_acks(Pair& pair, Flow& flow, const InFrame& frame);
+  void on_acks(Flow& flow, const InFrame& frame);
   /// A doorbell has ended.
-  void on_end(Pair& pair, const Transaction& doorbell, regs::Status status);
+  void on_end(Ring& ring, const Transaction& doorbell, regs::Status status);
   /// Send pending segments, for the first time or again.
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Check response time-outs and ends of quarantines.
   void check_timers();
   /// The flow's partner is gone: messages sent to it are in doubt, unsent ones end with kLinkDown.
-  void lose(Pair& pair, Flow& flow);
-  /// Correct the send time of frames that were stamped `time_ns` but sent just now.
-  void sent_late(uint64_t time_ns);
+  void lose(Flow& flow);
   /// Begin to stop the ring: entries not fetched are flushed, messages in flight are not sent
   /// again.
-  void begin_stop(Pair& pair) { flush_posted(pair.rings[kTxRing], regs::Status::kFlushed); }
+  void begin_stop(Ring& ring) { flush_posted(ring, regs::Status::kFlushed); }
   /// The card was reset: letters in flight stay in quarantine, without a completion.
-  void forget(Pair& pair);
+  void forget();
 
   // Used by fast/.
   /// Read the tail of the transmit ring. @return entries that may be fetched now.
-  [[nodiscard]] uint32_t fetchable(Pair& pair) {
-    const uint32_t count = core_.poll_tail(pair, kTxRing);
+  [[nodiscard]] uint32_t fetchable(Ring& ring) {
+    const uint32_t count = core_.poll_tail(ring);
     if (count != 0 && !core_.link_up) [[unlikely]] {
-      flush_posted(pair.rings[kTxRing], regs::Status::kLinkDown);
+      flush_posted(ring, regs::Status::kLinkDown);
       return 0;
     }
     return count;
@@ -72,37 +69,35 @@ class TxEngine {
   TxMsg& begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
                uint32_t segments, bool whole);
   /// Leave unsent segments to send_due().
-  void send_later(Pair& pair, Flow& flow, uint32_t place) {
-    due_.push_back({&pair, &flow, static_cast<uint16_t>(place)});
-  }
+  void send_later(Flow& flow, TxMsg& msg) { due_.push_back({&flow, &msg}); }
   /// Process the answer to one segment or unit.
-  void answered(Pair& pair, Flow& flow, uint32_t place, const Ack& ack);
+  void answered(Flow& flow, const Ack& ack);
   /// A segment, or the rest of a run, was answered RETRY: send it again later. @param bit of the
   /// segment; 1 of a run.
-  void refused(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint16_t bit);
+  void refused(Flow& flow, TxMsg& msg, uint16_t bit);
   /// End a message or a run with a completion.
-  void end_message(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, regs::Status status);
+  void end_message(Flow& flow, TxMsg& msg, regs::Status status);
 
  private:
   struct Due {
-    Pair* pair;
     Flow* flow;
-    uint16_t place;
+    TxMsg* msg;
   };
 
   [[nodiscard]] bool launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc);
-  static void flip_letter(Flow& flow, const TxMsg& msg, uint32_t place);
-  static void rest_over(Flow& flow, TxMsg& msg, uint32_t place);
+  static void flip_letter(Flow& flow, const TxMsg& msg);
+  static void rest_over(Flow& flow, TxMsg& msg);
   /// Read bytes of a message from host memory. @return false: they cannot be read.
-  [[nodiscard]] bool gather(const TxMsg& msg, const Flow& flow, uint32_t place, uint32_t offset,
-                            uint32_t len, uint8_t* to);
+  [[nodiscard]] bool gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t len,
+                            uint8_t* to);
   [[nodiscard]] bool gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
                                    uint32_t len, uint8_t* to);
   /// Write one segment to the wire, or all that travels as one frame (TxMsg::whole). @return false:
   /// no room.
-  bool send(Pair& pair, Flow& flow, TxMsg& msg, uint32_t place, uint32_t segment);
-  void send_unsent(const Due& due, TxMsg& msg);
-  void check_timer(Pair& pair, Flow& flow, uint32_t place);
+  bool send(Flow& flow, TxMsg& msg, uint32_t segment);
+  [[nodiscard]] bool send_again(Flow& flow, TxMsg& msg);
+  void send_unsent(Flow& flow, TxMsg& msg);
+  void check_timer(Flow& flow, TxMsg& msg);
   void finish_unsent(Ring& ring, const regs::TxDesc& desc, regs::Status status);
   void flush_posted(Ring& ring, regs::Status status);
 
@@ -112,7 +107,7 @@ class TxEngine {
   uint32_t contexts_used_ = 0;
   uint64_t timers_due_ns_ = 0;       // no message can time out before this
   uint64_t timers_response_ns_ = 0;  // time-out that timers_due_ns_ was computed with
-  uint8_t letter_mask_;
+  uint8_t letter_mask_ = static_cast<uint8_t>((1u << core_.config.letters) - 1);
   std::vector<Due> due_;
 };
 

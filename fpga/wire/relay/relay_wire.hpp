@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
 #include "fpga/wire/member.hpp"
 #include "fpga/wire/relay/control_channel.hpp"
 #include "fpga/wire/relay/packet.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "fpga/model/card.hpp"
-#include "fpga/model/dma_table.hpp"
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
+#include "fpga/model/host_memory.hpp"
 #include "fpga/model/wire.hpp"
 #include "fpga/wire/switched/switch_registers.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
 #include "fpga/wire/udp/connection.hpp"
 #include "fpga/wire/udp/pulled.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/mapping.hpp"
-#include "fpga/model/dma_table.hpp"
+#include "fpga/model/host_memory.hpp"
 #include "pmd/bus/emu/emu_memory.hpp"
 
 namespace rio::pmd {

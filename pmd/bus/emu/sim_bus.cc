@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/child_memory.hpp"
 #include "base/fd.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/mapping.hpp"
 #include "base/thread.hpp"

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "fpga/model/card.hpp"
-#include "fpga/model/dma_table.hpp"
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
+#include "fpga/model/host_memory.hpp"
 #include "tests/conformance/test_ring.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace rio::test {
 
@@ -81,8 +82,7 @@ class RingsWire final : public model::Wire {
 
 class SameNode final : public CardUnderTest {
  public:
-  SameNode(const model::Config& config, std::unique_ptr<model::Wire> wire,
-           model::ManualClock* clock)
+  SameNode(const model::Config& config, std::unique_ptr<model::Wire> wire, ManualClock* clock)
       : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)) {
     model::Ends ends;
     ends.bar = reinterpret_cast<uint8_t*>(bar_.data());

@@ -202,7 +202,7 @@ class World {
   WorldConfig config_;
   bool mixed_;
   Random hooks_;
-  model::ManualClock clock_;
+  ManualClock clock_;
   std::deque<OneWay> ways_;
   std::shared_ptr<model::Cable> cable_ = model::make_cable();
   std::vector<std::unique_ptr<SameNode>> nodes_;

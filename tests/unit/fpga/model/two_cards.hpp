@@ -80,7 +80,7 @@ class TwoCards {
     return all;
   }
 
-  model::ManualClock clock;
+  ManualClock clock;
   std::shared_ptr<model::Cable> cable = model::make_cable();
   std::unique_ptr<ModelBus> bus[2];
   std::unique_ptr<pmd::Card> card[2];

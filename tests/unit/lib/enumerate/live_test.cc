@@ -66,7 +66,7 @@ class Live : public MaintAccess {
     ++accesses;
     return on_access ? on_access(accesses) : 0;
   }
-  model::ManualClock clock_;
+  test::ManualClock clock_;
   std::unique_ptr<CardAccess> card_;
 };
 

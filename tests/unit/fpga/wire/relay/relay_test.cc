@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "fpga/model/ring_box.hpp"
+#include "fpga/model/frame_ring.hpp"
 #include "fpga/wire/relay/packet.hpp"
 #include "fpga/wire/relay/traffic.hpp"
 

@@ -1,4 +1,4 @@
-#include "fpga/model/dma_table.hpp"
+#include "fpga/model/host_memory.hpp"
 
 #include <cerrno>
 
