@@ -2,7 +2,7 @@
 /// Large transfers: the objects that the caller keeps while the cards move data between its memory
 /// and the peer's. See docs/decisions/0015-large-data.md.
 ///
-/// Thread rule: the port's thread. Nothing here is allocated. A transfer belongs to the library
+/// Thread rule: the port's thread. No transfer is allocated here. A transfer belongs to the library
 /// from MessageContext::send_large() or receive_large() until `done` is set, and must not move
 /// meanwhile.
 #pragma once
