@@ -21,6 +21,16 @@ class Fifo {
   /// @return the next younger one; null: there is none.
   [[nodiscard]] static Node* next(const Node& node) { return (node.*kLinks).next; }
 
+  /// @return the oldest node that `is` accepts; null: there is none.
+  template <class Is>
+  [[nodiscard]] Node* find(Is&& is) const {
+    Node* node = first_;
+    while (node != nullptr && !is(*node)) {
+      node = next(*node);
+    }
+    return node;
+  }
+
   /// @param node in no list of these links.
   void append(Node& node) {
     (node.*kLinks) = {nullptr, last_};

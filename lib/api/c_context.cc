@@ -23,7 +23,7 @@ constexpr uint32_t kSessionShift = 32;
 
 /// @return 0; -EAGAIN: something waits that is to go there first; -EINVAL.
 [[gnu::noinline]] int find_route(rio_msg_context& context, rio_msg_address to) {
-  context.last.forget();
+  context.last = {};
   const Route* const route = context.messages->route(to);
   if (route == nullptr) {
     return -EINVAL;
@@ -33,14 +33,14 @@ constexpr uint32_t kSessionShift = 32;
     context.retry.note_stuck(seen);
     return -EAGAIN;
   }
-  context.last.keep(to, *route);
+  context.last = {to, *route};
   return 0;
 }
 
 /// @param send of the port, with the route at hand. @return as rio_msg_send().
 template <class Send>
 [[nodiscard]] int send_one(rio_msg_context& context, rio_msg_address to, Send&& send) {
-  if (!context.last.is_of(to)) [[unlikely]] {
+  if (context.last.address != to) [[unlikely]] {
     if (const int rc = find_route(context, to); rc != 0) {
       return rc;
     }
@@ -124,7 +124,7 @@ void rio::api::tell(const tag::Request& request, rio_msg_request* handle, rio_ms
 
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out) {
   return rio::api::open(port, number, out, [&](rio_msg_context& context, uint16_t id) {
-    context.ended.begin(*port->port);
+    context.ended = port->port->sessions_ended();
     return LongMessages::create(*port->port, id, &context.messages);
   });
 }
@@ -163,7 +163,7 @@ int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
     MessagePort& port = context->messages->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
-      return port.send(context->last.route(), data, static_cast<uint32_t>(size_bytes));
+      return port.send(context->last.route, data, static_cast<uint32_t>(size_bytes));
     });
   });
 }
@@ -186,7 +186,7 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
     MessagePort& port = context->messages->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
-      return port.send(context->last.route(), pieces, count, static_cast<uint32_t>(size_bytes));
+      return port.send(context->last.route, pieces, count, static_cast<uint32_t>(size_bytes));
     });
   });
 }
@@ -238,7 +238,7 @@ int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* d
                      rio_msg_done* done) {
   return begin<SendRequest>(context->messages->port(), context->requests, user, request, done,
                             [&](SendRequest& mine) {
-                              context->last.forget();  // messages that wait now go first
+                              context->last = {};  // messages that wait now go first
                               return context->messages->send(to, data, size_bytes, mine);
                             });
 }
@@ -289,8 +289,8 @@ int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
     MessagePort& port = context->messages->port();
     const bool stuck = context->retry.begin_wait();
     const auto news = [&] {
-      const bool gone = context->ended.take(port);
-      return gone || context->messages->look() || context->messages->has_done() ||
+      const uint64_t told = std::exchange(context->ended, port.sessions_ended());
+      return told != context->ended || context->messages->look() || context->messages->has_done() ||
              (stuck && context->retry.may_have_room(port));
     };
     return rio::msg::wait(

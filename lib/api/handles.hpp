@@ -13,9 +13,8 @@
 #include "base/log.hpp"
 #include "base/slab.hpp"
 #include "lib/api/riomsg.h"
+#include "lib/msg/caller_state.hpp"
 #include "lib/msg/message_port.hpp"
-#include "lib/msg/peer_news.hpp"
-#include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/tag/long_messages.hpp"
 #include "lib/tag/tagged_context.hpp"
@@ -57,7 +56,7 @@ struct rio_msg_context {
   uint32_t held = 0;  // messages that are not released
   rio::msg::LastRoute last;
   rio::msg::Retry retry;
-  rio::msg::EndedSessions ended;  // that rio_msg_wait() has told
+  uint64_t ended = 0;  // MessagePort::sessions_ended() that rio_msg_wait() has told
 };
 
 struct rio_tag {

@@ -2,7 +2,7 @@
 /// Bounce buffers, for data that the card cannot read or write in place.
 #pragma once
 
-#include <cerrno>
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -15,8 +15,6 @@ namespace rio::msg {
 /// create() allocates.
 class Bounce {
  public:
-  static constexpr uint32_t kNone = UINT32_MAX;
-
   /// @return 0, -ENOMEM.
   [[nodiscard]] int create(Endpoint& endpoint, uint32_t count) {
     if (const int rc = endpoint.alloc(uint64_t{count} * pmd::mem::kMessagePage,
@@ -29,10 +27,9 @@ class Bounce {
     }
     return 0;
   }
+  /// Take a buffer. Only if one is free: the caller bounds how many it uses.
   [[nodiscard]] uint32_t get() {
-    if (free_.empty()) {
-      return kNone;
-    }
+    assert(!free_.empty());
     const uint32_t index = free_.back();
     free_.pop_back();
     return index;

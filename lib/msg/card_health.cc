@@ -6,7 +6,10 @@
 
 namespace rio::msg {
 
-bool CardHealth::look() {
+bool CardHealth::has_just_gone() {
+  if (--until_look_ != 0) {
+    return false;
+  }
   until_look_ = kLooksPerCard;
   pmd::Card& card = endpoint_.card();
   if (error_ != 0 || (!card.gone() && !card.was_reset())) {

@@ -19,12 +19,7 @@ class CardHealth {
   [[nodiscard]] int error() const { return error_; }
   /// Call this from the progress loop: it asks the card on every 2^14th call. @return true, once,
   /// when the card has gone (logged).
-  [[nodiscard]] bool has_just_gone() {
-    if (--until_look_ == 0) [[unlikely]] {
-      return look();
-    }
-    return false;
-  }
+  [[nodiscard]] bool has_just_gone();
   /// Make the next has_just_gone() ask the card.
   void check_soon() { until_look_ = 1; }
   /// Declare the card failed because it ignored a command; logged. @param what verb for the log:
@@ -34,8 +29,6 @@ class CardHealth {
  private:
   static constexpr uint32_t kLooksPerCard =
       1u << 14;  // calls of has_just_gone() per question to the card
-
-  [[nodiscard]] bool look();
 
   Endpoint& endpoint_;
   int error_ = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// Configuration of a message port.
+/// Configuration and counters of a message port.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,29 @@ struct PortConfig {
   bool sleeps = false;
   uint32_t first_number = 0;  ///< first message number of each session; 0: random. Tests set it to
                               ///< reach the wrap quickly
+
+  [[nodiscard]] uint64_t deliver_ns() const { return uint64_t{deliver_ms} * 1'000'000; }
+  [[nodiscard]] uint64_t response_timeout_ns() const {
+    return uint64_t{response_timeout_us} * 1000;
+  }
+};
+
+/// Counts since the port was opened.
+struct PortStats {
+  uint64_t received = 0;  ///< numbered messages received in order
+  uint64_t again = 0;     ///< messages resent because the card could not confirm their arrival
+  uint64_t early = 0;     ///< messages that arrived before one with a lower number
+  uint64_t twice = 0;     ///< duplicates
+  uint64_t bad = 0;       ///< messages dropped: unknown session or context, or invalid
+  uint64_t refused = 0;   ///< reports that a context of a peer has closed, or does not exist
+  uint64_t cut_off = 0;   ///< sessions ended because the peer broke a rule
+  uint64_t copied = 0;    ///< bytes copied by this library
+  uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
+  uint64_t restarts = 0;  ///< restarts of the transmit ring, filled by a peer that did not answer
+  uint64_t rests = 0;     ///< how often the port stopped sending to a silent peer for a while
+  uint64_t woken = 0;     ///< sleeps that have ended
+  /// Long sleeps that ended by time-out although something had arrived: a wake-up was lost.
+  uint64_t overslept = 0;
 };
 
 }  // namespace rio::msg

@@ -34,20 +34,6 @@ template <class Body, class Check>
   return 0;
 }
 
-[[nodiscard]] int read_total(std::span<const uint8_t> bytes, bool done, TotalBody* out) {
-  return read_if(bytes, out, [=](const TotalBody& body) {
-    return body.transfer != 0 && body.attempt < kAttemptsMax && all_zero(body.zero) &&
-           (body.total == 0) == done;
-  });
-}
-
-[[nodiscard]] int read_stop(std::span<const uint8_t> bytes, uint32_t arrived_max, StopBody* out) {
-  return read_if(bytes, out, [=](const StopBody& body) {
-    return body.transfer != 0 && body.attempt < kAttemptsMax && body.zero == 0 && body.again <= 1 &&
-           (body.again == 1) == (body.reason == 0) && body.arrived <= arrived_max;
-  });
-}
-
 }  // namespace
 
 int read(std::span<const uint8_t> bytes, RequestBody* out) {
@@ -83,20 +69,18 @@ int read(std::span<const uint8_t> bytes, RevokeBody* out) {
   return read_if(bytes, out, [](const RevokeBody& body) { return body.offer != 0; });
 }
 
-int read_extend(std::span<const uint8_t> bytes, TotalBody* out) {
-  return read_total(bytes, false, out);
+int read(std::span<const uint8_t> bytes, Kind kind, TotalBody* out) {
+  return read_if(bytes, out, [=](const TotalBody& body) {
+    return body.transfer != 0 && body.attempt < kAttemptsMax && all_zero(body.zero) &&
+           (body.total == 0) == (kind == Kind::kDone);
+  });
 }
 
-int read_done(std::span<const uint8_t> bytes, TotalBody* out) {
-  return read_total(bytes, true, out);
-}
-
-int read_abort(std::span<const uint8_t> bytes, StopBody* out) {
-  return read_stop(bytes, 0, out);
-}
-
-int read_closed(std::span<const uint8_t> bytes, StopBody* out) {
-  return read_stop(bytes, UINT32_MAX, out);
+int read(std::span<const uint8_t> bytes, Kind kind, StopBody* out) {
+  return read_if(bytes, out, [=](const StopBody& body) {
+    return body.transfer != 0 && body.attempt < kAttemptsMax && body.zero == 0 && body.again <= 1 &&
+           (body.again == 1) == (body.reason == 0) && (body.arrived == 0 || kind == Kind::kClosed);
+  });
 }
 
 int offered_cut(const OfferBody& offer, uint64_t len_bytes, pmd::mem::Cut* out) {

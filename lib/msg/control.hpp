@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lib/msg/header.hpp"
 #include "pmd/mem/cut.hpp"
 
 namespace rio::msg {
@@ -62,7 +63,7 @@ struct GrantBody {
   uint8_t mailbox;  ///< 1 to 3
   uint16_t zero;
   uint32_t total;                        ///< total of messages that may be sent, at least 1
-  uint8_t cut[pmd::mem::kCutWireBytes];  ///< for decode_cut(), with the length without the edge
+  uint8_t cut[pmd::mem::kCutWireBytes];  ///< for decode_cut(), of the bytes behind the edge
 };
 static_assert(sizeof(GrantBody) == 24 && offsetof(GrantBody, attempt) == 4 &&
               offsetof(GrantBody, mailbox) == 5 && offsetof(GrantBody, total) == 8 &&
@@ -121,10 +122,10 @@ static_assert(sizeof(RevokeBody) == 4);
 [[nodiscard]] int read(std::span<const uint8_t> bytes, GrantBody* out);
 [[nodiscard]] int read(std::span<const uint8_t> bytes, OfferBody* out);
 [[nodiscard]] int read(std::span<const uint8_t> bytes, RevokeBody* out);
-[[nodiscard]] int read_extend(std::span<const uint8_t> bytes, TotalBody* out);
-[[nodiscard]] int read_done(std::span<const uint8_t> bytes, TotalBody* out);
-[[nodiscard]] int read_abort(std::span<const uint8_t> bytes, StopBody* out);
-[[nodiscard]] int read_closed(std::span<const uint8_t> bytes, StopBody* out);
+/// Read and validate the body of a message of `kind`, kExtend or kDone. @return 0, -EPROTO.
+[[nodiscard]] int read(std::span<const uint8_t> bytes, Kind kind, TotalBody* out);
+/// Read and validate the body of a message of `kind`, kAbort or kClosed. @return 0, -EPROTO.
+[[nodiscard]] int read(std::span<const uint8_t> bytes, Kind kind, StopBody* out);
 
 /// Compute the cut of an accepted offer for the true length; both sides call this. @param len_bytes
 /// length without the edge.

@@ -55,15 +55,6 @@ class SendAccount {
     sent_ = static_cast<uint16_t>(sent_ - part.limit_);
   }
 
-  /// Hot. Take one credit. @return whether there was one.
-  [[nodiscard]] bool take() {
-    if (sent_ == limit_) [[unlikely]] {
-      return false;
-    }
-    ++sent_;
-    return true;
-  }
-
   /// Hot. Take over the peer's newest total. @return 0; -EPROTO if it goes back or too far ahead:
   /// then nothing has changed.
   [[nodiscard]] int on_limit(uint16_t total) {
@@ -189,12 +180,6 @@ class SharePool {
  public:
   explicit SharePool(uint32_t total) : free_(total), total_(total) {}
 
-  /// Take up to `wanted`. @return how many were taken.
-  [[nodiscard]] uint32_t take(uint32_t wanted) {
-    const uint32_t taken = wanted < free_ ? wanted : free_;
-    free_ -= taken;
-    return taken;
-  }
   /// Take all of `wanted`, or none. @return whether they were taken.
   [[nodiscard]] bool take_all(uint32_t wanted) {
     if (wanted > free_) {
@@ -208,7 +193,6 @@ class SharePool {
     free_ += n;
   }
   [[nodiscard]] uint32_t free() const { return free_; }
-  [[nodiscard]] uint32_t total() const { return total_; }
 
  private:
   uint32_t free_;

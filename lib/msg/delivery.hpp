@@ -106,9 +106,8 @@ class Inbox {
     return false;
   }
 
-  /// Where to write the next messages; in_a_row() of them are contiguous.
+  /// Where to write the next messages; in_a_row(count()) of them are contiguous.
   [[nodiscard]] iovec* tail() { return &messages_[tail_ & mask_]; }
-  [[nodiscard]] uint32_t in_a_row() const { return mask_ + 1 - (tail_ & mask_); }
   /// Append the `count` messages that were written at tail() and share an origin.
   void push(uint32_t count, const Origin& origin) {
     if (count == 0) {

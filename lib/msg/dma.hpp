@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "base/fifo.hpp"
-#include "lib/msg/queue_assigner.hpp"
 #include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {

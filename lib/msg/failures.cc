@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 
 namespace rio::msg {
 
@@ -34,11 +34,12 @@ void Failures::on_failed(const pmd::TxDone& done) {
 void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
                                  uint64_t first_ns) {
   const uint8_t* const slot = works_.outbox.ring().slot_va(entry);
-  const uint64_t since_ns = first_ns != 0 ? first_ns : now_ns();
+  const uint64_t since_ns = first_ns != 0 ? first_ns : base::now_ns();
   Again again = {
       link.index(), link.session, since_ns, {slot, slot + works_.outbox.ring().slot_bytes(entry)}};
   if (works_.outbox.stopped() && status == pmd::Status::kFlushed) {
-    works_.retries.keep_flushed(std::move(again), first_ns != 0);
+    again.resent = first_ns != 0;
+    works_.retries.keep_flushed(std::move(again));
     return;
   }
   if (status == pmd::Status::kBadDescriptor || status == pmd::Status::kFlushed) {
@@ -48,18 +49,18 @@ void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
   works_.retries.hold(link);
   // A peer that refuses messages is alive.
   const bool refused = status == pmd::Status::kRetryExpired;
-  if (!refused && now_ns() - since_ns > deliver_ns_) {
+  if (!refused && base::now_ns() - since_ns > works_.config.deliver_ns()) {
     works_.sessions.reset(link, -ETIMEDOUT);
     return;
   }
   // The message was not read, refused, or is in doubt. Resending is safe: by its number, the peer
   // recognizes a duplicate.
-  again.since_ns = refused ? now_ns() : since_ns;
+  again.since_ns = refused ? base::now_ns() : since_ns;
   again.never_left = status == pmd::Status::kLinkDown && first_ns == 0;
   works_.retries.keep(link, std::move(again));
 }
 
-/// A session message has failed. Only resets are repeated here: Deadlines repeats a hello, and the
+/// A session message has failed. Only resets are repeated here: Sessions repeats a hello, and the
 /// peer's repeated hello causes a new welcome.
 void Failures::on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status) {
   // Do not repeat a reset to a silent peer: its next message causes another reset.

@@ -17,9 +17,7 @@ namespace rio::msg {
 /// One per port; used only on the port's thread. A failed message is resent, or its session ends.
 class Failures final : public Outbox::Events {
  public:
-  /// @param deliver_ms as PortConfig::deliver_ms.
-  Failures(const PortObjects& objects, uint32_t deliver_ms)
-      : works_(objects), deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
+  explicit Failures(const PortObjects& objects) : works_(objects) {}
 
   void on_failed(const pmd::TxDone& done) override;
   void on_large_done(const pmd::TxDone& done) override { works_.large.sender().on_sent(done); }
@@ -30,7 +28,6 @@ class Failures final : public Outbox::Events {
   void on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status);
 
   PortObjects works_;
-  uint64_t deliver_ns_;
 };
 
 }  // namespace rio::msg

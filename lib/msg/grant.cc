@@ -1,5 +1,7 @@
 #include "lib/msg/grant.hpp"
 
+#include <cerrno>
+
 namespace rio::msg {
 
 void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
@@ -9,7 +11,7 @@ void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
   posted_ = 0;
   completed_ = 0;
   arrived_ = 0;
-  rest_us_ = 0;
+  rest_ns_ = 0;
   state_ = State::kSending;
 }
 

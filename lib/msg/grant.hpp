@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cassert>
-#include <cerrno>
 #include <cstdint>
 
 namespace rio::msg {
@@ -79,13 +78,13 @@ class SendGrant {
   /// Hot. The card has completed the next `n` posted messages, in order: delivered, refused or in
   /// doubt. If one was not delivered, call stop() first.
   void completed(uint32_t n);
-  /// A message is in doubt: delay CLOSED. @param until_us when CLOSED may go, by the clock of
+  /// A message is in doubt: delay CLOSED. @param until_ns when CLOSED may go, by the clock of
   /// closed_due().
-  void rest_until(uint64_t until_us) { rest_us_ = until_us > rest_us_ ? until_us : rest_us_; }
+  void rest_until(uint64_t until_ns) { rest_ns_ = until_ns > rest_ns_ ? until_ns : rest_ns_; }
 
   /// Whether CLOSED is to be sent now; take_closed() is next.
-  [[nodiscard]] bool closed_due(uint64_t now_us) const {
-    return owes_closed_ || (state_ == State::kDraining && out() == 0 && now_us >= rest_us_);
+  [[nodiscard]] bool closed_due(uint64_t now_ns) const {
+    return owes_closed_ || (state_ == State::kDraining && out() == 0 && now_ns >= rest_ns_);
   }
   /// The content of CLOSED.
   struct Closed {
@@ -115,7 +114,7 @@ class SendGrant {
   void begin(uint8_t mailbox, uint32_t messages, uint32_t total);
   void check_done();
 
-  uint64_t rest_us_ = 0;
+  uint64_t rest_ns_ = 0;
   uint32_t messages_ = 0;
   uint32_t total_ = 0;
   uint32_t posted_ = 0;

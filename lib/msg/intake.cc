@@ -105,7 +105,7 @@ uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32
   uint64_t expected = link.expected;
   // A run has at most half a share. Credits are returned when a whole run is dropped, so a context
   // that keeps one message must not block its sender.
-  n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, inbox.in_a_row()});
+  n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, inbox.in_a_row(inbox.count())});
   const uint32_t taken =
       ring_.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
         auto* const buffer = reinterpret_cast<uint8_t*>(cookie);

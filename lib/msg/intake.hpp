@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "lib/msg/buffers.hpp"
+#include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
 #include "lib/msg/large.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/port_stats.hpp"
 #include "lib/msg/sorter.hpp"
 #include "pmd/api/riopmd.hpp"
 

@@ -1,7 +1,7 @@
 #include "lib/msg/large.hpp"
 
+#include <bit>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -13,37 +13,24 @@ int Large::start() {
   }
   std::unique_ptr<Sender> sender(new (std::nothrow) Sender(works_));
   std::unique_ptr<Receiver> receiver(new (std::nothrow) Receiver(works_));
-  if (sender == nullptr || receiver == nullptr) {
-    return -ENOMEM;
-  }
-  int rc = sender->create();
+  int rc = sender == nullptr || receiver == nullptr ? -ENOMEM : sender->create();
   rc = rc != 0 ? rc : receiver->create();
-  if (rc != 0) {
-    return rc;
+  if (rc == 0) {
+    sender_ = std::move(sender);
+    receiver_ = std::move(receiver);
   }
-  sender_ = std::move(sender);
-  receiver_ = std::move(receiver);
-  return 0;
+  return rc;
 }
 
 bool Large::busy() const {
-  return started() && (sender_->busy() || receiver_->busy() || control_.has_answers());
+  return started() && (sender_->busy() || receiver_->busy() || works_.control.has_answers());
 }
 
 void Large::progress() {
   receiver_->progress();
   sender_->progress();
-  control_.say_answers();
+  works_.control.say_answers();
   awake_ = busy() || late_possible();
-}
-
-bool Large::keep_body(Numbered* message) {
-  const uint32_t bytes = message->length_bytes - kHeaderBytes;
-  if (bytes > message->body.size()) {
-    return false;
-  }
-  std::memcpy(message->body.data(), message->buffer + kHeaderBytes, bytes);
-  return true;
 }
 
 bool Large::on_message(Link& link, const Numbered& message) {
@@ -59,9 +46,8 @@ bool Large::on_message(Link& link, const Numbered& message) {
   }
   const std::span<const uint8_t> body(at, bytes);
   ++works_.stats.received;
-  Header header;
-  std::memcpy(&header, &words, sizeof(header));
-  if (!(is_request ? on_request(link, header, body) : on_control(link, words, body)) ||
+  if (!(is_request ? on_request(link, std::bit_cast<Header>(words), body)
+                   : on_control(link, words, body)) ||
       link.large.answers > kAnswersMax) {
     return false;
   }
@@ -109,7 +95,7 @@ bool Large::on_request(Link& link, const Header& header, std::span<const uint8_t
     return true;
   }
   // The inbox must keep room for all buffers.
-  if (!context.inbox.reserve(buffers_ + 1)) {
+  if (!context.inbox.reserve(works_.config.buffers + 1)) {
     return false;
   }
   *context.inbox.tail() = {&request->body, sizeof(request->body)};
@@ -126,15 +112,14 @@ bool Large::on_control(Link& link, const HeaderWords& header, std::span<const ui
     case Kind::kGrant:
       return sender().on_grant(link, body);
     case Kind::kExtend:
-      return sender().on_extend(link, body);
     case Kind::kDone:
-      return sender().on_done(link, body);
+      return sender().on_total(link, header.kind(), body);
     case Kind::kAbort:
       return sender().on_abort(link, body);
     case Kind::kOffer:
-      return sender().offers().on_offer(link, header.from(), body);
+      return sender().on_offer(link, header.from(), body);
     case Kind::kRevoke:
-      return sender().offers().on_revoke(link, header.from(), body);
+      return sender().on_revoke(link, header.from(), body);
     case Kind::kRevoked:
       return receiver().offers().on_revoked(link, header.to(), body);
     default:

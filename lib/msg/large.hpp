@@ -7,10 +7,10 @@
 #include <memory>
 #include <span>
 
-#include "lib/msg/context_slot.hpp"
+#include "lib/msg/inflows.hpp"
 #include "lib/msg/large_control.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/receiver.hpp"
-#include "lib/msg/registrations.hpp"
 #include "lib/msg/sender.hpp"
 
 namespace rio::msg {
@@ -18,12 +18,7 @@ namespace rio::msg {
 /// One per port; used only on the port's thread.
 class Large {
  public:
-  /// @param buffers receive buffers of the port.
-  Large(const PortObjects& objects, uint32_t response_timeout_us, uint32_t buffers)
-      : control_(objects.outbox),
-        memory_(objects.endpoint),
-        works_{objects, control_, memory_, response_timeout_us},
-        buffers_(buffers) {}
+  explicit Large(const PortObjects& objects) : works_(objects) {}
 
   /// Create the sender and the receiver if they do not exist. @return 0, -ENOMEM.
   [[nodiscard]] int start();
@@ -38,8 +33,6 @@ class Large {
     awake_ = true;
     return *receiver_;
   }
-  /// Registrations of the user's memory.
-  [[nodiscard]] Registrations& memory() { return memory_; }
 
   /// Hot. Whether progress() has anything to do, or late_possible().
   [[nodiscard]] bool awake() const { return awake_; }
@@ -49,9 +42,6 @@ class Large {
   /// Whether large data may arrive that no transfer expects.
   [[nodiscard]] bool late_possible() const { return started() && receiver_->late_possible(); }
 
-  /// Copy the body of an early message out of its buffer into *message. @return false: it is too
-  /// long to be valid.
-  [[nodiscard]] static bool keep_body(Numbered* message);
   /// Handle a message about large data, in order of its number. @return false: the peer broke the
   /// protocol.
   [[nodiscard]] bool on_message(Link& link, const Numbered& message);
@@ -72,10 +62,7 @@ class Large {
                                 std::span<const uint8_t> body);
 
   bool awake_ = false;  // busy() or late_possible() may be true
-  LargeControl control_;
-  Registrations memory_;
-  LargeWorks works_;
-  uint32_t buffers_;
+  PortObjects works_;
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
 };

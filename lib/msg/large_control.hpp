@@ -1,17 +1,11 @@
 /// @file
-/// Sends messages about large data to peers, and queues answers that lack a control credit. Lists
-/// the objects that the sender and the receiver of large data use.
+/// Sends messages about large data to peers, and queues answers that lack a control credit.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "lib/msg/card_health.hpp"
-#include "lib/msg/inflows.hpp"
 #include "lib/msg/outbox.hpp"
-#include "lib/msg/peers.hpp"
-#include "lib/msg/port_objects.hpp"
-#include "lib/msg/registrations.hpp"
 
 namespace rio::msg {
 
@@ -54,13 +48,6 @@ class LargeControl {
 
   Outbox& outbox_;
   std::vector<Answer> answers_;
-};
-
-/// The objects of one port; each outlives the sender and the receiver.
-struct LargeWorks : PortObjects {
-  LargeControl& control;
-  Registrations& memory;
-  uint32_t response_timeout_us;
 };
 
 }  // namespace rio::msg

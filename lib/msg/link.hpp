@@ -23,6 +23,7 @@ struct Again {
   uint64_t since_ns;  ///< first failure, by now_ns(); deliver_ms counts from here
   std::vector<uint8_t> bytes;
   bool never_left = false;  ///< the card has sent no segment of it
+  bool resent = false;      ///< it was resent before
 
   [[nodiscard]] HeaderWords header() const { return load_header(bytes.data()); }
 };
@@ -220,15 +221,35 @@ class Link {
   [[nodiscard]] bool has(uint32_t number) const { return early_.count(number) != 0; }
   /// Keep an early message that is not kept yet. @return false: its number is outside the window,
   /// or there are too many without a buffer.
-  [[nodiscard]] bool keep(const Numbered& early);
+  [[nodiscard]] bool keep(const Numbered& early) {
+    const uint32_t number = early.header.number();
+    const bool bare = early.buffer == nullptr;
+    if (number - next_in() >= kWindow || (bare && bare_count_ == kBareMax)) {
+      return false;
+    }
+    early_.emplace(number, early);
+    bare_count_ += bare ? 1 : 0;
+    return true;
+  }
   /// Take the message that is expected now out of the early ones. @return false: it is not among
   /// them.
-  [[nodiscard]] bool take(Numbered* early);
+  [[nodiscard]] bool take(Numbered* early) { return take_out(early_.find(next_in()), early); }
   /// Take any early message, to discard it. @return false: there is none.
-  [[nodiscard]] bool drop(Numbered* early);
+  [[nodiscard]] bool drop(Numbered* early) { return take_out(early_.begin(), early); }
 
  private:
   static constexpr uint32_t kNoKey = ~0u;  // its low 16 bits are no link's index
+
+  [[nodiscard]] bool take_out(std::unordered_map<uint32_t, Numbered>::iterator place,
+                              Numbered* early) {
+    if (place == early_.end()) {
+      return false;
+    }
+    *early = place->second;
+    bare_count_ -= early->buffer == nullptr ? 1 : 0;
+    early_.erase(place);
+    return true;
+  }
 
   uint32_t dest_id_;
   uint32_t index_;

@@ -12,26 +12,24 @@ constexpr uint32_t kUnitMin = 8;  // smallest unit of an offer, in bytes
 }  // namespace
 
 MadeOffers::Offer* MadeOffers::find(const Link& link, uint32_t context) {
-  const auto it = std::find_if(offers_.begin(), offers_.end(), [&](const auto& offer) {
-    return offer->link == &link && offer->context == context;
+  const auto it = std::find_if(offers_.begin(), offers_.end(), [&](const Offer& offer) {
+    return offer.link == &link && offer.context == context;
   });
-  return it == offers_.end() ? nullptr : it->get();
+  return it == offers_.end() ? nullptr : &*it;
 }
 
 int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                       void* buffer, uint64_t capacity) {
   // If other transfers are under way, the peer has probably sent its next request already.
-  if (link.state != LinkState::kUp || !link.in[context].open || !link.large.receives.is_empty() ||
+  // Making room for OFFER may end the session, so may_say() comes before a place is taken.
+  if (!link.in[context].open || !link.large.receives.is_empty() ||
       !link.large.requests.is_empty() || queues_.rules().dedicated_size < kUnitMin ||
-      buffer == nullptr || capacity == 0 || capacity > kTransferMax) {
+      buffer == nullptr || capacity == 0 || capacity > kTransferMax || !control_.may_say(link)) {
     return -EAGAIN;
   }
   Offer* offer = find(link, context);
   if (offer == nullptr) {
-    offers_.push_back(std::make_unique<Offer>());
-    offer = offers_.back().get();
-    offer->link = &link;
-    offer->context = context;
+    offer = &offers_.emplace_back(Offer{&link, context});
   }
   if (offer->maker.state() != OfferMaker::State::kNone) {
     return -EAGAIN;
@@ -102,8 +100,7 @@ void MadeOffers::progress() {
     return;
   }
   Offer* oldest = nullptr;
-  for (const std::unique_ptr<Offer>& each : offers_) {
-    Offer& offer = *each;
+  for (Offer& offer : offers_) {
     if (offer.maker.state() == OfferMaker::State::kNone) {
       continue;
     }
@@ -165,23 +162,23 @@ void MadeOffers::Offer::failed() {
   skip = refused;
 }
 
-void MadeOffers::helped(const Link& link, uint32_t context) {
-  if (Offer* const offer = find(link, context); offer != nullptr) {
+void MadeOffers::note_end(const Link& link, uint32_t context, bool helped) {
+  Offer* const offer = find(link, context);
+  if (offer != nullptr && helped) {
     offer->refused = 0;
-  }
-}
-
-void MadeOffers::did_not_help(const Link& link, uint32_t context) {
-  if (Offer* const offer = find(link, context); offer != nullptr) {
+  } else if (offer != nullptr) {
     offer->failed();
   }
 }
 
 void MadeOffers::end_session(const Link& link) {
-  std::erase_if(offers_, [&](const std::unique_ptr<Offer>& offer) {
-    open_count_ -= offer->link == &link && offer->maker.state() != OfferMaker::State::kNone;
-    return offer->link == &link;
-  });
+  // Nothing is erased: progress() may be iterating.
+  for (Offer& offer : offers_) {
+    if (offer.link == &link) {
+      open_count_ -= offer.maker.state() != OfferMaker::State::kNone ? 1 : 0;
+      offer = {offer.link, offer.context};
+    }
+  }
 }
 
 }  // namespace rio::msg

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -30,10 +29,9 @@ class MadeOffers {
   /// message number. @return false: the peer broke the protocol.
   [[nodiscard]] bool take(Request& request, uint16_t number);
 
-  /// An accepted offer was for the buffer that the request was then received into.
-  void helped(const Link& link, uint32_t context);
-  /// An accepted offer was useless: skip the next ones.
-  void did_not_help(const Link& link, uint32_t context);
+  /// An accepted offer has ended. @param helped it was for the buffer that the request was received
+  /// into; false: it was useless, so skip the next ones.
+  void note_end(const Link& link, uint32_t context, bool helped);
 
   void progress();
   void end_session(const Link& link);
@@ -45,14 +43,14 @@ class MadeOffers {
   struct Offer {
     Link* link;
     uint16_t context;
-    OfferMaker maker;
-    OfferBody body;
-    QueuePlace place;
-    const void* buffer;
-    uint64_t age;
-    bool say_revoke;
-    uint32_t skip;     // how many offers to skip, because the last ones were refused
-    uint32_t refused;  // in a row
+    OfferMaker maker{};
+    OfferBody body{};
+    QueuePlace place{};
+    const void* buffer = nullptr;
+    uint64_t age = 0;
+    bool say_revoke = false;
+    uint32_t skip = 0;     // how many offers to skip, because the last ones were refused
+    uint32_t refused = 0;  // in a row
 
     void failed();
   };
@@ -64,8 +62,7 @@ class MadeOffers {
   LargeControl& control_;
   uint32_t open_count_ = 0;
   uint64_t age_ = 0;
-  std::vector<std::unique_ptr<Offer>>
-      offers_;  // one for each peer and context that ever had an offer
+  std::vector<Offer> offers_;  // one for each peer and context that ever had an offer
 };
 
 }  // namespace rio::msg

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <new>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "lib/msg/clock.hpp"
 
 namespace rio::msg {
 
@@ -22,9 +22,9 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
     }
     return false;
   };
-  const uint64_t end_ns = now_ns() + kPatienceNs;
+  const uint64_t end_ns = base::now_ns() + kPatienceNs;
   while (is_untold() || port.speaker_.news_may_be_out(id)) {
-    if (now_ns() > end_ns) {
+    if (base::now_ns() > end_ns) {
       return !is_untold();
     }
     port.outbox_.reap();
@@ -63,10 +63,9 @@ MessageContext::~MessageContext() {
 }
 
 void MessageContext::close() {
-  if (closed_) {
-    return;
+  if (port_.contexts_[id_] != &slot_) {
+    return;  // closed before
   }
-  closed_ = true;
   port_.contexts_[id_] = nullptr;
   while (!slot_.inbox.empty()) {
     if (kind_of(slot_.inbox.at(0)) == Kind::kRequest) {

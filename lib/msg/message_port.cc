@@ -2,13 +2,12 @@
 
 #include <sys/random.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/trouble.hpp"
-#include "lib/msg/clock.hpp"
 
 namespace rio::msg {
 namespace {
@@ -118,15 +117,16 @@ MessagePort::MessagePort(const PortConfig& config, const Profile& profile,
       intake_(endpoint_->shared(), buffers_, peers_, sorter_, large_, contexts_, stats_),
       buffers_(*endpoint_),
       peers_(seed, config.first_number),
-      large_(objects(), config.response_timeout_us, config.buffers),
+      large_(objects()),
       inflows_(config.buffers, config.share, peers_, contexts_),
       retries_(outbox_, peers_, stats_),
       health_(*endpoint_),
-      speaker_(outbox_, peers_, health_, instance, config.connect_ms),
+      control_(outbox_),
+      memory_(*endpoint_),
+      speaker_(objects(), instance),
       sessions_(objects(), endpoint_->dest_id()),
-      silence_(objects(), config.response_timeout_us, config.deliver_ms),
-      failures_(objects(), config.deliver_ms),
-      deadlines_(objects(), config.deliver_ms),
+      silence_(objects()),
+      failures_(objects()),
       sorter_(objects()),
       config_(config),
       profile_(profile),
@@ -134,8 +134,9 @@ MessagePort::MessagePort(const PortConfig& config, const Profile& profile,
       instance_(instance) {}
 
 PortObjects MessagePort::objects() {
-  return {*endpoint_, dma_.get(), outbox_, buffers_, peers_,    large_,   contexts_,
-          inflows_,   retries_,   health_, speaker_, sessions_, silence_, stats_};
+  return {config_, *endpoint_, dma_.get(), outbox_,   buffers_, peers_,
+          large_,  control_,   memory_,    contexts_, inflows_, retries_,
+          health_, speaker_,   sessions_,  silence_,  stats_};
 }
 
 MessagePort::~MessagePort() {
@@ -223,28 +224,24 @@ void MessagePort::check_periodically() {
   until_look_ = kCallsPerLook;
   outbox_.reap();
   look_for_gone();
-  check_timers();
-}
-
-void MessagePort::check_timers() {
   sessions_.check_card();
   silence_.check_ring();
   if (silence_.any_rests()) {
     silence_.check_rests();
   }
   retries_.progress();
-  deadlines_.look();
+  sessions_.check_deadlines();
 }
 
 int MessagePort::flush(uint32_t timeout_ms) {
   if (!endpoint_->is_ours()) {
     return 0;  // after fork(): entries in flight belong to the parent
   }
-  const uint64_t end = now_ns() + uint64_t{timeout_ms} * 1'000'000;
+  const uint64_t end = base::now_ns() + uint64_t{timeout_ms} * 1'000'000;
   while (outbox_.ring().outstanding() != 0 || outbox_.stopped() || retries_.has_any() ||
          peers_.has_talkers()) {
     sessions_.check_card();
-    if (error() != 0 || now_ns() > end) {
+    if (error() != 0 || base::now_ns() > end) {
       return error() != 0 ? error() : -ETIMEDOUT;
     }
     outbox_.reap();
@@ -275,10 +272,8 @@ uint64_t MessagePort::activity() const {
 }
 
 void MessagePort::check_all() {
-  outbox_.reap();
-  look_for_gone();
   health_.check_soon();
-  check_timers();
+  check_periodically();
   for (uint32_t looks = 0; progress() != 0 && looks < kLooksMax;) {
     ++looks;
   }
@@ -294,9 +289,9 @@ uint32_t MessagePort::sleep_bound_ms() const {
   const bool busy =
       large_.busy() || outbox_.stopped() || retries_.has_due() || peers_.has_talkers();
   const bool silent = outbox_.ring().outstanding() != 0 || silence_.any_rests();
-  const uint64_t now = now_ns();
+  const uint64_t now = base::now_ns();
   const uint64_t most = now + (busy ? kBusyMs : silent ? kSilentMs : kSleepBoundMs) * kNsPerMs;
-  const uint64_t next = deadlines_.next_ns(most);
+  const uint64_t next = sessions_.next_deadline_ns(most);
   return static_cast<uint32_t>(((next > now ? next - now : 0) + kNsPerMs - 1) / kNsPerMs);
 }
 

@@ -17,16 +17,17 @@
 #include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
 #include "lib/msg/copy.hpp"
-#include "lib/msg/deadlines.hpp"
 #include "lib/msg/dma.hpp"
 #include "lib/msg/failures.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/intake.hpp"
 #include "lib/msg/large.hpp"
+#include "lib/msg/large_control.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
 #include "lib/msg/profile.hpp"
+#include "lib/msg/registrations.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
 #include "lib/msg/silence.hpp"
@@ -184,16 +185,13 @@ class MessagePort {
   }
   /// Add bytes that a layer above has copied to the statistics.
   void count_copied(uint64_t bytes) { stats_.copied += bytes; }
-  [[nodiscard]] uint32_t unshared() const {
-    return inflows_.unshared();
-  }  ///< buffers that belong to no share
+  /// Buffers that belong to no share.
+  [[nodiscard]] uint32_t unshared() const { return inflows_.unshared(); }
   /// Access to the memory of peers; null: the card has no DMA queue. progress() advances its
   /// transfers.
   [[nodiscard]] Dma* dma() { return dma_.get(); }
-  /// Registrations of the user's memory. Null: no memory.
-  [[nodiscard]] Registrations* registrations() {
-    return large_.start() == 0 ? &large_.memory() : nullptr;
-  }
+  /// Registrations of the user's memory.
+  [[nodiscard]] Registrations& registrations() { return memory_; }
 
   // Threads and sleep, for waiting.hpp.
 
@@ -212,6 +210,7 @@ class MessagePort {
   void arm();
   /// How long a sleep may last before work is due that no interrupt announces.
   [[nodiscard]] uint32_t sleep_bound_ms() const;
+  /// Call its functions under a Guard.
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
   /// Whether the port's users sleep instead of polling all the time.
   [[nodiscard]] bool sleeps() const { return sleepers_.has_slept(); }
@@ -225,7 +224,6 @@ class MessagePort {
   [[nodiscard]] PortObjects objects();
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void check_periodically();
-  void check_timers();
 
   std::vector<std::shared_ptr<void>> taken_over_;  // destroyed last
   std::unique_ptr<Endpoint> endpoint_;
@@ -244,11 +242,12 @@ class MessagePort {
   Inflows inflows_;
   Retries retries_;
   CardHealth health_;
+  LargeControl control_;
+  Registrations memory_;
   Speaker speaker_;
   Sessions sessions_;
   Silence silence_;
   Failures failures_;
-  Deadlines deadlines_;
   Sorter sorter_;
   Sleepers sleepers_;
   PortStats stats_;

@@ -124,10 +124,9 @@ class OfferTaker {
   }
 
   [[nodiscard]] bool held() const { return held_; }
-  /// The message number that the held offer is for.
-  [[nodiscard]] uint32_t message_number() const { return offer_.message_number; }
-  /// That message was sent without calling take(), which refuses the offer.
-  void lapse() { held_ = false; }
+  /// Drop an offer for another message than `next`, the next one to be sent: its message was sent
+  /// without calling take(), which refuses the offer.
+  void lapse_before(uint32_t next) { held_ = held_ && offer_.message_number == next; }
 
  private:
   OfferBody offer_{};

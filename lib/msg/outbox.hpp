@@ -2,8 +2,6 @@
 /// The transmit ring of a port, and the messages in it until the card completes them.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -168,7 +166,6 @@ class Outbox {
   [[nodiscard]] const pmd::TxQueue& ring() const { return tx_; }
   /// Payload bytes that were copied into slots.
   [[nodiscard]] uint64_t copied() const { return copied_; }
-  void count_copied(uint64_t bytes) { copied_ += bytes; }
 
  private:
   static constexpr uint32_t kBurst = 32;

@@ -1,19 +1,20 @@
 #include "lib/msg/peers.hpp"
 
+#include "base/clock.hpp"
 #include "base/random.hpp"
-#include "lib/msg/clock.hpp"
 
 namespace rio::msg {
+
 Link* Peers::find(uint32_t dest_id) const {
   const auto known = index_of_.find(dest_id);
   return known == index_of_.end() ? nullptr : links_[known->second].get();
 }
 
-Link* Peers::find_or_make(uint32_t dest_id) {
+Link* Peers::find_or_make(uint32_t dest_id, uint32_t most) {
   if (Link* const known = find(dest_id); known != nullptr) {
     return known;
   }
-  if (count_ >= kLinksMax) {
+  if (count_ >= most) {
     return nullptr;
   }
   links_.push_back(std::make_unique<Link>(dest_id, count_));
@@ -21,10 +22,6 @@ Link* Peers::find_or_make(uint32_t dest_id) {
   ++count_;
   renew(*links_.back());
   return links_.back().get();
-}
-
-Link* Peers::find_or_make_for_stranger(uint32_t dest_id) {
-  return count_ < kStrangersMax ? find_or_make(dest_id) : find(dest_id);
 }
 
 void Peers::renew(Link& link) {
@@ -42,7 +39,7 @@ void Peers::renew(Link& link) {
 void Peers::watch(Link& link, uint64_t again_ns) {
   if (!link.clock.watched) {
     link.clock.watched = true;
-    link.clock.again_ns = again_ns != 0 ? again_ns : now_ns() + kAliveNs;
+    link.clock.again_ns = again_ns != 0 ? again_ns : base::now_ns() + kAliveNs;
     watched_.push_back(link.index());
   } else if (again_ns != 0) {
     link.clock.again_ns = again_ns;

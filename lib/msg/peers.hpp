@@ -20,6 +20,9 @@ class Peers {
   static constexpr uint32_t kStrangers = ~0u;
   /// After this time without credit, a peer is asked for a sign of life.
   static constexpr uint64_t kAliveNs = 20'000'000;
+  static constexpr uint32_t kLinksMax = 0xFFFF;  ///< leaves one 16-bit index unused
+  /// Peers that contacted us first get at most half of all links, because a link is never freed.
+  static constexpr uint32_t kStrangersMax = kLinksMax / 2;
 
   /// @param seed random. @param first_number as PortConfig::first_number.
   Peers(uint64_t seed, uint32_t first_number) : key_seed_(seed), first_number_(first_number) {}
@@ -30,11 +33,9 @@ class Peers {
   [[nodiscard]] Link& at(uint32_t index) const { return *links_[index]; }
   /// The link to a peer. @return null: there is none yet.
   [[nodiscard]] Link* find(uint32_t dest_id) const;
-  /// The link to a peer, created on first use. @return null: there are too many.
-  [[nodiscard]] Link* find_or_make(uint32_t dest_id);
-  /// The link to a peer that contacted us first, created on first use. Such peers get at most half
-  /// of all links, because a link is never freed. @return null: there are too many.
-  [[nodiscard]] Link* find_or_make_for_stranger(uint32_t dest_id);
+  /// The link to a peer, created on first use. @param most how many links there may be then:
+  /// kStrangersMax for a peer that contacted us first. @return null: there are too many.
+  [[nodiscard]] Link* find_or_make(uint32_t dest_id, uint32_t most = kLinksMax);
 
   /// Draw a new key, which the peer has to use from now on, and a new first number.
   void renew(Link& link);
@@ -59,12 +60,8 @@ class Peers {
   void watch(Link& link, uint64_t again_ns);
   /// Indices of the links that wait for an answer. The caller may remove entries.
   [[nodiscard]] std::vector<uint32_t>& watched() { return watched_; }
-  [[nodiscard]] const std::vector<uint32_t>& watched() const { return watched_; }
 
  private:
-  static constexpr uint32_t kLinksMax = 0xFFFF;             // leaves one 16-bit index unused
-  static constexpr uint32_t kStrangersMax = kLinksMax / 2;  // most links made for strangers
-
   uint32_t count_ = 0;
   std::vector<std::unique_ptr<Link>> links_;  // key: index
   std::vector<uint32_t> talkers_;

@@ -2,8 +2,8 @@
 /// The objects of a port, as they see each other.
 #pragma once
 
+#include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
-#include "lib/msg/port_stats.hpp"
 #include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
@@ -13,8 +13,10 @@ class CardHealth;
 class Dma;
 class Inflows;
 class Large;
+class LargeControl;
 class Outbox;
 class Peers;
+class Registrations;
 class Retries;
 class Sessions;
 class Silence;
@@ -22,12 +24,15 @@ class Speaker;
 
 /// Each outlives all calls among them; some are constructed after the objects that refer to them.
 struct PortObjects {
+  const PortConfig& config;
   Endpoint& endpoint;
   Dma* dma;  ///< null: the card has no DMA queue
   Outbox& outbox;
   Buffers& buffers;
   Peers& peers;
   Large& large;
+  LargeControl& control;
+  Registrations& memory;
   const ContextSlots& contexts;
   Inflows& inflows;
   Retries& retries;

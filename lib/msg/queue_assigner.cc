@@ -92,9 +92,7 @@ QueueWaiter* QueueAssigner::assign(QueuePlace* out) {
   ring_.remove(*source);  // look() puts it back at the end if more of it waits
   source->in_ring = false;
   QueueWaiter* const waiter = source->waiting.first();
-  source->waiting.remove(*waiter);
-  waiter->source = nullptr;
-  --waiting_;
+  unwait(*waiter);
   *out = take(*source, Pair::kTransfer);
   look(*source);
   return waiter;
@@ -174,7 +172,7 @@ void QueueAssigner::closed(QueueSource& source, unsigned mailbox) {
   }
 }
 
-uint32_t QueueAssigner::died(QueueSource& source, uint64_t rest_until_us) {
+uint32_t QueueAssigner::died(QueueSource& source, uint64_t rest_until_ns) {
   while (!source.waiting.is_empty()) {
     unwait(*source.waiting.first());
   }
@@ -198,14 +196,14 @@ uint32_t QueueAssigner::died(QueueSource& source, uint64_t rest_until_us) {
   for (Pair& pair : source.pairs) {
     pair = pair == Pair::kFree ? Pair::kFree : Pair::kRest;
   }
-  source.rest_until_us = std::max(source.rest_until_us, rest_until_us);
+  source.rest_until_ns = std::max(source.rest_until_ns, rest_until_ns);
   look(source);
   return stop;
 }
 
-bool QueueAssigner::rested(QueueSource& source, uint64_t now_us) {
+bool QueueAssigner::rested(QueueSource& source, uint64_t now_ns) {
   for (unsigned i = 0; i < QueueSource::kMailboxes; ++i) {
-    if (source.pairs[i] == Pair::kRest && now_us >= source.rest_until_us &&
+    if (source.pairs[i] == Pair::kRest && now_ns >= source.rest_until_ns &&
         !stopping(source, i + 1)) {
       source.pairs[i] = Pair::kFree;
     }

@@ -14,8 +14,6 @@
 
 namespace rio::msg {
 
-class QueueAssigner;
-
 struct QueueSource;
 
 /// A transfer that waits for a queue. A member or base of the caller's object, which must not move
@@ -54,12 +52,12 @@ struct QueueSource {
     kOffer,
     kQuarantine,  ///< until closed()
     kClosed,      ///< until stopped() for its ring
-    kRest,        ///< until rest_until_us
+    kRest,        ///< until rest_until_ns
   };
 
   base::FifoLinks<QueueSource> links{};  // in QueueAssigner::ring_
   base::Fifo<QueueWaiter, &QueueWaiter::links> waiting;
-  uint64_t rest_until_us = 0;
+  uint64_t rest_until_ns = 0;
   std::array<Pair, kMailboxes> pairs{};  // index: mailbox - 1
   bool in_ring = false;
 
@@ -109,14 +107,14 @@ class QueueAssigner {
   /// CLOSED arrived for a pair in quarantine. No effect if the pair is not.
   void closed(QueueSource& source, unsigned mailbox);
 
-  /// The peer died. Its waiting requests are removed and its pairs rest. @param rest_until_us when
+  /// The peer died. Its waiting requests are removed and its pairs rest. @param rest_until_ns when
   /// the card's quarantine is over, by the clock of rested(). @return the queues to stop, one bit
   /// each.
-  [[nodiscard]] uint32_t died(QueueSource& source, uint64_t rest_until_us);
+  [[nodiscard]] uint32_t died(QueueSource& source, uint64_t rest_until_ns);
   /// Free the pairs whose rest is over and whose rings are stopped. @return whether no pair rests
   /// any more. A source may be destroyed if so, once died() was called and nothing of it waits or
   /// is assigned.
-  bool rested(QueueSource& source, uint64_t now_us);
+  bool rested(QueueSource& source, uint64_t now_ns);
 
   [[nodiscard]] unsigned free_queues() const { return free_; }
   [[nodiscard]] unsigned offers() const { return offers_; }

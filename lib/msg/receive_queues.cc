@@ -5,13 +5,17 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 
 namespace rio::msg {
 namespace {
 
 constexpr uint32_t kBounceShift =
     32;  // cookie of an entry: bounce buffer plus 1, above this bit; number of the entry below
+
+[[nodiscard]] uint32_t buffer_of(uint64_t cookie) {
+  return static_cast<uint32_t>(cookie >> kBounceShift) - 1;
+}
 
 }  // namespace
 
@@ -42,35 +46,30 @@ void ReceiveQueues::post(RecvTransfer& transfer) {
   Queue& queue = queues_[transfer.place.queue];
   RecvGrant& grant = transfer.grant;
   const uint32_t n = std::min<uint32_t>(grant.may_post(), queue.ring->free_count());
-  const pmd::mem::Range range = range_of(transfer);
+  const pmd::mem::Range range = transfer.range(transfer.rest_bytes);
   if (n == 0 || transfer.broken || post_whole(transfer, range, n) ||
       pmd::mem::plan_receive(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
     return;
   }
   pmd::DedicatedEntry entries[kWindow];
-  uint32_t buffers[kWindow];
   uint32_t count = 0;
   for (; count < n; ++count) {
     const pmd::mem::PlanMessage& m = plan_.messages[count];
     entries[count] = {m.iova, grant.next() + count, m.wire_bytes};
-    buffers[count] = Bounce::kNone;
     if (m.placement == pmd::mem::Placement::kInPlace) {
       continue;
     }
     if (queue.bounced.size() == kBounceEach) {
       break;
     }
-    buffers[count] = bounce_.get();  // never empty: there is a buffer for each entry of all queues
-    queue.bounced.push_back(buffers[count]);
-    entries[count].iova = bounce_.iova(buffers[count]);
-    entries[count].cookie |= uint64_t{buffers[count] + 1} << kBounceShift;
+    const uint32_t buffer = bounce_.get();  // kBounceEach buffers belong to each queue
+    queue.bounced.push_back(buffer);
+    entries[count].iova = bounce_.iova(buffer);
+    entries[count].cookie |= uint64_t{buffer + 1} << kBounceShift;
   }
   const uint32_t posted = queue.ring->post(entries, static_cast<uint16_t>(count));
   for (uint32_t i = posted; i < count; ++i) {
-    if (buffers[i] != Bounce::kNone) {
-      std::erase(queue.bounced, buffers[i]);
-      bounce_.put(buffers[i]);
-    }
+    free_bounced(queue, entries[i].cookie);
   }
   grant.posted(posted);
 }
@@ -134,36 +133,36 @@ uint32_t ReceiveQueues::complete_placed(RecvTransfer& transfer,
 
 void ReceiveQueues::complete(Queue& queue, const pmd::EntryDone& done) {
   RecvTransfer& transfer = *queue.transfer;
-  const auto bounced = static_cast<uint32_t>(done.cookie >> kBounceShift);
+  const bool bounced = done.cookie >> kBounceShift != 0;
   const bool good = done.status == pmd::Status::kOk && !transfer.broken;
   const pmd::mem::CutMessage part =
       pmd::mem::cut_message(transfer.cut, rules_, static_cast<uint32_t>(done.cookie));
-  if (bounced != 0) {
-    const uint32_t buffer = bounced - 1;
-    if (good) {
-      std::memcpy(transfer.rest + transfer.arrived_bytes + part.offset_bytes, bounce_.va(buffer),
-                  part.len_bytes);
-    }
-    std::erase(queue.bounced, buffer);
-    bounce_.put(buffer);
+  if (bounced && good) {
+    std::memcpy(transfer.rest + transfer.arrived_bytes + part.offset_bytes,
+                bounce_.va(buffer_of(done.cookie)), part.len_bytes);
   }
+  free_bounced(queue, done.cookie);
   if (!good) {
     transfer.broken = true;  // the sender knows, and will send CLOSED
     return;
   }
-  (bounced != 0 ? works_.stats.copied : works_.stats.placed) += part.len_bytes;
+  (bounced ? works_.stats.copied : works_.stats.placed) += part.len_bytes;
   transfer.grant.completed(1);
+}
+
+/// An entry is over: free its bounce buffer, if any.
+void ReceiveQueues::free_bounced(Queue& queue, uint64_t cookie) {
+  if (cookie >> kBounceShift != 0) {
+    std::erase(queue.bounced, buffer_of(cookie));
+    bounce_.put(buffer_of(cookie));
+  }
 }
 
 void ReceiveQueues::leave(RecvTransfer& transfer) {
   QueueSource& source = transfer.link->large.source;
   const QueuePlace place = transfer.place;
   if (!transfer.held) {
-    if (transfer.quarantined) {
-      transfer.quarantined = false;
-      --quarantined_;
-      assigner_.closed(source, place.mailbox);
-    }
+    end_quarantine(transfer.quarantined, source, place);
     return;
   }
   transfer.held = false;
@@ -215,16 +214,17 @@ void ReceiveQueues::quarantine(Request& request) {
   stop(request.place.queue);
 }
 
-void ReceiveQueues::end_quarantine(Request& request) {
-  if (request.quarantined) {
-    forget_quarantine(request.quarantined);
-    assigner_.closed(request.origin.link->large.source, request.place.mailbox);
+void ReceiveQueues::end_quarantine(bool& quarantined, QueueSource& source,
+                                   const QueuePlace& place) {
+  if (quarantined) {
+    forget_quarantine(quarantined);
+    assigner_.closed(source, place.mailbox);
   }
 }
 
 void ReceiveQueues::end_session(Link& link) {
   const uint32_t dead =
-      assigner_.died(link.large.source, now_us() + 4 * uint64_t{works_.response_timeout_us});
+      assigner_.died(link.large.source, base::now_ns() + 4 * works_.config.response_timeout_ns());
   for (uint32_t i = 0; i < kQueues; ++i) {
     if ((dead & (1u << i)) != 0) {
       RecvTransfer* const transfer = std::exchange(queues_[i].transfer, nullptr);
@@ -243,7 +243,7 @@ void ReceiveQueues::end_session(Link& link) {
 
 void ReceiveQueues::end_rests() {
   if (!resting_.empty()) {
-    const uint64_t now = now_us();
+    const uint64_t now = base::now_ns();
     std::erase_if(resting_, [&](Link* link) { return assigner_.rested(link->large.source, now); });
   }
 }

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "lib/msg/bounce.hpp"
-#include "lib/msg/large_control.hpp"
+#include "lib/msg/card_health.hpp"
+#include "lib/msg/link.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/queue_assigner.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/api/riopmd.hpp"
@@ -22,7 +24,7 @@ class ReceiveQueues {
   static constexpr uint32_t kQueues = QueueAssigner::kQueues;
   static constexpr uint32_t kWindow = 128;  // most entries posted for one transfer
 
-  explicit ReceiveQueues(const LargeWorks& works) : works_(works) {}
+  explicit ReceiveQueues(const PortObjects& works) : works_(works) {}
   /// Allocate the bounce buffers. @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
@@ -56,8 +58,9 @@ class ReceiveQueues {
   /// Quarantine a transfer's mailbox until CLOSED, because its sender may still use it.
   void quarantine(RecvTransfer& transfer);
   void quarantine(Request& request);
-  /// CLOSED arrived for a request with a quarantined mailbox.
-  void end_quarantine(Request& request);
+  /// CLOSED arrived: end a quarantine, if there is one. @param quarantined flag of a transfer or
+  /// request. @param source, place its own.
+  void end_quarantine(bool& quarantined, QueueSource& source, const QueuePlace& place);
   /// The peer is gone: clear a quarantine; end_session() lets all its mailboxes rest. @param
   /// quarantined flag of a transfer or request.
   void forget_quarantine(bool& quarantined) {
@@ -90,8 +93,9 @@ class ReceiveQueues {
   [[nodiscard]] uint32_t complete_placed(RecvTransfer& transfer,
                                          std::span<const pmd::EntryDone> done);
   void complete(Queue& queue, const pmd::EntryDone& done);
+  void free_bounced(Queue& queue, uint64_t cookie);
 
-  LargeWorks works_;
+  PortObjects works_;
   pmd::mem::AlignRules rules_;
   QueueAssigner assigner_;
   std::array<Queue, kQueues> queues_;
@@ -102,12 +106,5 @@ class ReceiveQueues {
   Bounce bounce_;
   pmd::mem::Plan plan_;
 };
-
-/// The part of a transfer that has not arrived with earlier attempts.
-[[nodiscard]] inline pmd::mem::Range range_of(const RecvTransfer& transfer) {
-  return {transfer.rest + transfer.arrived_bytes, transfer.rest_bytes - transfer.arrived_bytes,
-          transfer.region != nullptr ? std::span(transfer.region->runs)
-                                     : std::span<const pmd::IovaRun>()};
-}
 
 }  // namespace rio::msg

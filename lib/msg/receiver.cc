@@ -8,11 +8,6 @@
 
 namespace rio::msg {
 
-int Receiver::create() {
-  working_.reserve(64);
-  return queues_.create();
-}
-
 void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
                        RecvTransfer& transfer) {
   const RequestBody& body = request->body;
@@ -60,7 +55,7 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
   } else if (transfer.grant.state() == RecvGrant::State::kWaiting) {
     queues_.assigner().wait(transfer.link->large.source, transfer.waiter);
   }
-  work(transfer);
+  working_.add(transfer);
 }
 
 /// Receive into the buffer that was offered: post entries for the messages that the peer is already
@@ -72,12 +67,12 @@ void Receiver::accept(const Request& request, RecvTransfer& transfer) {
   transfer.granted = true;
   transfer.say_kept = true;
   queues_.assign(transfer);
-  offers_.helped(*transfer.link, request.header.to);
+  offers_.note_end(*transfer.link, request.header.to, true);
   transfer.grant.start(messages, ReceiveQueues::kWindow);
   transfer.grant.told_by_offer(std::min(request.window, messages));
   works_.peers.watch(*transfer.link, 0);
   queues_.post(transfer);
-  work(transfer);
+  working_.add(transfer);
 }
 
 void Receiver::cancel(RecvTransfer& transfer) {
@@ -89,22 +84,7 @@ void Receiver::cancel(RecvTransfer& transfer) {
   if (transfer.held) {
     queues_.quarantine(transfer);
   }
-  work(transfer);
-}
-
-RecvTransfer* Receiver::find(const Link& link, uint32_t id) const {
-  RecvTransfer* transfer = link.large.receives.first();
-  while (transfer != nullptr && transfer->id != id) {
-    transfer = transfer->links.next;
-  }
-  return transfer;
-}
-
-void Receiver::work(RecvTransfer& transfer) {
-  if (!transfer.working) {
-    transfer.working = true;
-    working_.push_back(&transfer);
-  }
+  working_.add(transfer);
 }
 
 void Receiver::progress() {
@@ -115,7 +95,7 @@ void Receiver::progress() {
   for (uint32_t left = queues_.used(); left != 0; left &= left - 1) {
     RecvTransfer* const transfer = queues_.reap(static_cast<uint32_t>(__builtin_ctz(left)));
     if (transfer != nullptr) {
-      work(*transfer);
+      working_.add(*transfer);
       serve();
     }
   }
@@ -128,25 +108,16 @@ void Receiver::serve() {
   while (QueueWaiter* const waiter = queues_.assigner().assign(&place)) {
     begin(*static_cast<RecvTransfer::Waiter*>(waiter)->transfer, place);
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < working_.size(); ++i) {
-    RecvTransfer& transfer = *working_[i];
-    if (look(transfer)) {
-      working_[kept++] = &transfer;
-    } else {
-      transfer.working = false;
-    }
-  }
-  working_.resize(kept);
+  working_.visit([this](RecvTransfer& transfer) { return look(transfer); });
 }
 
 void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   transfer.place = place;
-  work(transfer);
+  working_.add(transfer);
   if (transfer.region == nullptr) {
     transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
   }
-  const pmd::mem::Range range = range_of(transfer);
+  const pmd::mem::Range range = transfer.range(transfer.rest_bytes);
   if (!queues_.open(*transfer.link, place) ||
       pmd::mem::choose_cut(range, queues_.rules(), &transfer.cut) != 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
@@ -197,10 +168,7 @@ bool Receiver::say_total(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;
   if (transfer.granted) {
     transfer.say_kept = false;
-    TotalBody body{};
-    body.transfer = transfer.id;
-    body.total = grant.tell();
-    body.attempt = grant.attempt();
+    const TotalBody body = {transfer.id, grant.tell(), grant.attempt(), {}};
     return works_.control.say(*transfer.link, Kind::kExtend, &body, sizeof(body));
   }
   GrantBody body{};
@@ -214,19 +182,14 @@ bool Receiver::say_total(RecvTransfer& transfer) {
 }
 
 bool Receiver::say_abort(RecvTransfer& transfer) {
-  StopBody body{};
-  body.transfer = transfer.id;
-  body.attempt = transfer.grant.attempt();
-  body.reason = transfer.grant.cause().reason;
+  const RecvGrant& grant = transfer.grant;
+  const StopBody body = {transfer.id, 0, grant.attempt(), grant.cause().reason, 0, 0};
   transfer.say_abort = !works_.control.say(*transfer.link, Kind::kAbort, &body, sizeof(body));
   return !transfer.say_abort;
 }
 
 void Receiver::finish(RecvTransfer& transfer, int status) {
-  if (transfer.region != nullptr) {
-    works_.memory.put(transfer.region);
-    transfer.region = nullptr;
-  }
+  works_.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.receives.remove(transfer);
   }
@@ -238,16 +201,19 @@ void Receiver::finish(RecvTransfer& transfer, int status) {
 
 bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   StopBody body;
-  if (read_closed(bytes, &body) != 0 || body.transfer > link.large.requests_seen) {
+  if (read(bytes, Kind::kClosed, &body) != 0 || body.transfer > link.large.requests_seen) {
     return false;
   }
-  if (Request* const request = requests_.find(link, body.transfer); request != nullptr) {
+  if (Request* const request = link.large.requests.find(
+          [&](const Request& each) { return each.body.transfer == body.transfer; });
+      request != nullptr) {
     return requests_.close(*request, body);
   }
-  RecvTransfer* const transfer = find(link, body.transfer);
+  RecvTransfer* const transfer =
+      link.large.receives.find([&](const RecvTransfer& each) { return each.id == body.transfer; });
   // All data sent before CLOSED has arrived: reap it.
   if (transfer != nullptr && transfer->held && queues_.reap(transfer->place.queue) != nullptr) {
-    work(*transfer);
+    working_.add(*transfer);
   }
   if (transfer == nullptr || transfer->grant.state() == RecvGrant::State::kDone) {
     // All data has arrived, but an answer to the sender was lost.
@@ -283,7 +249,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
       queues_.assigner().wait(link.large.source, transfer->waiter);
     }
   }
-  work(*transfer);
+  working_.add(*transfer);
   return true;
 }
 
@@ -298,7 +264,7 @@ void Receiver::end_session(Link& link, int error) {
     transfer.dead = true;
     transfer.status = error;
     transfer.grant.died({StopReason::kFailed, false});
-    work(transfer);
+    working_.add(transfer);
   }
 }
 

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "lib/msg/context_slot.hpp"
 #include "lib/msg/large_control.hpp"
-#include "lib/msg/link.hpp"
 #include "lib/msg/made_offers.hpp"
+#include "lib/msg/peers.hpp"
+#include "lib/msg/port_objects.hpp"
 #include "lib/msg/receive_queues.hpp"
+#include "lib/msg/registrations.hpp"
 #include "lib/msg/requests.hpp"
 #include "lib/msg/transfer.hpp"
 
@@ -20,13 +20,13 @@ namespace rio::msg {
 /// One per port; used only on the port's thread.
 class Receiver {
  public:
-  explicit Receiver(const LargeWorks& works)
+  explicit Receiver(const PortObjects& works)
       : works_(works),
         queues_(works),
         offers_(queues_, works.control),
         requests_(works, queues_, offers_) {}
   /// Allocate what the queues need. @return 0, -ENOMEM.
-  [[nodiscard]] int create();
+  [[nodiscard]] int create() { return queues_.create(); }
 
   /// Requests of peers that are not answered yet.
   [[nodiscard]] Requests& requests() { return requests_; }
@@ -52,8 +52,6 @@ class Receiver {
 
  private:
   void accept(const Request& request, RecvTransfer& transfer);
-  [[nodiscard]] RecvTransfer* find(const Link& link, uint32_t id) const;
-  void work(RecvTransfer& transfer);
   void serve();
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool look(RecvTransfer& transfer);
@@ -61,11 +59,11 @@ class Receiver {
   [[nodiscard]] bool say_abort(RecvTransfer& transfer);
   void finish(RecvTransfer& transfer, int status);
 
-  LargeWorks works_;
+  PortObjects works_;
   ReceiveQueues queues_;
   MadeOffers offers_;
   Requests requests_;
-  std::vector<RecvTransfer*> working_;
+  WorkList<RecvTransfer> working_;
 };
 
 }  // namespace rio::msg

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace rio::msg {
 namespace {
@@ -51,19 +52,20 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
     }
   }
   const pmd::mem::Region* region = nullptr;
-  int rc = endpoint_.register_memory(va, len_bytes, &region);
-  while (rc != 0 && kept_ != 0) {  // the card may be out of registrations: drop cached ones
-    drop_oldest();
-    rc = endpoint_.register_memory(va, len_bytes, &region);
-  }
-  if (rc != 0) {
-    return nullptr;
+  while (endpoint_.register_memory(va, len_bytes, &region) != 0) {
+    if (kept_ == 0) {
+      return nullptr;
+    }
+    drop_oldest();  // the card may be out of registrations
   }
   entries_.push_back({region, 1, false, 0});
   return region;
 }
 
 void Registrations::put(const pmd::mem::Region* region) {
+  if (region == nullptr) {
+    return;
+  }
   const auto entry = std::find_if(entries_.begin(), entries_.end(),
                                   [=](const Entry& each) { return each.region == region; });
   entry->used = ++clock_;
@@ -77,12 +79,8 @@ void Registrations::put(const pmd::mem::Region* region) {
 
 /// Drops the oldest registration that is not in use.
 void Registrations::drop_oldest() {
-  auto oldest = entries_.end();
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->users == 0 && (oldest == entries_.end() || entry->used < oldest->used)) {
-      oldest = entry;
-    }
-  }
+  const auto oldest = std::ranges::min_element(
+      entries_, {}, [](const Entry& entry) { return std::pair(entry.users != 0, entry.used); });
   static_cast<void>(endpoint_.unregister_memory(oldest->region));
   entries_.erase(oldest);
   --kept_;

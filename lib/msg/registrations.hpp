@@ -26,7 +26,7 @@ class Registrations {
 
   /// @return a region that contains the range, valid until put(); null: it cannot be registered.
   [[nodiscard]] const pmd::mem::Region* get(void* va, uint64_t len_bytes);
-  /// Release a region of get().
+  /// Release a region of get(). @param region null: no effect.
   void put(const pmd::mem::Region* region);
 
   /// Number of registrations, and how many of them are unused (kept()).

@@ -12,12 +12,10 @@ Request* Requests::on_request(Link& link, const Header& header, std::span<const 
     return nullptr;
   }
   ++link.large.requests_seen;
-  if (spare_.empty()) {
-    requests_.push_back(std::make_unique<Request>());
-    spare_.push_back(requests_.back().get());
+  Request* const request = requests_.get();
+  if (request == nullptr) {
+    return nullptr;
   }
-  Request* const request = spare_.back();
-  spare_.pop_back();
   *request = Request{header, body, {&link, link.session, header.from}, {}, 0};
   link.large.requests.append(*request);
   if (!offers_.take(*request, number)) {
@@ -34,7 +32,7 @@ void Requests::free(Request* request, bool record) {
   if (record) {
     inflows_.return_record(request->origin, request->header.to);
   }
-  spare_.push_back(request);
+  requests_.put(request);
 }
 
 void Requests::refuse(Request* request, bool record) {
@@ -52,19 +50,9 @@ void Requests::refuse(Request* request, bool record) {
     return;  // kept until CLOSED
   }
   if (request->gone == 0) {
-    Link& link = *request->origin.link;
-    control_.answer(
-        {&link, link.session, Kind::kAbort, request->body.transfer, 0, StopReason::kRefused});
+    say_stop(*request, StopReason::kRefused);
   }
   free(request, record);
-}
-
-Request* Requests::find(const Link& link, uint32_t id) const {
-  Request* request = link.large.requests.first();
-  while (request != nullptr && request->body.transfer != id) {
-    request = request->links.next;
-  }
-  return request;
 }
 
 void Requests::keep(Request& request) {
@@ -84,7 +72,7 @@ void Requests::park(Request& request, StopCause cause) {
   request.grant.told_by_offer(std::min(request.window, messages));
   static_cast<void>(request.grant.stop(cause));
   if (cause.again) {
-    offers_.did_not_help(*request.origin.link, request.header.to);
+    offers_.note_end(*request.origin.link, request.header.to, false);
   }
   request.accepted = false;
   request.parked = true;
@@ -111,7 +99,7 @@ bool Requests::close(Request& request, const StopBody& body) {
     if (!current) {
       return true;
     }
-    queues_.end_quarantine(request);
+    queues_.end_quarantine(request.quarantined, link.large.source, request.place);
     if (request.grant.state() != RecvGrant::State::kEnded) {
       return true;
     }
@@ -121,7 +109,7 @@ bool Requests::close(Request& request, const StopBody& body) {
   link.large.requests.remove(request);
   request.gone = -ECANCELED;
   if (request.refused) {
-    spare_.push_back(&request);
+    requests_.put(&request);
   }
   return true;
 }
@@ -133,7 +121,7 @@ void Requests::end_session(Link& link, int error) {
     request.gone = error;
     queues_.forget_quarantine(request.quarantined);
     if (request.refused) {
-      spare_.push_back(&request);
+      requests_.put(&request);
     }
   }
   link.large.requests_seen = 0;

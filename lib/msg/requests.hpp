@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
+#include "base/slab.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large_control.hpp"
 #include "lib/msg/made_offers.hpp"
@@ -18,11 +17,11 @@ namespace rio::msg {
 /// context has taken.
 class Requests {
  public:
-  Requests(const LargeWorks& works, ReceiveQueues& queues, MadeOffers& offers)
+  Requests(const PortObjects& works, ReceiveQueues& queues, MadeOffers& offers)
       : inflows_(works.inflows), control_(works.control), queues_(queues), offers_(offers) {}
 
   /// REQUEST arrived. @param number Link::number_in() before it was counted. @return the request,
-  /// to be put into the inbox; null: the peer broke the protocol.
+  /// to be put into the inbox; null: the peer broke the protocol, or no memory.
   [[nodiscard]] Request* on_request(Link& link, const Header& header,
                                     std::span<const uint8_t> bytes, uint16_t number);
   /// Free an answered request. @param record whether it holds a record.
@@ -35,7 +34,6 @@ class Requests {
   /// already is discarded; the sender stops, and asks again if `cause` says so.
   void park(Request& request, StopCause cause);
 
-  [[nodiscard]] Request* find(const Link& link, uint32_t id) const;
   /// CLOSED arrived for an unanswered request. @return false: the peer broke the protocol.
   [[nodiscard]] bool close(Request& request, const StopBody& body);
   void end_session(Link& link, int error);
@@ -47,8 +45,7 @@ class Requests {
   LargeControl& control_;
   ReceiveQueues& queues_;
   MadeOffers& offers_;
-  std::vector<std::unique_ptr<Request>> requests_;  // all requests, in use or spare
-  std::vector<Request*> spare_;
+  base::Slab<Request> requests_;
 };
 
 }  // namespace rio::msg

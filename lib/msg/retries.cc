@@ -6,7 +6,7 @@ namespace rio::msg {
 
 void Retries::keep(Link& link, Again message) {
   ++link.backlog.again;
-  (link.rest.on ? parked_ : again_).push_back(std::move(message));
+  again_.push_back(std::move(message));
 }
 
 uint64_t Retries::take_since(uint32_t entry) {
@@ -42,20 +42,14 @@ void Retries::send_again() {
     }
     return over;
   });
-  std::vector<Again> now;
-  now.swap(again_);
-  for (Again& again : now) {
+  for (Again& again : std::exchange(again_, {})) {
     Link& link = peers_.at(again.link);
     // Making room may end the session: check it afterwards.
     const bool room = outbox_.take_room();
     if (again.session != link.session) {
       continue;
     }
-    if (link.rest.on) {
-      parked_.push_back(std::move(again));
-      continue;
-    }
-    if (!room || link.backlog.resent >= kAgainMax) {
+    if (!room || link.rest.on || link.backlog.resent >= kAgainMax) {
       again_.push_back(std::move(again));
       continue;
     }
@@ -68,34 +62,27 @@ void Retries::send_again() {
 }
 
 void Retries::post_flushed() {
-  std::vector<Flushed> all;
-  all.swap(flushed_);
-  for (Flushed& each : all) {
-    Link& link = peers_.at(each.message.link);
-    if (link.session != each.message.session) {
+  for (Again& each : std::exchange(flushed_, {})) {
+    Link& link = peers_.at(each.link);
+    if (link.session != each.session) {
       continue;
     }
     if (link.backlog.held || link.rest.on || each.resent || !outbox_.ring().has_room(0)) {
       hold(link);
-      keep(link, std::move(each.message));
+      keep(link, std::move(each));
     } else {
-      outbox_.post_again(link, each.message.bytes);
+      outbox_.post_again(link, each.bytes);
     }
   }
 }
 
-void Retries::unpark(const Link& link) {
-  std::erase_if(parked_, [&](Again& again) {
-    const bool its = again.link == link.index();
-    if (its) {
-      again_.push_back(std::move(again));
-    }
-    return its;
-  });
+void Retries::drop(const Link& link) {
+  std::erase_if(again_, [&](const Again& again) { return again.link == link.index(); });
 }
 
-void Retries::drop_parked(const Link& link) {
-  std::erase_if(parked_, [&](const Again& again) { return again.link == link.index(); });
+bool Retries::has_due() const {
+  return std::any_of(again_.begin(), again_.end(),
+                     [&](const Again& again) { return !peers_.at(again.link).rest.on; });
 }
 
 void Retries::hold(Link& link) {
@@ -160,15 +147,12 @@ uint64_t Retries::find_lost(Link& link, uint32_t key, const uint32_t* not_taken)
     sort_out({link.index(), link.session, 0, {slot, slot + ring.slot_bytes(entry)}},
              !is_out && !is_resent(entry));
   }
-  const auto sort_out_kept = [&](const Again& again) {
-    if (again.link == link.index() && again.session == link.session) {
-      sort_out(again, again.never_left);
+  for (const std::vector<Again>* const kept : {&again_, &flushed_}) {
+    for (const Again& again : *kept) {
+      if (again.link == link.index() && again.session == link.session) {
+        sort_out(again, again.never_left);
+      }
     }
-  };
-  std::for_each(again_.begin(), again_.end(), sort_out_kept);
-  std::for_each(parked_.begin(), parked_.end(), sort_out_kept);
-  for (const Flushed& flushed : flushed_) {
-    sort_out_kept(flushed.message);
   }
   std::erase_if(unsent,
                 [&](const Again& message) { return (lost >> message.header().from() & 1) != 0; });

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "lib/msg/config.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/port_stats.hpp"
 
 namespace rio::msg {
 
@@ -22,11 +22,8 @@ class Retries {
 
   /// Queue a failed message for resending; if the link rests, when the rest is over.
   void keep(Link& link, Again message);
-  /// Keep a message that the card returned because its ring was stopped. @param resent it had been
-  /// resent before.
-  void keep_flushed(Again message, bool resent) {
-    flushed_.push_back({std::move(message), resent});
-  }
+  /// Keep a message that the card returned because its ring was stopped.
+  void keep_flushed(Again message) { flushed_.push_back(std::move(message)); }
   /// The message in a ring entry is completed. @return when it first failed, by now_ns(); 0: it was
   /// not resent.
   [[nodiscard]] uint64_t take_since(uint32_t entry);
@@ -43,18 +40,16 @@ class Retries {
   /// The ring runs again: post the messages that it returned.
   void post_flushed();
 
-  /// The link's rest is over: resend the messages kept meanwhile.
-  void unpark(const Link& link);
   /// The session of a resting link has ended: drop the messages kept for it.
-  void drop_parked(const Link& link);
+  void drop(const Link& link);
 
   /// Whether any message is to be resent, now or after a rest.
-  [[nodiscard]] bool has_any() const { return !again_.empty() || !parked_.empty(); }
+  [[nodiscard]] bool has_any() const { return !again_.empty(); }
   /// Whether any message is to be resent now.
-  [[nodiscard]] bool has_due() const { return !again_.empty(); }
+  [[nodiscard]] bool has_due() const;
   /// Resend messages that are due, and release links whose messages have arrived.
   void progress() {
-    if (!again_.empty() || !resent_.empty()) {
+    if (has_due() || !resent_.empty()) {
       send_again();
     }
     if (!held_.empty()) {
@@ -72,11 +67,6 @@ class Retries {
   void find_lost_late(Link& link, uint32_t not_taken) const;
 
  private:
-  /// A message that the card returned unsent because its ring was stopped.
-  struct Flushed {
-    Again message;
-    bool resent;  // it had already been resent before
-  };
   /// A resent message that is in the ring.
   struct Resent {
     uint32_t link;      // index
@@ -96,9 +86,8 @@ class Retries {
   Outbox& outbox_;
   Peers& peers_;
   PortStats& stats_;
-  std::vector<Again> again_;
-  std::vector<Again> parked_;  // messages of resting links
-  std::vector<Flushed> flushed_;
+  std::vector<Again> again_;    // those of resting links wait for the end of the rest
+  std::vector<Again> flushed_;  // messages that the card returned unsent from its stopped ring
   std::vector<Resent> resent_;
   std::vector<uint32_t> held_;  // indices of links
 };

@@ -5,13 +5,13 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 
 namespace rio::msg {
 namespace {
 
-constexpr uint64_t kLinkRestUs = 1000;  // pause after the first failure; it doubles each time,
-constexpr uint8_t kDoublingsMax = 9;    // at most this often
+constexpr uint64_t kLinkRestNs = 1'000'000;  // pause after the first failure; it doubles each time,
+constexpr uint8_t kDoublingsMax = 9;         // at most this often
 
 [[nodiscard]] int error_of(StopCause cause) {
   switch (cause.reason) {
@@ -26,27 +26,12 @@ constexpr uint8_t kDoublingsMax = 9;    // at most this often
   }
 }
 
-/// The length of an untrusted cut. @return 0: invalid.
-[[nodiscard]] uint64_t length_of(std::span<const uint8_t, pmd::mem::kCutWireBytes> bytes,
-                                 const pmd::mem::AlignRules& rules) {
-  uint16_t head = 0;
-  uint16_t last = 0;
-  uint16_t tail = 0;
-  uint32_t count = 0;
-  std::memcpy(&head, &bytes[2], sizeof(head));
-  std::memcpy(&last, &bytes[4], sizeof(last));
-  std::memcpy(&tail, &bytes[6], sizeof(tail));
-  std::memcpy(&count, &bytes[8], sizeof(count));
-  return pmd::mem::cut_bytes({head, count, last, tail}, rules);
-}
-
 }  // namespace
 
 int Sender::create() {
   rules_ = works_.endpoint.align_rules();
   const pmd::Caps& caps = works_.endpoint.caps();
   flags_ = caps.order_depth >= caps.letters ? 0 : pmd::TxFlags::kOrder;
-  working_.reserve(kOut);
   return bounce_.create(works_.endpoint, kOut);
 }
 
@@ -81,20 +66,21 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
     std::memcpy(body.edge, va, edge);
   }
   body.message_number = link.number_out(HeaderWords{0, route.word}.to());
-  if (!small && !offers_.empty()) [[unlikely]] {
+  if (!small && !takers_.empty()) [[unlikely]] {
     accept(route, body, transfer);
   }
   works_.outbox.post_request(route, body);
   link.large.sends.append(transfer);
   works_.peers.watch(link, 0);
   if (body.offer != 0) {
-    work(transfer);
+    working_.add(transfer);
   }
 }
 
 /// Called before a request is sent: accept the peer's offer for it, if one fits.
 void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfer) {
-  const OfferBody* const offer = offers_.take(*route.link, HeaderWords{0, route.word}.to(), body);
+  const OfferBody* const offer = taker(*route.link, HeaderWords{0, route.word}.to())
+                                     .take(body.message_number, body.len_bytes, body.match_bits);
   // An offer fits only if our memory has the same alignment and our card the same rules.
   if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules_.dedicated_size ||
       rules_.message_max != pmd::mem::kMessagePage ||
@@ -109,26 +95,46 @@ void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfe
   transfer.grant.accept(offer->mailbox, messages, std::min<uint32_t>(offer->window, messages));
 }
 
+/// The OfferTaker of a peer's context, without an offer that a message sent meanwhile has refused.
+OfferTaker& Sender::taker(const Link& link, uint32_t context) {
+  OfferTaker& taker = takers_[uint64_t{link.index()} << 32 | context];
+  taker.lapse_before(link.number_out(context));
+  return taker;
+}
+
+bool Sender::on_offer(Link& link, uint32_t context, std::span<const uint8_t> bytes) {
+  OfferBody body;
+  if (read(bytes, &body) != 0 || body.message_number > UINT16_MAX) {
+    return false;
+  }
+  // Message numbers are modulo 2^16, like credits.
+  const auto ahead = static_cast<int16_t>(link.number_out(context) - body.message_number);
+  return taker(link, context)
+             .on_offer(body, body.message_number + static_cast<uint32_t>(int32_t{ahead})) == 0;
+}
+
+bool Sender::on_revoke(Link& link, uint32_t context, std::span<const uint8_t> bytes) {
+  RevokeBody body;
+  bool answer = false;
+  if (read(bytes, &body) != 0 || taker(link, context).on_revoke(body.offer, &answer) != 0) {
+    return false;
+  }
+  if (answer) {
+    works_.control.answer({&link, link.session, Kind::kRevoked, body.offer, 0, 0,
+                           static_cast<uint16_t>(context), link.number_out(context)});
+  }
+  return true;
+}
+
 void Sender::cancel(SendTransfer& transfer) {
   if (!transfer.done && !transfer.dead) {
     transfer.grant.stop({StopReason::kCancelled, false});
-    work(transfer);
+    working_.add(transfer);
   }
 }
 
-SendTransfer* Sender::find(const Link& link, uint32_t id) const {
-  SendTransfer* transfer = link.large.sends.first();
-  while (transfer != nullptr && transfer->id != id) {
-    transfer = transfer->links.next;
-  }
-  return transfer;
-}
-
-void Sender::work(SendTransfer& transfer) {
-  if (!transfer.working) {
-    transfer.working = true;
-    working_.push_back(&transfer);
-  }
+SendTransfer* Sender::find(const Link& link, uint32_t id) {
+  return link.large.sends.find([&](const SendTransfer& each) { return each.id == id; });
 }
 
 bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
@@ -141,16 +147,16 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
     return true;  // we have closed that transfer
   }
   SendGrant& grant = transfer->grant;
-  const uint64_t len_bytes = length_of(body.cut, rules_);
-  pmd::mem::Cut cut;
   // A later attempt skips the leading data that has arrived.
   const bool first = !transfer->settled;
-  if (len_bytes >
-          (first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes) ||
-      pmd::mem::decode_cut(body.cut, len_bytes, rules_, &cut) != 0 ||
+  const uint64_t len_max =
+      first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes;
+  pmd::mem::Cut cut;
+  if (pmd::mem::decode_cut(body.cut, len_max, rules_, &cut) != 0 ||
       pmd::mem::cut_messages(cut) > UINT32_MAX) {
     return false;
   }
+  const uint64_t len_bytes = pmd::mem::cut_bytes(cut, rules_);
   const bool mine =
       body.attempt == grant.attempt() && grant.state() == SendGrant::State::kRequested;
   if (grant.on_grant(body.attempt, body.mailbox, static_cast<uint32_t>(pmd::mem::cut_messages(cut)),
@@ -171,41 +177,31 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
     if (transfer->region == nullptr) {
       transfer->region = works_.memory.get(transfer->rest, transfer->rest_bytes);
     }
-    work(*transfer);
+    working_.add(*transfer);
   }
   return true;
 }
 
-bool Sender::on_extend(Link& link, std::span<const uint8_t> bytes) {
+bool Sender::on_total(Link& link, Kind kind, std::span<const uint8_t> bytes) {
   TotalBody body;
-  if (read_extend(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
+  if (read(bytes, kind, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
   if (transfer == nullptr) {
     return true;
+  }
+  working_.add(*transfer);
+  if (kind == Kind::kDone) {
+    return transfer->grant.on_done(body.attempt) == 0;
   }
   transfer->settled = true;  // also for an accepted offer
-  work(*transfer);
   return transfer->grant.on_extend(body.attempt, body.total) == 0;
-}
-
-bool Sender::on_done(Link& link, std::span<const uint8_t> bytes) {
-  TotalBody body;
-  if (read_done(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
-    return false;
-  }
-  SendTransfer* const transfer = find(link, body.transfer);
-  if (transfer == nullptr) {
-    return true;
-  }
-  work(*transfer);
-  return transfer->grant.on_done(body.attempt) == 0;
 }
 
 bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
   StopBody body;
-  if (read_abort(bytes, &body) != 0 || body.transfer > link.large.sends_begun) {
+  if (read(bytes, Kind::kAbort, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
   SendTransfer* const transfer = find(link, body.transfer);
@@ -215,7 +211,7 @@ bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
         {&link, link.session, Kind::kClosed, body.transfer, body.attempt, reason});
     return true;
   }
-  work(*transfer);
+  working_.add(*transfer);
   return transfer->grant.on_abort(body.attempt, {body.reason, body.again != 0}) == 0;
 }
 
@@ -235,15 +231,15 @@ void Sender::on_sent(const pmd::TxDone& done) {
       ask_again(transfer.grant);
     }
     if (done.status == pmd::Status::kResponseTimeout) {
-      transfer.grant.rest_until(now_us() + 2 * uint64_t{works_.response_timeout_us});
+      transfer.grant.rest_until(base::now_ns() + 2 * works_.config.response_timeout_ns());
     } else if (done.status == pmd::Status::kLinkDown) {
       // Pause, or attempts that fail at once would be used up before the link is back.
       const uint8_t doublings = std::min(transfer.grant.fruitless(), kDoublingsMax);
-      transfer.grant.rest_until(now_us() + (kLinkRestUs << doublings));
+      transfer.grant.rest_until(base::now_ns() + (kLinkRestNs << doublings));
     }
   }
   transfer.grant.completed(1);
-  work(transfer);
+  working_.add(transfer);
 }
 
 void Sender::ask_again(SendGrant& grant) {
@@ -281,7 +277,7 @@ void Sender::resume() {
       }
       grant.completed(count);
     }
-    work(*each);
+    working_.add(*each);
   }
   interrupted_.clear();
 }
@@ -292,17 +288,17 @@ void Sender::end_session(Link& link, int error) {
     link.large.sends.remove(transfer);
     transfer.dead = true;
     transfer.status = error;
-    work(transfer);
+    working_.add(transfer);
   }
   link.large.sends_begun = 0;
-  offers_.end_session(link);
+  std::erase_if(takers_, [&](const auto& each) { return each.first >> 32 == link.index(); });
 }
 
 void Sender::card_gone() {
   for (Out& out : out_) {
     if (out.transfer != nullptr) {
       out.transfer->grant.completed(1);
-      work(*std::exchange(out.transfer, nullptr));
+      working_.add(*std::exchange(out.transfer, nullptr));
     }
   }
   works_.outbox.count_large(-static_cast<int32_t>(works_.outbox.large_count()));
@@ -312,19 +308,7 @@ void Sender::progress() {
   if (works_.outbox.large_count() != 0) {
     works_.outbox.reap();
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < working_.size(); ++i) {
-    SendTransfer& transfer = *working_[i];
-    if (look(transfer)) {
-      working_[kept++] = &transfer;
-    } else {
-      transfer.working = false;
-      if (transfer.done) {
-        transfer.context->sent.append(transfer);
-      }
-    }
-  }
-  working_.resize(kept);
+  working_.visit([this](SendTransfer& transfer) { return look(transfer); });
 }
 
 /// Advance one transfer. @return whether to visit it again although nothing has arrived for it.
@@ -341,7 +325,7 @@ bool Sender::look(SendTransfer& transfer) {
     post(transfer);
     return grant.may_post() != 0;
   }
-  const uint64_t now = grant.state() == SendGrant::State::kDraining ? now_us() : 0;
+  const uint64_t now = grant.state() == SendGrant::State::kDraining ? base::now_ns() : 0;
   if (grant.closed_due(now) && !say_closed(transfer)) {
     return true;
   }
@@ -366,11 +350,8 @@ void Sender::post(SendTransfer& transfer) {
   if (n == 0) {
     return;  // completions make room
   }
-  const pmd::mem::Range range = {transfer.rest + transfer.arrived_bytes,
-                                 transfer.granted_bytes - transfer.arrived_bytes,
-                                 transfer.region != nullptr ? std::span(transfer.region->runs)
-                                                            : std::span<const pmd::IovaRun>()};
-  if (pmd::mem::plan_send(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
+  if (pmd::mem::plan_send(transfer.range(transfer.granted_bytes), transfer.cut, rules_,
+                          {grant.next(), n}, &plan_) != 0) {
     grant.stop({StopReason::kFailed, false});
     return;
   }
@@ -415,21 +396,13 @@ bool Sender::say_closed(SendTransfer& transfer) {
   if (!works_.control.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
-  const SendGrant::Closed closed = transfer.grant.take_closed();
-  StopBody body{};
-  body.transfer = transfer.id;
-  body.arrived = closed.arrived;
-  body.attempt = closed.attempt;
-  body.reason = closed.cause.reason;
-  body.again = closed.cause.again ? 1 : 0;
+  const auto [attempt, arrived, cause] = transfer.grant.take_closed();
+  const StopBody body = {transfer.id, arrived, attempt, cause.reason, uint8_t{cause.again}, 0};
   return works_.control.say(*transfer.link, Kind::kClosed, &body, sizeof(body));
 }
 
 void Sender::finish(SendTransfer& transfer) {
-  if (transfer.region != nullptr) {
-    works_.memory.put(transfer.region);
-    transfer.region = nullptr;
-  }
+  works_.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.sends.remove(transfer);
     const bool good = transfer.grant.state() == SendGrant::State::kDone;
@@ -437,6 +410,7 @@ void Sender::finish(SendTransfer& transfer) {
   }
   transfer.len_bytes = transfer.edge_bytes + transfer.granted_bytes;
   transfer.done = true;
+  transfer.context->sent.append(transfer);
 }
 
 }  // namespace rio::msg

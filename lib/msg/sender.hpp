@@ -6,13 +6,16 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/msg/bounce.hpp"
-#include "lib/msg/context_slot.hpp"
 #include "lib/msg/large_control.hpp"
-#include "lib/msg/link.hpp"
-#include "lib/msg/taken_offers.hpp"
+#include "lib/msg/offer.hpp"
+#include "lib/msg/outbox.hpp"
+#include "lib/msg/peers.hpp"
+#include "lib/msg/port_objects.hpp"
+#include "lib/msg/registrations.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/api/riopmd.hpp"
 
@@ -21,7 +24,7 @@ namespace rio::msg {
 /// One per port; used only on the port's thread.
 class Sender {
  public:
-  explicit Sender(const LargeWorks& works) : works_(works), offers_(works) {}
+  explicit Sender(const PortObjects& works) : works_(works) {}
   /// Allocate the bounce buffers. @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
@@ -33,11 +36,12 @@ class Sender {
 
   // Handle the peer's messages. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_grant(Link& link, std::span<const uint8_t> bytes);
-  [[nodiscard]] bool on_extend(Link& link, std::span<const uint8_t> bytes);
-  [[nodiscard]] bool on_done(Link& link, std::span<const uint8_t> bytes);
+  /// Handles EXTEND and DONE.
+  [[nodiscard]] bool on_total(Link& link, Kind kind, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_abort(Link& link, std::span<const uint8_t> bytes);
-  /// Handles OFFER and REVOKE.
-  [[nodiscard]] TakenOffers& offers() { return offers_; }
+  /// Keeps an offer until the message that it is for is sent. @param context the peer's.
+  [[nodiscard]] bool on_offer(Link& link, uint32_t context, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool on_revoke(Link& link, uint32_t context, std::span<const uint8_t> bytes);
 
   /// The card has completed a message of large data.
   void on_sent(const pmd::TxDone& done);
@@ -63,8 +67,8 @@ class Sender {
   };
 
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
-  [[nodiscard]] SendTransfer* find(const Link& link, uint32_t id) const;
-  void work(SendTransfer& transfer);
+  [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
+  [[nodiscard]] static SendTransfer* find(const Link& link, uint32_t id);
   [[nodiscard]] bool take_back(SendTransfer& transfer, uint32_t number, pmd::Status status);
   static void ask_again(SendGrant& grant);
   [[nodiscard]] bool look(SendTransfer& transfer);
@@ -74,14 +78,14 @@ class Sender {
   [[nodiscard]] bool say_closed(SendTransfer& transfer);
   void finish(SendTransfer& transfer);
 
-  LargeWorks works_;
+  PortObjects works_;
   pmd::mem::AlignRules rules_;
   uint8_t flags_ = 0;  // descriptor flags of the messages
   Bounce bounce_;      // index: as in out_
   std::array<Out, kOut> out_{};
-  std::vector<SendTransfer*> working_;
+  WorkList<SendTransfer> working_;
   std::vector<SendTransfer*> interrupted_;  // transfers with messages that the card returned unsent
-  TakenOffers offers_;
+  std::unordered_map<uint64_t, OfferTaker> takers_;  // key: index of the link, and context
   pmd::mem::Plan plan_;
 };
 

@@ -1,10 +1,11 @@
 #include "lib/msg/sessions.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "lib/msg/clock.hpp"
 
 namespace rio::msg {
 namespace {
@@ -13,6 +14,12 @@ namespace {
 [[nodiscard]] bool is_asked(const Link& link) {
   return link.state == LinkState::kHello ||
          (link.state == LinkState::kIdle && link.keys.remote != 0);
+}
+
+/// Whether the link waits for an answer of the peer.
+[[nodiscard]] bool waits(const Link& link) {
+  return link.clock.deadline_ns != 0 || link.clock.stuck || link.has_early() ||
+         !link.large.sends.is_empty() || !link.large.receives.is_empty();
 }
 
 }  // namespace
@@ -44,7 +51,8 @@ bool Sessions::on_message(uint32_t source, Kind kind, const SessionBody& body) {
 }
 
 bool Sessions::on_hello(uint32_t source, const SessionBody& body) {
-  Link* const link = body.session != 0 ? on_.peers.find_or_make_for_stranger(source) : nullptr;
+  Link* const link =
+      body.session != 0 ? on_.peers.find_or_make(source, Peers::kStrangersMax) : nullptr;
   if (link == nullptr) {
     return false;
   }
@@ -113,7 +121,7 @@ void Sessions::meet_instance(uint32_t dest_id, uint32_t instance) {
 void Sessions::begin(Link& link) {
   link.state = LinkState::kUp;
   link.clock.deadline_ns = 0;
-  link.rest.since_ns = now_ns();  // the peer has answered, so its silence starts again from now
+  link.rest.since_ns = base::now_ns();  // the peer has answered: its silence starts again from now
   on_.peers.want(link);
 }
 
@@ -151,6 +159,86 @@ void Sessions::check_card() {
   }
 }
 
+void Sessions::check_deadlines() {
+  std::vector<uint32_t>& watched = on_.peers.watched();
+  if (watched.empty()) {
+    return;
+  }
+  const uint64_t now = base::now_ns();
+  for (size_t i = 0; i < watched.size();) {
+    Link& link = on_.peers.at(watched[i]);
+    if (!waits(link)) {
+      link.clock.watched = false;
+      watched[i] = watched.back();
+      watched.pop_back();
+      continue;
+    }
+    check_deadline(link, now);
+    ++i;
+  }
+}
+
+void Sessions::check_deadline(Link& link, uint64_t now) {
+  LinkClock& clock = link.clock;
+  if (clock.deadline_ns != 0 && now > clock.deadline_ns) {
+    end(link, -EHOSTUNREACH);
+    return;
+  }
+  if (now <= clock.again_ns || end_if_hole(link, now)) {
+    return;
+  }
+  if (clock.deadline_ns == 0) {
+    // Ask for a sign. A restarted process would never send the awaited credit, because it does not
+    // know the session, but it answers with a reset.
+    clock.stuck = false;
+    clock.again_ns = now + Peers::kAliveNs;
+    link.say.alive = true;
+  } else if (const int rc = on_.endpoint.why_unreachable(link.dest_id()); rc != 0) {
+    end(link, rc);  // this process cannot reach the peer: waiting for an answer is useless
+    return;
+  } else {
+    clock.again_ns = now + Speaker::kAgainNs;
+    link.say.hello = true;
+  }
+  on_.peers.want(link);
+}
+
+/// End the session if a message is missing for too long. A message that its sender believes
+/// delivered is never resent. It can be lost by a faulty card (docs/card.md, "Receiving") or a
+/// lying peer. @return whether the session is over.
+bool Sessions::end_if_hole(Link& link, uint64_t now) {
+  LinkClock& clock = link.clock;
+  if (!link.has_early()) {
+    clock.missing_ns = 0;
+    return false;
+  }
+  if (clock.missing_ns == 0 || clock.missing != link.next_in()) {
+    clock.missing = link.next_in();
+    clock.missing_ns = now;
+    return false;
+  }
+  // If the sender knows that the message is missing, it gives up before this limit.
+  if (now - clock.missing_ns <= 2 * on_.config.deliver_ns()) {
+    return false;
+  }
+  base::log_error(
+      "a message of destID %u was lost on the way, and its session is over; if this happens again, "
+      "one of the two cards says DONE to what it has not kept: run 'rio-tool selftest' on both",
+      link.dest_id());
+  reset(link, -EIO);
+  return true;
+}
+
+uint64_t Sessions::next_deadline_ns(uint64_t bound_ns) const {
+  for (const uint32_t index : on_.peers.watched()) {
+    const LinkClock& clock = on_.peers.at(index).clock;
+    const uint64_t next =
+        clock.deadline_ns != 0 ? std::min(clock.deadline_ns, clock.again_ns) : clock.again_ns;
+    bound_ns = std::min(bound_ns, next);
+  }
+  return bound_ns;
+}
+
 void Sessions::end(Link& link, int error, uint64_t lost) {
   Numbered early{};
   while (link.drop(&early)) {
@@ -161,7 +249,14 @@ void Sessions::end(Link& link, int error, uint64_t lost) {
   for (uint32_t i = 0; i < kContexts; ++i) {
     on_.inflows.close(link, i);
   }
-  clear(link);
+  link.in.fill({});
+  link.out.fill({});
+  link.backlog = {};
+  link.large.records_in.fill({});
+  link.large.records_out.fill({});
+  link.large.control_in = RecvAccount(kControlCredits);
+  link.large.control_out = SendAccount(kControlCredits);
+  link.large.answers = 0;
   on_.large.end_session(link, error);
   // Only contexts that were about to send are told.
   if (link.state == LinkState::kUp && (link.theirs.asked != 0 || link.say.open != 0)) {
@@ -179,25 +274,11 @@ void Sessions::end(Link& link, int error, uint64_t lost) {
   link.state = LinkState::kIdle;
   link.theirs = {};
   link.say = {.listed = link.say.listed};
-  link.clock.stuck = false;
-  link.clock.deadline_ns = 0;
+  link.clock = {.watched = link.clock.watched, .again_ns = link.clock.again_ns};
   link.keys.remote = 0;
   link.next_out = 0;
   ++link.session;
   on_.peers.renew(link);
-}
-
-/// Reset numbers and credits.
-void Sessions::clear(Link& link) {
-  link.in.fill({});
-  link.out.fill({});
-  link.backlog = {};
-  link.clock.missing_ns = 0;
-  link.large.records_in.fill({});
-  link.large.records_out.fill({});
-  link.large.control_in = RecvAccount(kControlCredits);
-  link.large.control_out = SendAccount(kControlCredits);
-  link.large.answers = 0;
 }
 
 /// Notify contexts that use send_tiny(), which does not check for ended sessions.

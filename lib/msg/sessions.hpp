@@ -1,5 +1,5 @@
 /// @file
-/// Begins and ends sessions with peers.
+/// Begins and ends sessions with peers, also those of peers that do not answer in time.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,12 @@ class Sessions {
   void cut_off(Link& link);
   /// If the card is gone, end all sessions and transfers. Called every now and then.
   void check_card();
+  /// Check all links that Peers::watch() was called for: ask again, or give up. Called every now
+  /// and then.
+  void check_deadlines();
+  /// When check_deadlines() next has something to do, by now_ns(). @param bound_ns upper bound of
+  /// the result.
+  [[nodiscard]] uint64_t next_deadline_ns(uint64_t bound_ns) const;
   /// The peer's process has ended.
   void peer_gone(Link& link) {
     if (link.state == LinkState::kUp || link.keys.remote != 0) {
@@ -57,7 +63,8 @@ class Sessions {
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
   void forget_peer(Link& link, const uint32_t* not_taken);
   void tell_contexts(const Link& link) const;
-  static void clear(Link& link);
+  void check_deadline(Link& link, uint64_t now);
+  [[nodiscard]] bool end_if_hole(Link& link, uint64_t now);
 
   PortObjects on_;
   uint32_t dest_id_;

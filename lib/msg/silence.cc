@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 
 namespace rio::msg {
 namespace {
@@ -18,6 +18,14 @@ constexpr uint64_t kStopNs =
     1'000'000'000;  // limit for the card to stop: three response time-outs, and a margin
 constexpr uint32_t kAnswerBytes = 8;
 constexpr uint32_t kAnswerAlign = 64;
+
+void on_answer(DmaTransfer& question) {
+  Rest& asker = *static_cast<Rest*>(question.user);
+  asker.asked = false;
+  asker.answered = question.status == pmd::Status::kOk ||
+                   question.status == pmd::Status::kErrorResponse ||
+                   question.status == pmd::Status::kRetryExpired;
+}
 
 }  // namespace
 
@@ -34,10 +42,11 @@ void Silence::check_ring() {
     stuck_ = {oldest, oldest, 0, 0};
     return;
   }
-  const uint64_t now = now_ns();
+  const uint64_t now = base::now_ns();
   const bool known = stuck_.since_ns != 0;
   ++stuck_.looks;
-  if (known && (stuck_.looks < kLooksMin || now - stuck_.since_ns <= response_timeout_ns_)) {
+  if (known &&
+      (stuck_.looks < kLooksMin || now - stuck_.since_ns <= works_.config.response_timeout_ns())) {
     return;
   }
   if (known && others_wait(ring().slot_dest_id(oldest), stuck_.end)) {
@@ -63,7 +72,7 @@ bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
 
 void Silence::begin_restart() {
   ++works_.stats.restarts;
-  stop_ns_ = now_ns();
+  stop_ns_ = base::now_ns();
   // The peer rests even if its message never left the card and is returned unsent.
   Link* const silent = works_.peers.find(ring().slot_dest_id(ring().oldest_index()));
   if (silent != nullptr) {
@@ -74,14 +83,14 @@ void Silence::begin_restart() {
 
 void Silence::poll_stop() {
   const int stopped = ring().stopped();
-  const uint64_t bound_ns = 4 * response_timeout_ns_ + kStopNs;
+  const uint64_t bound_ns = 4 * works_.config.response_timeout_ns() + kStopNs;
   if (stopped == 1) {
     for (uint32_t left = ~0u; ring().outstanding() < left;) {
       left = ring().outstanding();
       works_.outbox.reap_each();
     }
     finish_restart();
-  } else if (stopped < 0 || now_ns() - stop_ns_ > bound_ns) {
+  } else if (stopped < 0 || base::now_ns() - stop_ns_ > bound_ns) {
     give_up("stop");
   }
 }
@@ -108,8 +117,8 @@ void Silence::begin_rest(Link& link) {
   if (rest.on) {
     return;
   }
-  const uint64_t now = now_ns();
-  const uint64_t first_ns = response_timeout_ns_ * 5 / 2;
+  const uint64_t now = base::now_ns();
+  const uint64_t first_ns = works_.config.response_timeout_ns() * 5 / 2;
   const bool soon = rest.length_ns != 0 && now - rest.over_ns < kForgetNs;
   rest.length_ns = soon ? std::max(first_ns, std::min(2 * rest.length_ns, kRestMaxNs)) : first_ns;
   rest.since_ns = now;
@@ -126,35 +135,26 @@ bool Silence::can_ask() const {
   return works_.dma != nullptr && !works_.dma->gone();
 }
 
-bool Silence::have_answer_memory() {
-  pmd::DmaMemory memory;
-  if (answer_.va == nullptr && works_.endpoint.alloc(kAnswerBytes, kAnswerAlign, &memory) == 0) {
-    answer_ = {memory.va, memory.iova, memory.len_bytes};
-  }
-  return answer_.va != nullptr;
-}
-
 /// Read a word of the peer's memory. Any answer will do, even a refusal: the peer has then seen
 /// everything sent before.
 void Silence::ask(Link& link) {
   Rest& rest = link.rest;
-  if (rest.asked || !can_ask() || !have_answer_memory()) {
+  if (rest.asked || !can_ask()) {
     return;
   }
-  rest.question.rio_addr = 0;
-  rest.question.va = static_cast<uint8_t*>(answer_.va);
-  rest.question.run = &answer_;
-  rest.question.left_bytes = kAnswerBytes;
-  rest.question.dest_id = link.dest_id();
-  rest.question.op = regs::DmaOp::kNread;
-  rest.question.user = &rest;
-  rest.question.on_done = [](DmaTransfer& question) {
-    Rest& asker = *static_cast<Rest*>(question.user);
-    asker.asked = false;
-    asker.answered = question.status == pmd::Status::kOk ||
-                     question.status == pmd::Status::kErrorResponse ||
-                     question.status == pmd::Status::kRetryExpired;
-  };
+  if (answer_.va == nullptr) {
+    pmd::DmaMemory memory;
+    if (works_.endpoint.alloc(kAnswerBytes, kAnswerAlign, &memory) != 0) {
+      return;
+    }
+    answer_ = {memory.va, memory.iova, memory.len_bytes};
+  }
+  rest.question = {.va = static_cast<uint8_t*>(answer_.va),
+                   .run = &answer_,
+                   .left_bytes = kAnswerBytes,
+                   .dest_id = link.dest_id(),
+                   .on_done = on_answer,
+                   .user = &rest};
   rest.asked = works_.dma->start(rest.question);
 }
 
@@ -162,7 +162,7 @@ void Silence::check_rests() {
   if (works_.dma != nullptr) {
     works_.dma->progress();
   }
-  const uint64_t now = now_ns();
+  const uint64_t now = base::now_ns();
   const std::vector<uint32_t> all = resting_;
   for (const uint32_t index : all) {
     if (!still_rests(works_.peers.at(index), now)) {
@@ -175,9 +175,9 @@ void Silence::check_rests() {
 bool Silence::still_rests(Link& link, uint64_t now) {
   Rest& rest = link.rest;
   // No reset is sent to the silent peer: its next message causes one.
-  if (link.state == LinkState::kUp && now - rest.since_ns > deliver_ns_) {
+  if (link.state == LinkState::kUp && now - rest.since_ns > works_.config.deliver_ns()) {
     works_.sessions.end(link, -ETIMEDOUT);
-    works_.retries.drop_parked(link);
+    works_.retries.drop(link);
   }
   if (now < rest.until_ns || rest.asked) {
     return true;
@@ -193,9 +193,8 @@ bool Silence::still_rests(Link& link, uint64_t now) {
 
 void Silence::end_rest(Link& link) {
   link.rest.on = false;
-  link.rest.over_ns = now_ns();
+  link.rest.over_ns = base::now_ns();
   std::erase(resting_, link.index());
-  works_.retries.unpark(link);
   works_.peers.want(link);
 }
 
@@ -213,13 +212,6 @@ Link* Silence::note_event(const pmd::CardEvent& event) {
   }
   gone_.insert(event.source);
   return works_.peers.find(event.source);
-}
-
-void Silence::end_gone(Link& link) {
-  works_.sessions.peer_gone(link);
-  if (link.rest.on) {
-    end_rest(link);
-  }
 }
 
 }  // namespace rio::msg

@@ -23,11 +23,7 @@ namespace rio::msg {
 /// One per port; used only on the port's thread. No call waits.
 class Silence {
  public:
-  /// @param response_timeout_us, deliver_ms as in PortConfig.
-  Silence(const PortObjects& objects, uint32_t response_timeout_us, uint32_t deliver_ms)
-      : works_(objects),
-        response_timeout_ns_(uint64_t{response_timeout_us} * 1000),
-        deliver_ns_(uint64_t{deliver_ms} * 1'000'000) {}
+  explicit Silence(const PortObjects& objects) : works_(objects) {}
 
   /// Stop the ring if it makes no progress and other peers wait for it; restart it once it has
   /// stopped. Called every now and then.
@@ -55,7 +51,10 @@ class Silence {
       for (uint32_t i = 0; i < n; ++i) {
         if (Link* const link = note_event(events[i]); link != nullptr) {
           take_all();
-          end_gone(*link);
+          works_.sessions.peer_gone(*link);
+          if (link->rest.on) {
+            end_rest(*link);
+          }
         }
       }
     }
@@ -67,7 +66,6 @@ class Silence {
   static constexpr uint32_t kBurst = 32;
 
   [[nodiscard]] Link* note_event(const pmd::CardEvent& event);
-  void end_gone(Link& link);
   void begin_restart();
   void poll_stop();
   void finish_restart();
@@ -75,7 +73,6 @@ class Silence {
   [[nodiscard]] bool still_rests(Link& link, uint64_t now);
   void ask(Link& link);
   [[nodiscard]] bool can_ask() const;
-  [[nodiscard]] bool have_answer_memory();
   [[nodiscard]] pmd::TxQueue& ring() const { return works_.outbox.ring(); }
 
   /// Tracks how long the ring's oldest entry has gone unanswered.
@@ -87,8 +84,6 @@ class Silence {
   };
 
   PortObjects works_;
-  uint64_t response_timeout_ns_;
-  uint64_t deliver_ns_;
   Stuck stuck_{};
   uint64_t stop_ns_ = 0;
   std::vector<uint32_t> resting_;      // indices of links

@@ -74,8 +74,12 @@ bool Sorter::keep_early(Link& link, Numbered message) {
   if (counts && flow->early == flow->left()) {
     return false;
   }
-  if (is_large(header.kind()) && !Large::keep_body(&message)) {
-    return false;
+  if (is_large(header.kind())) {
+    const uint32_t bytes = message.length_bytes - kHeaderBytes;
+    if (bytes > message.body.size()) {
+      return false;
+    }
+    std::memcpy(message.body.data(), message.buffer + kHeaderBytes, bytes);
   }
   uint8_t* const buffer = message.buffer;
   message.buffer = counts ? buffer : nullptr;

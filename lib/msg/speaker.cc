@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 
 namespace rio::msg {
 namespace {
-
-constexpr uint64_t kAgainNs = 2'000'000;  // time until an unanswered question is repeated
 
 /// Send a message for each context in *bits, and clear its bit. @return false: some bits are left.
 template <class Say>
@@ -24,23 +22,23 @@ template <class Say>
 
 void Speaker::speak() {
   // List links again that could not send everything.
-  for (const uint32_t index : peers_.take_talkers()) {
+  for (const uint32_t index : on_.peers.take_talkers()) {
     if (index == Peers::kStrangers) {
       if (!say_resets()) {
-        peers_.want_strangers();
+        on_.peers.want_strangers();
       }
       continue;
     }
-    Link& link = peers_.at(index);
+    Link& link = on_.peers.at(index);
     link.say.listed = false;
     if (!speak(link)) {
-      peers_.want(link);
+      on_.peers.want(link);
     }
   }
 }
 
 bool Speaker::speak(Link& link) {
-  if (health_.error() != 0) {
+  if (on_.health.error() != 0) {
     return true;
   }
   if (link.state == LinkState::kIdle && link.say.open != 0) {
@@ -60,7 +58,7 @@ bool Speaker::speak(Link& link) {
     return !say.hello && !say.welcome;
   }
   if (say.alive) {
-    say.alive = !outbox_.say(link, Kind::kAlive, 0, 0, 0);
+    say.alive = !on_.outbox.say(link, Kind::kAlive, 0, 0, 0);
   }
   if (say.control) {
     say.control = !say_total(link, Kind::kControl, 0, link.large.control_in);
@@ -72,7 +70,7 @@ bool Speaker::say_contexts(Link& link) {
   ToSay& say = link.say;
   return say_each(&say.opened,
                   [&](uint16_t c) {
-                    return outbox_.say(link, Kind::kOpened, 0, c, link.in[c].tell());
+                    return on_.outbox.say(link, Kind::kOpened, 0, c, link.in[c].tell());
                   }) &&
          say_each(&say.refused, [&](uint16_t c) { return say_refused(link, c); }) &&
          say_each(&say.credit,
@@ -82,7 +80,7 @@ bool Speaker::say_contexts(Link& link) {
                     return say_total(link, Kind::kRecords, c, link.large.records_in[c]);
                   }) &&
          say_each(&say.open, [&](uint16_t c) {
-           if (!outbox_.say(link, Kind::kOpen, c, 0, 0)) {
+           if (!on_.outbox.say(link, Kind::kOpen, c, 0, 0)) {
              return false;
            }
            link.theirs.asked |= 1ull << c;
@@ -91,10 +89,10 @@ bool Speaker::say_contexts(Link& link) {
 }
 
 bool Speaker::say_refused(Link& link, uint32_t context) {
-  if (!outbox_.say(link, Kind::kRefused, 0, context, link.in[context].half)) {
+  if (!on_.outbox.say(link, Kind::kRefused, 0, context, link.in[context].half)) {
     return false;
   }
-  told_at_[context] = outbox_.ring().next_index();
+  told_at_[context] = on_.outbox.ring().next_index();
   // The peer counts from zero again now.
   if (!link.in[context].open) {
     link.in[context] = {};
@@ -105,7 +103,7 @@ bool Speaker::say_refused(Link& link, uint32_t context) {
 
 /// Announce a limit, unless another message has carried it meanwhile.
 bool Speaker::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account) {
-  if (account.changed() && !outbox_.say(link, kind, 0, from, account.limit())) {
+  if (account.changed() && !on_.outbox.say(link, kind, 0, from, account.limit())) {
     return false;
   }
   static_cast<void>(account.tell());
@@ -113,7 +111,7 @@ bool Speaker::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& accou
 }
 
 bool Speaker::say_session(const Link& link, Kind kind) {
-  return outbox_.say_session(
+  return on_.outbox.say_session(
       link.dest_id(), {link.keys.remote, HeaderWords::rest_of(0, 0, 0, kind, 0)},
       {kMagic, link.keys.local, link.keys.remote, link.keys.first_in, instance_, 0});
 }
@@ -121,21 +119,9 @@ bool Speaker::say_session(const Link& link, Kind kind) {
 void Speaker::ask(Link& link) {
   link.state = LinkState::kHello;
   link.say.hello = true;
-  const uint64_t now = now_ns();
-  link.clock.deadline_ns = now + uint64_t{connect_ms_} * 1'000'000;
-  peers_.watch(link, now + kAgainNs);
-}
-
-void Speaker::ask_again(Link& link, uint64_t now_ns) {
-  link.clock.again_ns = now_ns + kAgainNs;
-  link.say.hello = true;
-  peers_.want(link);
-}
-
-void Speaker::ask_for_sign(Link& link, uint64_t now_ns) {
-  link.clock.again_ns = now_ns + Peers::kAliveNs;
-  link.say.alive = true;
-  peers_.want(link);
+  const uint64_t now = base::now_ns();
+  link.clock.deadline_ns = now + uint64_t{on_.config.connect_ms} * 1'000'000;
+  on_.peers.watch(link, now + kAgainNs);
 }
 
 void Speaker::tell_unknown(const Reset& reset) {
@@ -151,19 +137,19 @@ void Speaker::tell_unknown(const Reset& reset) {
     return;
   }
   if (resets_.empty()) {
-    peers_.want_strangers();
+    on_.peers.want_strangers();
   }
   resets_.push_back(reset);
 }
 
 bool Speaker::say_resets() {
-  while (!resets_.empty() && health_.error() == 0) {
-    if (!outbox_.take_room()) {
+  while (!resets_.empty() && on_.health.error() == 0) {
+    if (!on_.outbox.take_room()) {
       return false;
     }
     const Reset reset = resets_.back();
     resets_.pop_back();
-    const Link* const link = peers_.find(reset.dest_id);
+    const Link* const link = on_.peers.find(reset.dest_id);
     if (link != nullptr && link->rest.on) {
       continue;  // its next message causes another reset
     }
@@ -171,7 +157,7 @@ bool Speaker::say_resets() {
     const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
                                 HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
     const SessionBody body = {kMagic, reset.key, 0, reset.number, instance_, 0};
-    static_cast<void>(outbox_.say_session(reset.dest_id, header, body));
+    static_cast<void>(on_.outbox.say_session(reset.dest_id, header, body));
   }
   return true;
 }
@@ -180,12 +166,12 @@ bool Speaker::news_may_be_out(uint32_t context) const {
   if (told_at_[context] == 0) {
     return false;
   }
-  const pmd::TxQueue& ring = outbox_.ring();
+  const pmd::TxQueue& ring = on_.outbox.ring();
   if (ring.next_index() - told_at_[context] < ring.next_index() - ring.oldest_index()) {
     return true;
   }
-  for (uint32_t i = 0; i < peers_.count(); ++i) {
-    const Backlog& backlog = peers_.at(i).backlog;
+  for (uint32_t i = 0; i < on_.peers.count(); ++i) {
+    const Backlog& backlog = on_.peers.at(i).backlog;
     if (backlog.again + backlog.resent != 0) {
       return true;
     }

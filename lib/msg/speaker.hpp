@@ -9,6 +9,7 @@
 #include "lib/msg/card_health.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
+#include "lib/msg/port_objects.hpp"
 
 namespace rio::msg {
 
@@ -24,23 +25,15 @@ struct Reset {
 /// Peers lists the links with news.
 class Speaker {
  public:
-  /// @param instance as MessagePort::instance(). @param connect_ms as in PortConfig.
-  Speaker(Outbox& outbox, Peers& peers, const CardHealth& health, uint32_t instance,
-          uint32_t connect_ms)
-      : outbox_(outbox),
-        peers_(peers),
-        health_(health),
-        instance_(instance),
-        connect_ms_(connect_ms) {}
+  static constexpr uint64_t kAgainNs = 2'000'000;  ///< time until an unanswered hello is repeated
+
+  /// @param instance as MessagePort::instance().
+  Speaker(const PortObjects& objects, uint32_t instance) : on_(objects), instance_(instance) {}
 
   /// Send all pending news, as far as there is room.
   void speak();
   /// Ask the peer for a session. The answer must arrive within connect_ms.
   void ask(Link& link);
-  /// Ask again, because no answer has arrived in time.
-  void ask_again(Link& link, uint64_t now_ns);
-  /// Ask the peer for a sign that it still knows the session.
-  void ask_for_sign(Link& link, uint64_t now_ns);
   /// Queue a reset for a peer that sent a message of an unknown session. No link is created for it.
   /// If the queue is full the reset is dropped: the next message of the peer causes another one.
   void tell_unknown(const Reset& reset);
@@ -61,11 +54,8 @@ class Speaker {
   [[nodiscard]] bool say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account);
   [[nodiscard]] bool say_session(const Link& link, Kind kind);
 
-  Outbox& outbox_;
-  Peers& peers_;
-  const CardHealth& health_;
+  PortObjects on_;
   uint32_t instance_;
-  uint32_t connect_ms_;
   std::vector<Reset> resets_;
   std::array<uint32_t, kContexts>
       told_at_{};  // ring index after the news that the context has closed

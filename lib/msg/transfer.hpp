@@ -2,18 +2,21 @@
 /// Large transfers: the objects that the caller keeps while the cards move data between its memory
 /// and the peer's. See docs/decisions/0015-large-data.md.
 ///
-/// Thread rule: the port's thread. Nothing here is allocated. A transfer belongs to the library
+/// Thread rule: the port's thread. No transfer is allocated here. A transfer belongs to the library
 /// from MessageContext::send_large() or receive_large() until `done` is set, and must not move
 /// meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "base/fifo.hpp"
 #include "lib/msg/control.hpp"
 #include "lib/msg/delivery.hpp"
 #include "lib/msg/grant.hpp"
 #include "lib/msg/queue_assigner.hpp"
+#include "pmd/mem/alignment_plan.hpp"
 #include "pmd/mem/cut.hpp"
 #include "pmd/mem/registration.hpp"
 
@@ -42,12 +45,18 @@ struct Transfer {
   uint32_t id = 0;  ///< counts up within the session and direction
   uint8_t edge_bytes = 0;
   bool dead = false;        ///< the session is over, and the transfer is in no list of the link
-  bool working = false;     ///< is in the list that progress() visits
+  bool working = false;     ///< is in a WorkList
   uint8_t* rest = nullptr;  ///< address of the bytes behind the edge
   uint64_t rest_bytes = 0;
   uint64_t arrived_bytes = 0;  ///< bytes of `rest` that earlier, failed attempts have delivered
   const pmd::mem::Region* region = nullptr;  ///< null: not registered, so the data is bounced
   pmd::mem::Cut cut;
+
+  /// The part that has not arrived with earlier attempts. @param bytes of `rest` to transfer.
+  [[nodiscard]] pmd::mem::Range range(uint64_t bytes) const {
+    return {rest + arrived_bytes, bytes - arrived_bytes,
+            region != nullptr ? std::span(region->runs) : std::span<const pmd::IovaRun>()};
+  }
 };
 
 /// A large send. The bytes must not change until done. status: -ECANCELED, -ECONNREFUSED (the
@@ -82,6 +91,39 @@ struct RecvTransfer : Transfer {
   uint8_t stuck = 0;      ///< queues with its entries that the card has not stopped, one bit each
 };
 
+/// The transfers that progress() visits.
+template <class Each>
+class WorkList {
+ public:
+  WorkList() { list_.reserve(kReserved); }
+  [[nodiscard]] bool empty() const { return list_.empty(); }
+  /// Add a transfer, unless it is in the list.
+  void add(Each& transfer) {
+    if (!transfer.working) {
+      transfer.working = true;
+      list_.push_back(&transfer);
+    }
+  }
+  /// Visit all transfers, also those added meanwhile. @param look returns whether to keep the
+  /// transfer in the list.
+  template <class Look>
+  void visit(Look&& look) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list_.size(); ++i) {
+      Each& transfer = *list_[i];
+      transfer.working = look(transfer);
+      if (transfer.working) {
+        list_[kept++] = &transfer;
+      }
+    }
+    list_.resize(kept);
+  }
+
+ private:
+  static constexpr size_t kReserved = 256;
+  std::vector<Each*> list_;
+};
+
 /// A request to send that has arrived and is not answered. Owned by the library;
 /// MessageContext::take_request() returns it.
 struct Request {
@@ -100,6 +142,8 @@ struct Request {
   pmd::mem::Cut cut = {};
   uint32_t window = 0;
   const void* buffer = nullptr;  ///< the buffer that was offered
+
+  void recycle() {}  ///< for base::Slab: Requests sets all fields of one that it gets
 };
 static_assert(offsetof(Request, body) == sizeof(Header));
 

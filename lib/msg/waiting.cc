@@ -21,10 +21,6 @@ int wake_fd() {
 
 }  // namespace
 
-void wake_all(MessagePort& port) {
-  port.sleepers().wake();
-}
-
 int Sleeper::enlist() {
   const base::NoCancel no_cancel;
   bound_ms_ = port_.sleep_bound_ms();

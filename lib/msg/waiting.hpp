@@ -38,9 +38,6 @@ class Guard {
   MessagePort& port_;
 };
 
-/// Wake all sleeping threads of a port. Call under a Guard.
-void wake_all(MessagePort& port);
-
 /// The sleep of one thread, in steps. Only for a port that was opened with `sleeps`.
 class Sleeper {
  public:

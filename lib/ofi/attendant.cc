@@ -49,7 +49,7 @@ Attendant::~Attendant() {
     base::wake(stop_fd_.get());
     {
       const msg::Guard guard(domain_.port());
-      msg::wake_all(domain_.port());
+      domain_.port().sleepers().wake();
     }
     thread_.join();
   }

@@ -86,11 +86,10 @@ bool CardWay::reach(void* at, uint64_t bytes, bool must_copy, LocalBytes* out) {
     out->run = &out->slot_run;
     return true;
   }
-  msg::Registrations* const memory = must_copy ? nullptr : port_->registrations();
-  if (memory == nullptr) {
+  if (must_copy) {
     return false;
   }
-  out->region = memory->get(at, bytes);
+  out->region = port_->registrations().get(at, bytes);
   if (out->region == nullptr) {
     return false;
   }
@@ -104,7 +103,7 @@ void CardWay::put(LocalBytes& local) {
     slots_.push_back(local.slot);
   }
   if (local.region != nullptr) {
-    port_->registrations()->put(local.region);
+    port_->registrations().put(local.region);
   }
   local = {};
 }

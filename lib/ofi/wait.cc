@@ -64,7 +64,7 @@ void Wait::wake() {
   if (armed_) {
     base::wake(event_.get());
   }
-  msg::wake_all(domain_.port());
+  domain_.port().sleepers().wake();
 }
 
 void Wait::add_waiting(int threads) {

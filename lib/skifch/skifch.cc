@@ -7,15 +7,15 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/no_cancel.hpp"
 #include "lib/msg/address.hpp"
+#include "lib/msg/caller_state.hpp"
 #include "lib/msg/message_context.hpp"
 #include "lib/msg/message_port.hpp"
-#include "lib/msg/peer_news.hpp"
-#include "lib/msg/sending.hpp"
 #include "lib/msg/waiting.hpp"
 
 using rio::msg::context_of;
@@ -48,11 +48,11 @@ struct SkifCh {
   // The destination to which a short message goes at once: the last one; at first, when a session
   // has ended, and with threads, one to which nothing can be sent.
   netaddr_t near_dst = SKIFCH_CHANNELS;
-  rio::msg::LastRoute last{Route{nullptr, &full, nullptr, 0}};
+  rio::msg::LastRoute last{.route = {.out = &full}};
   bool threads = false;
   rio::msg::Retry retry;
-  rio::msg::EndedSessions ended;  // that SkifCh_Wait has told
-  rio::msg::PeerNews news;        // that SkifCh_NextGone has told
+  uint64_t ended = 0;       // MessagePort::sessions_ended() that SkifCh_Wait has told
+  rio::msg::PeerNews news;  // that SkifCh_NextGone has told
 };
 
 namespace {
@@ -193,7 +193,7 @@ const Inbox* always_empty() {
   const int rc = channel.port->route(dest_id_of(dst), context_of(dst), channel.context->id(),
                                      Kind::kData, &route);
   if (rc == 0) {
-    channel.last.keep(dst, route);
+    channel.last = {dst, route};
     channel.near_dst = SKIFCH_CHANNELS;  // until something was sent there
   }
   return rc;
@@ -201,14 +201,14 @@ const Inbox* always_empty() {
 
 [[gnu::noinline]] ssize_t send_any(SkifCh& channel, netaddr_t dst, const iovec* iov, int count) {
   const Guard guard(*channel.port_now);
-  int rc = channel.last.is_of(dst) ? 0 : find_route(channel, dst);
+  int rc = channel.last.address == dst ? 0 : find_route(channel, dst);
   if (rc != 0) {
     return fail(rc);
   }
   if (count == 1 && iov->iov_len <= SKIFCH_MESSAGE_MAX) {
     const size_t bytes = iov->iov_len;
     rc = channel.retry.send(*channel.port, [&] {
-      return channel.port->send(channel.last.route(), iov->iov_base, static_cast<uint32_t>(bytes));
+      return channel.port->send(channel.last.route, iov->iov_base, static_cast<uint32_t>(bytes));
     });
     if (rc != 0) {
       return fail(rc);
@@ -222,7 +222,7 @@ const Inbox* always_empty() {
     return fail(static_cast<int>(bytes));
   }
   rc = channel.retry.send(*channel.port, [&] {
-    return channel.port->send(channel.last.route(), first, count, static_cast<uint32_t>(bytes));
+    return channel.port->send(channel.last.route, first, count, static_cast<uint32_t>(bytes));
   });
   return rc == 0 ? bytes : fail(rc);
 }
@@ -293,10 +293,9 @@ const iovec* next_message(SkifCh& channel) {
 
 /// Wait until all sends have arrived.
 void flush(MessagePort& port, uint32_t timeout_ms) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  const uint64_t end = rio::base::now_ns() + uint64_t{timeout_ms} * 1'000'000;
   int rc = -ETIMEDOUT;
-  while (rc == -ETIMEDOUT && Clock::now() < end) {
+  while (rc == -ETIMEDOUT && rio::base::now_ns() < end) {
     const Guard guard(port);
     rc = port.flush(1);
   }
@@ -322,7 +321,7 @@ SkifCh* SkifCh_Open(const char* card, uint32_t number, const SkifCh_Options* opt
   if (rc == 0) {
     const Guard guard(*channel->port);
     rc = MessageContext::create(*channel->port, static_cast<uint16_t>(number), &channel->context);
-    channel->ended.begin(*channel->port);
+    channel->ended = channel->port->sessions_ended();
     channel->retry = rio::msg::Retry(channel->port->config().sleeps);
     channel->news.forget(*channel->port);
   }
@@ -377,7 +376,7 @@ ssize_t SkifCh_Send(SkifCh* channel, netaddr_t dst, const iovec* iov, int iov_co
   if (channel->near_dst == dst && iov_count == 1 && iov->iov_len <= rio::msg::kTinyBytesMax)
       [[likely]] {
     const size_t bytes = iov->iov_len;
-    if (channel->port_now->send_tiny(channel->last.route(), iov->iov_base,
+    if (channel->port_now->send_tiny(channel->last.route, iov->iov_base,
                                      static_cast<uint32_t>(bytes))) [[likely]] {
       return static_cast<ssize_t>(bytes);
     }
@@ -403,8 +402,8 @@ int SkifCh_Wait(SkifCh* channel, uint32_t timeout_ms) {
     const Inbox& inbox = channel->context->inbox();
     const bool come = channel->threads ? inbox.count() != channel->given_locked
                                        : inbox.tail_number() != channel->give;
-    const bool gone = channel->ended.take(port);
-    return come || gone || (stuck && channel->retry.may_have_room(port));
+    const uint64_t told = std::exchange(channel->ended, port.sessions_ended());
+    return come || told != channel->ended || (stuck && channel->retry.may_have_room(port));
   };
   const int rc = rio::msg::wait(
       port, timeout_ms,

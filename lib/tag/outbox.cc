@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 
 namespace rio::tag {
 namespace {
@@ -70,7 +70,7 @@ bool Outbox::is_new(Peer& peer) const {
   if (peer.used && peer.route.link->has_opened(context_of(peer.address))) {
     return false;
   }
-  const uint64_t now = msg::now_ns();
+  const uint64_t now = base::now_ns();
   peer.asked_ns = peer.asked_ns == 0 ? now : peer.asked_ns;
   return now - peer.asked_ns < config_.new_peer_ms * kNsPerMs;
 }

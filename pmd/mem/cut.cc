@@ -128,7 +128,7 @@ void encode_cut(const Cut& cut, std::span<uint8_t, kCutWireBytes> out) {
   put16(&out[10], cut.middle_messages >> 16);
 }
 
-int decode_cut(std::span<const uint8_t> bytes, uint64_t len_bytes, const AlignRules& rules,
+int decode_cut(std::span<const uint8_t> bytes, uint64_t len_max, const AlignRules& rules,
                Cut* out) {
   if (check_rules(rules) != 0) {
     return -EINVAL;
@@ -141,8 +141,9 @@ int decode_cut(std::span<const uint8_t> bytes, uint64_t len_bytes, const AlignRu
   cut.last_middle_bytes = get16(&bytes[4]);
   cut.tail_bytes = get16(&bytes[6]);
   cut.middle_messages = get16(&bytes[8]) | get16(&bytes[10]) << 16;
-  if (const int rc = check_cut(cut, len_bytes, rules); rc != 0) {
-    return rc;
+  const uint64_t len_bytes = cut_bytes(cut, rules);
+  if (len_bytes > len_max || check_cut(cut, len_bytes, rules) != 0) {
+    return -EPROTO;
   }
   *out = cut;
   return 0;

@@ -94,9 +94,9 @@ inline constexpr size_t kCutWireBytes = 12;
 /// Encode a cut. @param cut one that check_cut() accepts.
 void encode_cut(const Cut& cut, std::span<uint8_t, kCutWireBytes> out);
 
-/// Read a peer's cut. @param bytes foreign, any length. @param len_bytes the transfer's length as
-/// this side knows it. @return 0, -EINVAL (rules), -EPROTO: not a cut, or not of this transfer.
-[[nodiscard]] int decode_cut(std::span<const uint8_t> bytes, uint64_t len_bytes,
+/// Read a peer's cut. @param bytes foreign, any length. @param len_max the longest transfer that
+/// this side allows. @return 0, -EINVAL (rules), -EPROTO: not a cut, or longer than `len_max`.
+[[nodiscard]] int decode_cut(std::span<const uint8_t> bytes, uint64_t len_max,
                              const AlignRules& rules, Cut* out);
 
 }  // namespace rio::pmd::mem

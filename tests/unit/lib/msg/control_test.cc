@@ -60,13 +60,13 @@ TEST(Control, ReadsValidMessages) {
   ASSERT_EQ(pmd::mem::decode_cut(grant.cut, 8192, {}, &cut), 0);
   EXPECT_EQ(cut.middle_messages, 2u);
   TotalBody total{};
-  ASSERT_EQ(read_extend(kExtend, &total), 0);
+  ASSERT_EQ(read(kExtend, Kind::kExtend, &total), 0);
   EXPECT_EQ(total.total, 8u);
-  ASSERT_EQ(read_done(kDone, &total), 0);
+  ASSERT_EQ(read(kDone, Kind::kDone, &total), 0);
   StopBody stop{};
-  ASSERT_EQ(read_abort(kAbort, &stop), 0);
+  ASSERT_EQ(read(kAbort, Kind::kAbort, &stop), 0);
   EXPECT_EQ(stop.reason, 7);
-  ASSERT_EQ(read_closed(kClosed, &stop), 0);
+  ASSERT_EQ(read(kClosed, Kind::kClosed, &stop), 0);
   EXPECT_EQ(stop.arrived, 3u);
   EXPECT_EQ(stop.again, 1);
   OfferBody offer{};
@@ -130,17 +130,17 @@ TEST(Control, RefusesValuesOutOfRange) {
 
 TEST(Control, RefusesStopsAndTotalsThatMeanNothing) {
   TotalBody total{};
-  EXPECT_EQ(read_extend(kDone, &total), -EPROTO);
-  EXPECT_EQ(read_done(kExtend, &total), -EPROTO);
-  EXPECT_EQ(read_extend(with(kExtend, 8, 250), &total), -EPROTO);
-  EXPECT_EQ(read_extend(with(kExtend, 11, 1), &total), -EPROTO);
+  EXPECT_EQ(read(kDone, Kind::kExtend, &total), -EPROTO);
+  EXPECT_EQ(read(kExtend, Kind::kDone, &total), -EPROTO);
+  EXPECT_EQ(read(with(kExtend, 8, 250), Kind::kExtend, &total), -EPROTO);
+  EXPECT_EQ(read(with(kExtend, 11, 1), Kind::kExtend, &total), -EPROTO);
   StopBody stop{};
-  EXPECT_EQ(read_abort(with(kAbort, 4, 1), &stop), -EPROTO);   // ABORT counts nothing
-  EXPECT_EQ(read_abort(with(kAbort, 9, 0), &stop), -EPROTO);   // no reason
-  EXPECT_EQ(read_abort(with(kAbort, 10, 1), &stop), -EPROTO);  // a reason, and again
-  EXPECT_EQ(read_closed(with(kClosed, 10, 2), &stop), -EPROTO);
-  EXPECT_EQ(read_closed(with(kClosed, 11, 1), &stop), -EPROTO);
-  EXPECT_EQ(read_closed(with(kClosed, 0, 0), &stop), -EPROTO);
+  EXPECT_EQ(read(with(kAbort, 4, 1), Kind::kAbort, &stop), -EPROTO);   // ABORT counts nothing
+  EXPECT_EQ(read(with(kAbort, 9, 0), Kind::kAbort, &stop), -EPROTO);   // no reason
+  EXPECT_EQ(read(with(kAbort, 10, 1), Kind::kAbort, &stop), -EPROTO);  // a reason, and again
+  EXPECT_EQ(read(with(kClosed, 10, 2), Kind::kClosed, &stop), -EPROTO);
+  EXPECT_EQ(read(with(kClosed, 11, 1), Kind::kClosed, &stop), -EPROTO);
+  EXPECT_EQ(read(with(kClosed, 0, 0), Kind::kClosed, &stop), -EPROTO);
 }
 
 /// The receiver cuts a transfer of the true length as the sender does, which knows the offer only.

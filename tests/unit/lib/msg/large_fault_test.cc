@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/clock.hpp"
 #include "fpga/model/card.hpp"
-#include "lib/msg/clock.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/unit/lib/msg/large_fixture.hpp"
@@ -132,13 +132,13 @@ TEST(LargeFault, AnAttemptThatEndsInDoubtRests) {
   uint64_t before_ns = 0;  // when the doubt was known
   ASSERT_TRUE(work({&a, &b}, [&] {
     const bool known = sent.grant.state() != SendGrant::State::kSending;
-    before_ns = known ? before_ns : now_ns();
+    before_ns = known ? before_ns : base::now_ns();
     return known;
   }));
   EXPECT_EQ(sent.grant.state(), SendGrant::State::kDraining);
   set_faults(0);
   ASSERT_TRUE(work({&a, &b}, [&] { return sent.grant.attempt() == 1; }));
-  const uint64_t rest_us = now_ns() / 1000 - before_ns / 1000;
+  const uint64_t rest_us = base::now_ns() / 1000 - before_ns / 1000;
   EXPECT_GE(rest_us, 2 * uint64_t{a.port->config().response_timeout_us});
   ASSERT_TRUE(work({&a, &b}, [&] { return sent.done && received.done; }));
   EXPECT_EQ(sent.status, 0);

@@ -14,8 +14,10 @@
 #include "lib/msg/failures.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large.hpp"
+#include "lib/msg/large_control.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
+#include "lib/msg/registrations.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
 #include "lib/msg/silence.hpp"
@@ -44,6 +46,7 @@ struct Objects {
   static constexpr uint32_t kTimeoutUs = 1000;
   static constexpr uint32_t kDeliverMs = 1;
 
+  PortConfig config;
   LoopCard card{kTimeoutUs};
   Endpoint& endpoint = *card.endpoint;
   PortStats stats;
@@ -54,18 +57,24 @@ struct Objects {
   Inflows inflows{kBuffers, kShare, peers, contexts};
   Outbox outbox{endpoint, failures};
   Retries retries{outbox, peers, stats};
-  Speaker speaker{outbox, peers, health, kInstance, 1000};
-  Large large{all(), kTimeoutUs, kBuffers};
+  LargeControl control{outbox};
+  Registrations memory{endpoint};
+  Speaker speaker{all(), kInstance};
+  Large large{all()};
   Sessions sessions{all(), kOwn};
-  Silence silence{all(), kTimeoutUs, kDeliverMs};
-  Failures failures{all(), kDeliverMs};
+  Silence silence{all()};
+  Failures failures{all()};
 
   PortObjects all() {
-    return {endpoint, nullptr, outbox, buffers, peers,    large,   contexts,
-            inflows,  retries, health, speaker, sessions, silence, stats};
+    return {config,   endpoint, nullptr, outbox, buffers, peers,    large,   control, memory,
+            contexts, inflows,  retries, health, speaker, sessions, silence, stats};
   }
 
   Objects() {
+    config.buffers = kBuffers;
+    config.connect_ms = 1000;
+    config.deliver_ms = kDeliverMs;
+    config.response_timeout_us = kTimeoutUs;
     EXPECT_EQ(buffers.start(kBuffers), 0);
     EXPECT_EQ(outbox.start(), 0);
   }

@@ -447,7 +447,7 @@ class RandomRun {
     const bool none = assigner_.rested(sources_[i], now_);
     for (uint8_t m = 1; m <= 3; ++m) {
       Pair& state = reference_.sources[i].pairs[m - 1];
-      if (state == Pair::kRest && now_ >= sources_[i].rest_until_us && !stopping(i, m)) {
+      if (state == Pair::kRest && now_ >= sources_[i].rest_until_ns && !stopping(i, m)) {
         state = Pair::kFree;
       }
     }

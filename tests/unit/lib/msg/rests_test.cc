@@ -1,7 +1,7 @@
 // Rests of silent peers, and retransmission, without a port.
 #include <utility>
 
-#include "lib/msg/clock.hpp"
+#include "base/clock.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/silence.hpp"
 #include "tests/unit/lib/msg/objects.hpp"
@@ -12,7 +12,8 @@ namespace {
 class RestsTest : public testing::Test {
  protected:
   [[nodiscard]] Again message(uint32_t number) const {
-    Again again = {link_.index(), link_.session, now_ns(), std::vector<uint8_t>(kHeaderBytes)};
+    Again again = {link_.index(), link_.session, base::now_ns(),
+                   std::vector<uint8_t>(kHeaderBytes)};
     const HeaderWords header = {HeaderWords::key_and_number(55, number), 0};
     std::memcpy(again.bytes.data(), &header, sizeof(header));
     return again;
@@ -25,8 +26,8 @@ class RestsTest : public testing::Test {
   }
   /// Waits for longer than a rest lasts, which is 2.5 ms.
   static void wait_ms(uint32_t ms) {
-    const uint64_t end = now_ns() + uint64_t{ms} * 1'000'000;
-    while (now_ns() < end) {
+    const uint64_t end = base::now_ns() + uint64_t{ms} * 1'000'000;
+    while (base::now_ns() < end) {
     }
   }
 

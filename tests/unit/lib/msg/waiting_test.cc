@@ -73,7 +73,7 @@ TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
   std::jthread waker([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const Guard guard(*port_);
-    wake_all(*port_);
+    port_->sleepers().wake();
   });
   with_threads(kThreads, [this] {
     EXPECT_EQ(wait(
@@ -91,7 +91,7 @@ TEST_F(PortWaiting, AllThatSleepAreWoken) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     const Guard guard(*port_);
     ready = true;
-    wake_all(*port_);
+    port_->sleepers().wake();
   });
   with_threads(kThreads, [&] {
     EXPECT_EQ(wait(

@@ -204,7 +204,7 @@ TEST(CutWire, RandomBytesNeverPassWrong) {
     Cut cut;
     if (decode_cut(bytes, len, kCard, &cut) == 0) {
       ++passed;
-      ASSERT_EQ(cut_bytes(cut, kCard), len);
+      ASSERT_LE(cut_bytes(cut, kCard), len);
       std::array<uint8_t, kCutWireBytes> again;
       encode_cut(cut, again);
       ASSERT_EQ(again, bytes);

@@ -1,35 +1,22 @@
 /// @file
-/// State that a user of contexts keeps between sends: the last route, and whether the last send
-/// found room. Used by lib/skifch and lib/api.
+/// State that a user of contexts keeps between calls: the last route, whether the last send found
+/// room, and which ended sessions it was told of. Used by lib/skifch and lib/api.
 #pragma once
 
 #include <cerrno>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "lib/msg/message_port.hpp"
 
 namespace rio::msg {
 
-/// Caches the route of the last address. Call all functions under the Guard of the port.
-class LastRoute {
- public:
-  LastRoute() = default;
-  /// @param nowhere result of route() before the first send.
-  explicit LastRoute(const Route& nowhere) : route_(nowhere) {}
-  [[nodiscard]] bool is_of(uint32_t address) const { return address_ == address; }
-  [[nodiscard]] const Route& route() const { return route_; }
-  void keep(uint32_t address, const Route& route) {
-    address_ = address;
-    route_ = route;
-  }
-  /// Drop the cached route.
-  void forget() { address_ = kNoAddress; }
-
- private:
-  static constexpr uint64_t kNoAddress = UINT64_MAX;
-  uint64_t address_ = kNoAddress;
-  Route route_;
+/// Caches the route of the last address. Used under the Guard of the port.
+struct LastRoute {
+  static constexpr uint64_t kNone = UINT64_MAX;
+  uint64_t address = kNone;  ///< where `route` leads to; kNone: no route is cached
+  Route route;
 };
 
 /// Remembers sends that found no room, for the wait that follows. Call all functions under the
@@ -75,18 +62,37 @@ class Retry {
   uint64_t seen_ = 0;  // MessagePort::activity() before the last try that found no room
 };
 
-/// Detects that sessions have ended. Call all functions under the Guard of the port.
-class EndedSessions {
+/// Reports ended sessions to a caller that polls for them. Call all functions under the Guard of
+/// the port.
+class PeerNews {
  public:
-  void begin(const MessagePort& port) { told_ = port.sessions_ended(); }
-  /// @return whether a session has ended since the last call.
-  [[nodiscard]] bool take(const MessagePort& port) {
-    const uint64_t ended = port.sessions_ended();
-    return std::exchange(told_, ended) != ended;
+  /// A link whose session has ended since it was last returned here; Link::error has the reason. If
+  /// several of its sessions have ended, only the last is reported. @return null: no news.
+  [[nodiscard]] const Link* next(MessagePort& port) {
+    constexpr uint32_t kFirstSession = 1;
+    if (ended_ == port.sessions_ended()) {
+      return nullptr;
+    }
+    sessions_.resize(port.link_count(), kFirstSession);
+    for (uint32_t i = 0; i < port.link_count(); ++i) {
+      const Link& link = port.link_at(i);
+      if (sessions_[i] != link.session) {
+        sessions_[i] = link.session;
+        return &link;
+      }
+    }
+    ended_ = port.sessions_ended();
+    return nullptr;
+  }
+  /// Count all sessions that have ended until now as reported.
+  void forget(MessagePort& port) {
+    while (next(port) != nullptr) {
+    }
   }
 
  private:
-  uint64_t told_ = 0;
+  uint64_t ended_ = 0;              // MessagePort::sessions_ended() when all was reported
+  std::vector<uint32_t> sessions_;  // reported Link::session, by index of the link
 };
 
 }  // namespace rio::msg
