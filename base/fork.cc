@@ -42,11 +42,11 @@ class Children {
         });
   }
   void run_all(const InChild::Run InChild::*which) const {
-    for (const InChild* entry = all_.first(); entry != nullptr; entry = all_.next(*entry)) {
-      if (entry->*which != nullptr) {
-        (entry->*which)(entry->ctx_);
+    all_.for_each([&](const InChild& entry) {
+      if (entry.*which != nullptr) {
+        (entry.*which)(entry.ctx_);
       }
-    }
+    });
   }
 
   std::mutex mutex_;
