@@ -31,6 +31,16 @@ class Fifo {
     return node;
   }
 
+  /// `visit(Node&)` for all, the oldest first. It may take that node out, and put it elsewhere.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (Node* node = first_; node != nullptr;) {
+      Node* const after = (node->*kLinks).next;
+      visit(*node);
+      node = after;
+    }
+  }
+
   /// @param node in no list of these links.
   void append(Node& node) {
     (node.*kLinks) = {nullptr, last_};

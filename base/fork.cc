@@ -40,11 +40,11 @@ class Children {
         });
   }
   void run_all(const InChild::Run InChild::*which) const {
-    for (const InChild* entry = all.first(); entry != nullptr; entry = all.next(*entry)) {
-      if (entry->*which != nullptr) {
-        (entry->*which)(entry->ctx_);
+    all.for_each([&](const InChild& entry) {
+      if (entry.*which != nullptr) {
+        (entry.*which)(entry.ctx_);
       }
-    }
+    });
   }
 };
 

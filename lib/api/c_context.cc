@@ -1,17 +1,13 @@
 // riomsg.h: contexts.
-#include <bit>
-
 #include "lib/api/handles.hpp"
 
 using rio::api::begin;
 using rio::api::guarded;
-using rio::api::is_memory;
+using rio::api::Memory;
 using rio::api::no_throw;
 using rio::msg::Delivery;
 using rio::msg::Guard;
-using rio::msg::Link;
 using rio::msg::MessagePort;
-using rio::msg::Route;
 using rio::tag::LongMessages;
 using rio::tag::RecvRequest;
 using rio::tag::SendRequest;
@@ -24,12 +20,12 @@ constexpr uint32_t kSessionShift = 32;
 /// @return 0; -EAGAIN: something waits that is to go there first; -EINVAL.
 [[gnu::noinline]] int find_route(rio_msg_context& context, rio_msg_address to) {
   context.last = {};
-  const Route* const route = context.messages->route(to);
+  const rio::msg::Route* const route = context.engine->route(to);
   if (route == nullptr) {
     return -EINVAL;
   }
-  const uint64_t seen = context.messages->port().activity();
-  if (context.messages->has_to_send(to)) {
+  const uint64_t seen = context.engine->port().activity();
+  if (context.engine->has_to_send(to)) {
     context.retry.note_stuck(seen);
     return -EAGAIN;
   }
@@ -45,13 +41,14 @@ template <class Send>
       return rc;
     }
   }
-  return context.retry.send(context.messages->port(), send);
+  return context.retry.send(context.engine->port(), send);
 }
 
 [[nodiscard]] Delivery delivery_of(const rio_msg_message& message) {
   Delivery delivery{};
   delivery.bytes = {const_cast<void*>(message.data), message.size_bytes};
-  delivery.origin.link = reinterpret_cast<Link*>(static_cast<uintptr_t>(message.internal[0]));
+  delivery.origin.link =
+      reinterpret_cast<rio::msg::Link*>(static_cast<uintptr_t>(message.internal[0]));
   delivery.origin.session = static_cast<uint32_t>(message.internal[1] >> kSessionShift);
   delivery.origin.from = static_cast<uint32_t>(message.internal[1]);
   return delivery;
@@ -89,30 +86,27 @@ int take_short(rio_msg_context& context, const rio_msg_message& message, void* b
   if (const uint64_t fits = std::min<uint64_t>(message.size_bytes, capacity_bytes); fits != 0) {
     std::memcpy(buffer, message.data, fits);
   }
-  context.messages->context().give_back(delivery_of(message));
+  context.engine->context().give_back(delivery_of(message));
   return 1;
 }
 
 void attend(rio_msg_context& context) {
-  if (context.messages->busy()) [[unlikely]] {
-    context.messages->attend();
+  if (context.engine->busy()) [[unlikely]] {
+    context.engine->attend();
   }
 }
 
 void progress(rio_msg_context& context) {
-  context.messages->port().progress();
+  context.engine->port().progress();
   attend(context);
 }
 
 }  // namespace
 
-void rio::api::tell(const tag::Request& request, rio_msg_request* handle, rio_msg_done* done) {
-  if (done == nullptr) {
-    return;
-  }
-  *done = {request.user, handle, request.status, request.is_receive ? 1u : 0u, 0, 0, 0};
+void rio::api::describe(const tag::Request& request, rio_msg_done* done) {
   if (request.is_receive) {
     const auto& receive = static_cast<const RecvRequest&>(request);
+    done->is_take = 1;
     done->size_bytes = receive.length_bytes;
     done->peer = receive.from;
   } else {
@@ -125,30 +119,21 @@ void rio::api::tell(const tag::Request& request, rio_msg_request* handle, rio_ms
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out) {
   return rio::api::open(port, number, out, [&](rio_msg_context& context, uint16_t id) {
     context.ended = port->port->sessions_ended();
-    return LongMessages::create(*port->port, id, &context.messages);
+    return LongMessages::create(*port->port, id, &context.engine);
   });
 }
 
 int rio_msg_context_close(rio_msg_context* context) {
-  const rio::base::NoCancel no_cancel;
-  return no_throw([&] {
-    if (context == nullptr) {
-      return 0;
-    }
-    if (context->held != 0) {
-      rio::base::log_error(
-          "rio_msg_context_close: %u messages are held; release or take them first", context->held);
-      return -EBUSY;
-    }
-    const Guard guard(*context->owner->port);
-    --context->owner->users;
-    delete context;
-    return 0;
-  });
+  if (context != nullptr && context->held != 0) {
+    rio::base::log_error("rio_msg_context_close: %u messages are held; release or take them first",
+                         context->held);
+    return -EBUSY;
+  }
+  return rio::api::close(context);
 }
 
 rio_msg_address rio_msg_self(const rio_msg_context* context) {
-  return context->messages->self();
+  return context->engine->self();
 }
 
 int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
@@ -157,10 +142,10 @@ int rio_msg_send(rio_msg_context* context, rio_msg_address to, const void* data,
     if (size_bytes > RIO_MSG_BYTES) [[unlikely]] {
       return -EMSGSIZE;
     }
-    if (!is_memory("rio_msg_send", data, size_bytes)) [[unlikely]] {
+    if (!Memory{"rio_msg_send", data, size_bytes}.exists()) [[unlikely]] {
       return -EINVAL;
     }
-    MessagePort& port = context->messages->port();
+    MessagePort& port = context->engine->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
       return port.send(context->last.route, data, static_cast<uint32_t>(size_bytes));
@@ -178,12 +163,12 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
       if (pieces[i].iov_len > RIO_MSG_BYTES - size_bytes) {
         return -EMSGSIZE;
       }
-      if (!is_memory("rio_msg_sendv", pieces[i].iov_base, pieces[i].iov_len)) {
+      if (!Memory{"rio_msg_sendv", pieces[i].iov_base, pieces[i].iov_len}.exists()) {
         return -EINVAL;
       }
       size_bytes += pieces[i].iov_len;
     }
-    MessagePort& port = context->messages->port();
+    MessagePort& port = context->engine->port();
     const Guard guard(port);
     return send_one(*context, to, [&] {
       return port.send(context->last.route, pieces, count, static_cast<uint32_t>(size_bytes));
@@ -192,9 +177,9 @@ int rio_msg_sendv(rio_msg_context* context, rio_msg_address to, const iovec* pie
 }
 
 int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
-  MessagePort& port = context->messages->port();
+  MessagePort& port = context->engine->port();
   return guarded(port, [&] {
-    LongMessages& messages = *context->messages;
+    LongMessages& messages = *context->engine;
     attend(*context);
     if (!messages.look()) {
       port.progress();
@@ -213,15 +198,15 @@ int rio_msg_receive(rio_msg_context* context, rio_msg_message* out) {
 }
 
 void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
-  static_cast<void>(guarded(context->messages->port(), [&] {
+  static_cast<void>(guarded(context->engine->port(), [&] {
     if (context->held == 0) {
       rio::base::log_error("rio_msg_release: nothing is held; release each message once");
       return -EINVAL;
     }
     if (Unexpected* const arrival = arrival_of(*message); arrival != nullptr) {
-      context->messages->refuse(*arrival);
+      context->engine->refuse(*arrival);
     } else {
-      context->messages->context().give_back(delivery_of(*message));
+      context->engine->context().give_back(delivery_of(*message));
     }
     --context->held;
     return 0;
@@ -229,28 +214,22 @@ void rio_msg_release(rio_msg_context* context, const rio_msg_message* message) {
 }
 
 int rio_msg_accept_long(rio_msg_context* context, uint64_t size_bytes_max) {
-  return guarded(context->messages->port(),
-                 [&] { return context->messages->accept(size_bytes_max); });
+  return guarded(context->engine->port(), [&] { return context->engine->accept(size_bytes_max); });
 }
 
 int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* data,
                      uint64_t size_bytes, void* user, rio_msg_request** request,
                      rio_msg_done* done) {
-  return begin<SendRequest>(context->messages->port(), context->requests, user, request, done,
+  return begin<SendRequest>(*context, {__func__, data, size_bytes}, user, request, done,
                             [&](SendRequest& mine) {
                               context->last = {};  // messages that wait now go first
-                              return context->messages->send(to, data, size_bytes, mine);
+                              return context->engine->send(to, data, size_bytes, mine);
                             });
 }
 
 int rio_msg_take(rio_msg_context* context, const rio_msg_message* message, void* buffer,
                  uint64_t capacity_bytes, void* user, rio_msg_request** request,
                  rio_msg_done* done) {
-  if (buffer == nullptr && capacity_bytes != 0) {
-    rio::base::log_error("rio_msg_take: a buffer of %llu bytes at NULL; say where to",
-                         static_cast<unsigned long long>(capacity_bytes));
-    return -EINVAL;
-  }
   const auto take = [&](RecvRequest& mine) {
     if (context->held == 0) {
       rio::base::log_error("rio_msg_take: nothing is held; take each message once");
@@ -258,39 +237,38 @@ int rio_msg_take(rio_msg_context* context, const rio_msg_message* message, void*
     }
     Unexpected* const arrival = arrival_of(*message);
     const int rc = arrival != nullptr
-                       ? context->messages->receive(*arrival, buffer, capacity_bytes, mine)
+                       ? context->engine->receive(*arrival, buffer, capacity_bytes, mine)
                        : take_short(*context, *message, buffer, capacity_bytes, mine);
     context->held -= rc >= 0 ? 1 : 0;
     return rc;
   };
-  return begin<RecvRequest>(context->messages->port(), context->requests, user, request, done,
+  return begin<RecvRequest>(*context, {__func__, buffer, capacity_bytes}, user, request, done,
                             take);
 }
 
 int rio_msg_cancel(rio_msg_context* context, rio_msg_request* request) {
-  return rio::api::cancel(*context->messages, rio::api::request_of(request));
+  return rio::api::cancel(*context, request);
 }
 
 int rio_msg_next_done(rio_msg_context* context, rio_msg_done* done) {
-  return guarded(context->messages->port(), [&] {
+  return guarded(context->engine->port(), [&] {
     attend(*context);
-    return rio::api::end<rio_msg_request>(context->requests, context->messages->next_done(), done);
+    return rio::api::end(context->requests, context->engine->next_done(), done);
   });
 }
 
 int rio_msg_wait_done(rio_msg_context* context, rio_msg_request* request, uint32_t timeout_ms,
                       rio_msg_done* done) {
-  return rio::api::wait_done(*context->messages, context->requests, request, timeout_ms, done,
-                             [&] { progress(*context); });
+  return rio::api::wait_done(*context, request, timeout_ms, done, [&] { progress(*context); });
 }
 
 int rio_msg_wait(rio_msg_context* context, uint32_t timeout_ms) {
   return no_throw([&] {
-    MessagePort& port = context->messages->port();
+    MessagePort& port = context->engine->port();
     const bool stuck = context->retry.begin_wait();
     const auto news = [&] {
       const uint64_t told = std::exchange(context->ended, port.sessions_ended());
-      return told != context->ended || context->messages->look() || context->messages->has_done() ||
+      return told != context->ended || context->engine->look() || context->engine->has_done() ||
              (stuck && context->retry.may_have_room(port));
     };
     return rio::msg::wait(

@@ -8,8 +8,6 @@ using rio::api::no_throw;
 using rio::msg::Guard;
 using rio::msg::MessagePort;
 using rio::msg::PortConfig;
-using rio::msg::PortStats;
-using rio::msg::Sleeper;
 using rio::msg::Threads;
 
 static_assert(RIO_MSG_CONTEXTS == rio::msg::kContexts);
@@ -154,14 +152,9 @@ int rio_msg_next_peer_event(rio_msg_port* port, rio_msg_peer_event* out) {
 }
 
 int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id) {
-  MessagePort& all = *port->port;
-  const Guard guard(all);
-  for (uint32_t i = 0; i < all.link_count(); ++i) {
-    if (all.link_at(i).dest_id() == dest_id) {
-      return all.link_at(i).state == rio::msg::LinkState::kUp ? 1 : 0;
-    }
-  }
-  return 0;
+  const Guard guard(*port->port);
+  const rio::msg::Link* const link = port->port->known_link(dest_id);
+  return link != nullptr && link->state == rio::msg::LinkState::kUp ? 1 : 0;
 }
 
 int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes) {
@@ -171,7 +164,7 @@ int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes)
     return -EINVAL;
   }
   const Guard guard(*port->port);
-  const PortStats& stats = port->port->stats();
+  const rio::msg::PortStats& stats = port->port->stats();
   const rio_msg_stats all = {stats.received,  stats.again,    stats.early,  stats.twice,
                              stats.bad,       stats.cut_off,  stats.copied, stats.placed,
                              stats.overslept, stats.restarts, stats.rests};
@@ -190,7 +183,7 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms) {
     if (const int rc = check_fd("rio_msg_arm", *port->port); rc != 0) {
       return rc;
     }
-    Sleeper sleeper(*port->port);
+    rio::msg::Sleeper sleeper(*port->port);
     const bool nothing = sleeper.prepare([] {});
     // Messages that came in the caller's own calls are news, too: it may not have looked again
     // since.

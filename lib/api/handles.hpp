@@ -47,22 +47,24 @@ struct Requests {
   }
 };
 
+/// The members of contexts and endpoints alike.
+template <class OfEngine>
+struct Opened {
+  rio_msg_port* owner = nullptr;
+  Requests requests;  // before the engine, which is destroyed first
+  std::unique_ptr<OfEngine> engine;
+};
+
 }  // namespace rio::api
 
-struct rio_msg_context {
-  rio_msg_port* owner = nullptr;
-  rio::api::Requests requests;  // before the messages, which are destroyed first
-  std::unique_ptr<rio::tag::LongMessages> messages;
+struct rio_msg_context : rio::api::Opened<rio::tag::LongMessages> {
   uint32_t held = 0;  // messages that are not released
   rio::msg::LastRoute last;
   rio::msg::Retry retry;
   uint64_t ended = 0;  // MessagePort::sessions_ended() that rio_msg_wait() has told
 };
 
-struct rio_tag {
-  rio_msg_port* owner = nullptr;
-  rio::api::Requests requests;  // before the endpoint, which is destroyed first
-  std::unique_ptr<rio::tag::TaggedContext> endpoint;
+struct rio_tag : rio::api::Opened<rio::tag::TaggedContext> {
   uint64_t unexpected = 0;  // of its stats: as rio_tag_wait_any() told last
   uint64_t ended = 0;       // and of MessagePort::sessions_ended()
 };
@@ -88,15 +90,22 @@ template <class Function>
   });
 }
 
-/// @param bytes where `size_bytes` are to be read, or written. @return false: nowhere; logged.
-[[nodiscard]] inline bool is_memory(const char* function, const void* bytes, uint64_t size_bytes) {
-  if (bytes == nullptr && size_bytes != 0) [[unlikely]] {
-    base::log_error("%s: %llu bytes at NULL; give their address", function,
-                    static_cast<unsigned long long>(size_bytes));
-    return false;
+/// Where the bytes of a call are to be read, or written.
+struct Memory {
+  const char* function;
+  const void* bytes;
+  uint64_t size_bytes;
+
+  /// @return false: they are nowhere; logged.
+  [[nodiscard]] bool exists() const {
+    if (bytes == nullptr && size_bytes != 0) [[unlikely]] {
+      base::log_error("%s: %llu bytes at NULL; give their address", function,
+                      static_cast<unsigned long long>(size_bytes));
+      return false;
+    }
+    return true;
   }
-  return true;
-}
+};
 
 /// Open a context or an endpoint. @param create gets it, and its number.
 template <class Handle, class Create>
@@ -114,10 +123,35 @@ template <class Handle, class Create>
   });
 }
 
-/// Report the outcome of a request. @param handle null: it was done at once. @param done may be
-/// null.
-void tell(const tag::Request& request, rio_msg_request* handle, rio_msg_done* done);
-void tell(const tag::Request& request, rio_tag_request* handle, rio_tag_done* done);
+/// Close a context or an endpoint. @param handle null: does nothing. @return 0.
+template <class Handle>
+int close(Handle* handle) {
+  const base::NoCancel no_cancel;
+  return no_throw([&] {
+    if (handle != nullptr) {
+      const msg::Guard guard(*handle->owner->port);
+      --handle->owner->users;
+      delete handle;
+    }
+    return 0;
+  });
+}
+
+/// Set those members of an outcome that differ between contexts and endpoints.
+void describe(const tag::Request& request, rio_msg_done* done);
+void describe(const tag::Request& request, rio_tag_done* done);
+
+/// Report the outcome of a request. @param at_once it has no handle. @param done may be null.
+template <class Done>
+void tell(tag::Request& request, bool at_once, Done* done) {
+  if (done != nullptr) {
+    *done = {};
+    done->user = request.user;
+    done->request = at_once ? nullptr : reinterpret_cast<decltype(done->request)>(&request);
+    done->status = request.status;
+    describe(request, done);
+  }
+}
 
 template <class Handle>
 [[nodiscard]] tag::Request& request_of(Handle* handle) {
@@ -126,19 +160,22 @@ template <class Handle>
 
 /// Begin something with a spare request. @param begin_it gets it, and returns as the functions of
 /// riomsg.h that begin something.
-template <class Kind, class Handle, class Done, class Begin>
-[[nodiscard]] int begin(msg::MessagePort& port, Requests& requests, void* user, Handle** request,
+template <class Kind, class Opened, class Handle, class Done, class Begin>
+[[nodiscard]] int begin(Opened& opened, const Memory& memory, void* user, Handle** request,
                         Done* done, Begin&& begin_it) {
-  return guarded(port, [&] {
-    Kind*& spare = std::get<Kind*>(requests.spare);
-    if (spare == nullptr && (spare = requests.slab<Kind>().get()) == nullptr) {
+  if (!memory.exists()) [[unlikely]] {
+    return -EINVAL;
+  }
+  return guarded(opened.engine->port(), [&] {
+    Kind*& spare = std::get<Kind*>(opened.requests.spare);
+    if (spare == nullptr && (spare = opened.requests.template slab<Kind>().get()) == nullptr) {
       return -ENOMEM;
     }
     Kind& mine = *spare;
     mine.user = user;
     const int rc = begin_it(mine);
     if (rc == 1) {
-      tell(mine, static_cast<Handle*>(nullptr), done);
+      tell(mine, true, done);
     } else if (rc == 0) {
       spare = nullptr;
       if (request != nullptr) {
@@ -151,17 +188,20 @@ template <class Kind, class Handle, class Done, class Begin>
 
 /// A request is done: report it and keep it as spare. @param request of Engine::next_done(); null:
 /// none. @return 1, 0.
-template <class Handle, class Done>
+template <class Done>
 [[nodiscard]] int end(Requests& requests, tag::Request* request, Done* done) {
   if (request == nullptr) {
     return 0;
   }
-  tell(*request, reinterpret_cast<Handle*>(request), done);
+  tell(*request, false, done);
   requests.put(*request);
   return 1;
 }
 
-[[nodiscard]] inline int cancel(tag::Engine& engine, tag::Request& request) {
+template <class Opened, class Handle>
+[[nodiscard]] int cancel(Opened& opened, Handle* handle) {
+  tag::Engine& engine = *opened.engine;
+  tag::Request& request = request_of(handle);
   return guarded(engine.port(), [&] {
     return request.is_receive ? engine.cancel(static_cast<tag::RecvRequest&>(request))
                               : engine.cancel(static_cast<tag::SendRequest&>(request));
@@ -169,10 +209,11 @@ template <class Handle, class Done>
 }
 
 /// Wait for a request. @param work the caller's progress function. @return 1, 0, -ENODEV.
-template <class Handle, class Done, class Work>
-[[nodiscard]] int wait_done(tag::Engine& engine, Requests& requests, Handle* handle,
-                            uint32_t timeout_ms, Done* done, Work&& work) {
+template <class Opened, class Handle, class Done, class Work>
+[[nodiscard]] int wait_done(Opened& opened, Handle* handle, uint32_t timeout_ms, Done* done,
+                            Work&& work) {
   return no_throw([&] {
+    tag::Engine& engine = *opened.engine;
     tag::Request& request = request_of(handle);
     const int rc = msg::wait(engine.port(), timeout_ms, work,
                              [&] { return request.stage == tag::Stage::kDone; });
@@ -181,7 +222,7 @@ template <class Handle, class Done, class Work>
     }
     const msg::Guard guard(engine.port());
     static_cast<void>(engine.test(request));
-    return end<Handle>(requests, &request, done);
+    return end(opened.requests, &request, done);
   });
 }
 

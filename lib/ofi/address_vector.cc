@@ -25,21 +25,20 @@ int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t*
   return rc == 0 ? fi_av_insert(av, bytes, 1, out, flags & ~FI_NUMERICHOST, context) : rc;
 }
 const char* to_text(fid_av* av, const void* bytes, char* out, size_t* count) {
+  int length = 0;
   if (of<AddressVector>(av).domain().has_sockets()) {
     sockaddr_in socket{};
     const bool is_one = bytes != nullptr && read_socket(bytes, &socket) == 0;
-    const int length = is_one ? print_socket(socket, out, *count)
-                              : std::snprintf(out, *count, "fi_sockaddr_in://?");
-    *count = static_cast<size_t>(length) + 1;
-    return out;
+    length = is_one ? print_socket(socket, out, *count)
+                    : std::snprintf(out, *count, "fi_sockaddr_in://?");
+  } else {
+    Name name{};
+    if (bytes != nullptr) {
+      std::memcpy(&name, bytes, sizeof(name));
+    }
+    const bool is_one = read_address(&name, name.fabric, &name) == 0;
+    length = is_one ? print_address(name, out, *count) : std::snprintf(out, *count, "rio://?");
   }
-  Name name{};
-  if (bytes != nullptr) {
-    std::memcpy(&name, bytes, sizeof(name));
-  }
-  const bool is_one = read_address(&name, name.fabric, &name) == 0;
-  const int length =
-      is_one ? print_address(name, out, *count) : std::snprintf(out, *count, "rio://?");
   *count = static_cast<size_t>(length) + 1;
   return out;
 }
@@ -332,15 +331,9 @@ void AddressVector::check_again(tag::Address peer) {
 /// Forget that a peer's endpoint refused messages. If it does not exist, the next message shows it.
 /// @param first context of the endpoint.
 void AddressVector::forget_refusals(tag::Address first) {
-  msg::MessagePort& port = domain_.port();
-  if (port.stats().refused == 0) {
-    return;
-  }
   constexpr uint64_t kAll = (1ull << kContextsOfEndpoint) - 1;
-  for (uint32_t i = 0; i < port.link_count(); ++i) {
-    if (port.link_at(i).dest_id() == tag::dest_id_of(first)) {
-      port.link_at(i).theirs.refused &= ~(kAll << tag::context_of(first));
-    }
+  if (msg::Link* const link = domain_.port().known_link(tag::dest_id_of(first)); link != nullptr) {
+    link->theirs.refused &= ~(kAll << tag::context_of(first));
   }
 }
 

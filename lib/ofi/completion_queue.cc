@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t kFirstEntries = 256;
 
-static_assert(offsetof(fi_cq_tagged_entry, tag) == sizeof(fi_cq_data_entry) &&
+static_assert(offsetof(fi_cq_err_entry, olen) == sizeof(fi_cq_tagged_entry) &&
+              offsetof(fi_cq_tagged_entry, tag) == sizeof(fi_cq_data_entry) &&
               offsetof(fi_cq_data_entry, buf) == sizeof(fi_cq_msg_entry) &&
               offsetof(fi_cq_msg_entry, flags) == sizeof(fi_cq_entry));
 
@@ -159,12 +160,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry* out, uint64_t) {
   }
   const Completion& next = ring_[head_++ & mask_];
   fi_cq_err_entry all{};
-  all.op_context = next.entry.op_context;
-  all.flags = next.entry.flags;
-  all.len = next.entry.len;
-  all.buf = next.entry.buf;
-  all.data = next.entry.data;
-  all.tag = next.entry.tag;
+  std::memcpy(&all, &next.entry, sizeof(next.entry));
   all.olen = next.lost_bytes;
   all.err = next.error;
   all.prov_errno = next.error;

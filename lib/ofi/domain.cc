@@ -8,8 +8,9 @@
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
 #include "lib/ofi/completion_queue.hpp"
+#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
-#include "lib/ofi/provider.hpp"
+#include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
@@ -25,56 +26,70 @@ constexpr uint32_t kCloseMs = 1000;
          name::is_in_fabric(name);
 }
 
+fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
+                            open_address_vector,
+                            open_completion_queue,
+                            FiEndpoint::open,
+                            kNoCall,
+                            open_counter,
+                            open_poll_set,
+                            kNoCall,
+                            kNoCall,
+                            query_atomic,
+                            kNoCall,
+                            nullptr};
+
 }  // namespace
 
-Domain::Domain(Used& fabric, void* user_context)
-    : fid_domain{{FI_CLASS_DOMAIN, user_context, nullptr}, nullptr, nullptr}, use_(fabric) {}
+// Questions begin at a random number: a late answer to an earlier process with this destID matches
+// none of ours.
+Domain::Domain(Used& fabric, const fi_info& info, const Params& params,
+               std::unique_ptr<msg::MessagePort> port, void* user_context)
+    : fid_domain{{FI_CLASS_DOMAIN, user_context, &closing_ops<Domain>}, &domain_ops, &memory_ops},
+      use_(fabric),
+      port_(std::move(port)),
+      regions_(*port_, (info.domain_attr->mr_mode & (kMrBasic | FI_MR_VIRT_ADDR)) != 0,
+               (info.domain_attr->mr_mode & (kMrBasic | FI_MR_PROV_KEY)) != 0),
+      border_(params.border),
+      rma_border_(params.rma_border),
+      fabric_(fabric_mark(fabric_of(info.domain_attr->name))),
+      has_sockets_(is_socket_format(info.addr_format)),
+      next_question_(port_->instance()) {}
 
 Domain::~Domain() {
   attendant_.reset();
-  if (port_ != nullptr) {
-    static_cast<void>(port_->flush(kCloseMs));
-  }
+  static_cast<void>(port_->flush(kCloseMs));
 }
 
-int Domain::open(Used& fabric, const fi_info& info, void* user_context,
-                 std::unique_ptr<Domain>* out) {
-  Params params;
-  if (read_params(&params) != 0) {
-    return -FI_EINVAL;
-  }
-  std::unique_ptr<Domain> domain(new Domain(fabric, user_context));
-  msg::PortConfig config;
-  config.card = info.domain_attr->name;
-  config.queue_pair = params.queue_pair;
-  config.dest_id = params.dest_id;
-  const bool alone = info.domain_attr->data_progress == FI_PROGRESS_AUTO;
-  config.threads = info.domain_attr->threading == FI_THREAD_DOMAIN && !alone
-                       ? msg::Threads::kOne
-                       : msg::Threads::kPerContext;
-  config.sleeps = can_sleep(config.card);
-  if (const int rc = msg::MessagePort::open(config, &domain->port_); rc != 0) {
-    return rc;
-  }
-  FI_INFO(&provider(), FI_LOG_DOMAIN, "card %s, queue pair %u, destID %u\n", config.card.c_str(),
-          config.queue_pair, domain->port_->dest_id());
-  domain->border_ = params.border;
-  domain->rma_border_ = params.rma_border;
-  const int mode = info.domain_attr->mr_mode;
-  const bool basic = mode == kMrBasic;
-  const bool virtual_addresses = basic || (mode & FI_MR_VIRT_ADDR) != 0;
-  domain->regions_.set_up(virtual_addresses, basic || (mode & FI_MR_PROV_KEY) != 0);
-  domain->windows_.set_up(*domain->port_, virtual_addresses);
-  // Random start: a late answer to an earlier process with this destID matches none of our
-  // questions.
-  domain->next_question_ = domain->port_->instance();
-  domain->fabric_ = fabric_mark(fabric_of(config.card));
-  domain->has_sockets_ = is_socket_format(info.addr_format);
-  if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
-    return rc;
-  }
-  *out = std::move(domain);
-  return 0;
+int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {
+  return no_throw([&] {
+    Params params;
+    if (read_params(&params) != 0) {
+      return -FI_EINVAL;
+    }
+    const bool alone = info->domain_attr->data_progress == FI_PROGRESS_AUTO;
+    msg::PortConfig config;
+    config.card = info->domain_attr->name;
+    config.queue_pair = params.queue_pair;
+    config.dest_id = params.dest_id;
+    config.threads = info->domain_attr->threading == FI_THREAD_DOMAIN && !alone
+                         ? msg::Threads::kOne
+                         : msg::Threads::kPerContext;
+    config.sleeps = can_sleep(config.card);
+    std::unique_ptr<msg::MessagePort> port;
+    if (const int rc = msg::MessagePort::open(config, &port); rc != 0) {
+      return rc;
+    }
+    FI_INFO(&provider(), FI_LOG_DOMAIN, "card %s, queue pair %u, destID %u\n", config.card.c_str(),
+            config.queue_pair, port->dest_id());
+    std::unique_ptr<Domain> domain(
+        new Domain(of<FiFabric>(fabric), *info, params, std::move(port), user_context));
+    if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
+      return rc;
+    }
+    *out = domain.release();
+    return 0;
+  });
 }
 
 bool Domain::make_name(uint32_t endpoint, Name* out) const {

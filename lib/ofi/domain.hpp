@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "lib/ofi/fid.hpp"
 #include "lib/ofi/memory.hpp"
 #include "lib/ofi/name.hpp"
+#include "lib/ofi/provider.hpp"
 
 namespace rio::ofi {
 
@@ -28,17 +28,14 @@ class Domain : public fid_domain, public Used {
  public:
   using Fid = fid_domain;
 
-  /// The tables of libfabric's calls are the caller's to set. @return 0, or as
-  /// msg::MessagePort::open().
-  [[nodiscard]] static int open(Used& fabric, const fi_info& info, void* user_context,
-                                std::unique_ptr<Domain>* out);
+  /// fi_domain(). @return 0, -FI_EINVAL, or as msg::MessagePort::open().
+  static int open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context);
   ~Domain();
 
   [[nodiscard]] msg::MessagePort& port() { return *port_; }
   /// Messages of up to this many bytes are copied; 0: the port's profile decides.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
-  [[nodiscard]] Windows& windows() { return windows_; }
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
   [[nodiscard]] uint16_t fabric() const { return fabric_; }
@@ -82,19 +79,19 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] bool take_place(uint32_t owner, uint32_t dest_id);
 
  private:
-  Domain(Used& fabric, void* user_context);
+  Domain(Used& fabric, const fi_info& info, const Params& params,
+         std::unique_ptr<msg::MessagePort> port, void* user_context);
 
   Use use_;  // of the fabric
   std::unique_ptr<msg::MessagePort> port_;
   Regions regions_;
-  Windows windows_;
-  uint64_t border_ = 0;
-  uint64_t rma_border_ = 0;
-  uint16_t fabric_ = 0;
-  bool has_sockets_ = false;
+  const uint64_t border_;
+  const uint64_t rma_border_;
+  const uint16_t fabric_;
+  const bool has_sockets_;
   uint32_t endpoints_end_ = 0;
   uint32_t next_number_ = 0;  // where the search for a free one begins
-  uint32_t next_question_ = 0;
+  uint32_t next_question_;
   std::array<FiEndpoint*, kEndpoints> endpoints_{};
   std::vector<CompletionQueue*> queues_;
   std::vector<AddressVector*> vectors_;

@@ -42,7 +42,6 @@ class EventQueue : public fid_eq, public Used {
   std::deque<Event> events_;
 };
 
-/// fi_eq_open().
 int open_event_queue(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** out, void* user_context);
 
 }  // namespace rio::ofi

@@ -75,7 +75,6 @@ inline void count(FiCounter* counter, int error) {
   }
 }
 
-/// fi_cntr_open().
 int open_counter(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** out, void* user_context);
 
 }  // namespace rio::ofi

@@ -1,6 +1,5 @@
 #include "lib/ofi/fi_endpoint.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "lib/msg/waiting.hpp"
@@ -59,12 +58,11 @@ template <int kRc>
   static fi_ops_tagged tagged = {sizeof(tagged), kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo};
   static fi_ops_rma rma = {sizeof(rma), kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo};
   static fi_ops_atomic atomic = [] {
-    const fi_ops_atomic& real = *atomic_ops();
     fi_ops_atomic made = {sizeof(made), kNo, kNo, kNo, kNo, kNo, kNo,
                           kNo,          kNo, kNo, kNo, kNo, kNo, kNo};
-    made.writevalid = real.writevalid;
-    made.readwritevalid = real.readwritevalid;
-    made.compwritevalid = real.compwritevalid;
+    made.writevalid = atomic_ops.writevalid;
+    made.readwritevalid = atomic_ops.readwritevalid;
+    made.compwritevalid = atomic_ops.compwritevalid;
     return made;
   }();
   return {&msg, &tagged, &rma, &atomic};
@@ -91,20 +89,25 @@ FiEndpoint::FiEndpoint(Domain& domain, const fi_info& info, void* user_context)
   bound_.directed = (caps_ & FI_DIRECTED_RECV) != 0;
 }
 
-int FiEndpoint::create(Domain& domain, const fi_info& info, void* user_context,
-                       std::unique_ptr<FiEndpoint>* out) {
-  std::unique_ptr<FiEndpoint> made(new FiEndpoint(domain, info, user_context));
-  int wanted = -1;
-  if (const int rc = made->take_source(info, &wanted); rc != 0) {
-    return rc;
-  }
-  const int number = domain.add(*made, wanted);
-  if (number < 0) {
-    return number;
-  }
-  made->number_ = number;
-  *out = std::move(made);
-  return 0;
+int FiEndpoint::open(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context) {
+  return no_throw([&] {
+    if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM) {
+      return -FI_EINVAL;
+    }
+    Domain& of_domain = of<Domain>(domain);
+    const msg::Guard guard(of_domain.port());
+    std::unique_ptr<FiEndpoint> made(new FiEndpoint(of_domain, *info, user_context));
+    int wanted = -1;
+    if (const int rc = made->take_source(*info, &wanted); rc != 0) {
+      return rc;
+    }
+    made->number_ = of_domain.add(*made, wanted);
+    if (made->number_ < 0) {
+      return made->number_;
+    }
+    *out = made.release();
+    return 0;
+  });
 }
 
 /// Read the source address: the service to serve, or a name that the endpoint had before. @param
@@ -254,17 +257,17 @@ int FiEndpoint::enable() {
   rc = rc == 0 && (caps_ & FI_TAGGED) != 0 ? tagged_.enable(domain_, first) : rc;
   rc = rc == 0 && (caps_ & FI_MSG) != 0 ? plain_.enable(domain_, first) : rc;
   const bool remote = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
-  rc = rc == 0 && remote ? remote_.enable(domain_, first) : rc;
+  rc = rc == 0 && remote ? remote_.enable(first) : rc;
   enabled_ = rc == 0;
   if (rc != 0) {
     served_.reset();
     return rc;
   }
   const Calls none = refused_calls<-FI_EOPNOTSUPP>();  // without the capability
-  fid_ep::msg = (caps_ & FI_MSG) != 0 ? plain_ops() : none.msg;
-  fid_ep::tagged = (caps_ & FI_TAGGED) != 0 ? tagged_ops() : none.tagged;
-  fid_ep::rma = (caps_ & FI_RMA) != 0 ? rma_ops() : none.rma;
-  fid_ep::atomic = (caps_ & FI_ATOMIC) != 0 ? atomic_ops() : none.atomic;
+  fid_ep::msg = (caps_ & FI_MSG) != 0 ? &plain_ops : none.msg;
+  fid_ep::tagged = (caps_ & FI_TAGGED) != 0 ? &tagged_ops : none.tagged;
+  fid_ep::rma = (caps_ & FI_RMA) != 0 ? &rma_ops : none.rma;
+  fid_ep::atomic = (caps_ & FI_ATOMIC) != 0 ? &atomic_ops : none.atomic;
   return 0;
 }
 
@@ -319,22 +322,6 @@ int FiEndpoint::name(void* out, size_t* bytes) const {
   }
   std::memcpy(out, &name, sizeof(name));
   return 0;
-}
-
-int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context) {
-  return no_throw([&] {
-    if (info->ep_attr != nullptr && info->ep_attr->type != FI_EP_RDM) {
-      return -FI_EINVAL;
-    }
-    Domain& of_domain = of<Domain>(domain);
-    const msg::Guard guard(of_domain.port());
-    std::unique_ptr<FiEndpoint> made;
-    const int rc = FiEndpoint::create(of_domain, *info, user_context, &made);
-    if (rc == 0) {
-      *out = made.release();
-    }
-    return rc;
-  });
 }
 
 }  // namespace rio::ofi

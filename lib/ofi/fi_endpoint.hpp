@@ -19,10 +19,9 @@ class FiEndpoint : public fid_ep {
  public:
   using Fid = fid_ep;
 
-  /// Under a Guard. @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: impossible source address;
+  /// fi_endpoint(). @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: impossible source address;
   /// -FI_EADDRINUSE; -FI_ENOSPC: the domain has no more endpoints. Logged.
-  [[nodiscard]] static int create(Domain& domain, const fi_info& info, void* user_context,
-                                  std::unique_ptr<FiEndpoint>* out);
+  static int open(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
   ~FiEndpoint();
 
   /// As fi_ep_bind(), fi_control(), of which it has FI_ENABLE only, and fi_cancel(). Under a Guard.
@@ -87,14 +86,11 @@ class FiEndpoint : public fid_ep {
   Remote remote_;
 };
 
-/// fi_endpoint().
-int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
-
 // Implementations of its calls: message_calls.cc, remote_calls.cc.
-[[nodiscard]] fi_ops_tagged* tagged_ops();
-[[nodiscard]] fi_ops_msg* plain_ops();
-[[nodiscard]] fi_ops_rma* rma_ops();
-[[nodiscard]] fi_ops_atomic* atomic_ops();
+extern fi_ops_tagged tagged_ops;
+extern fi_ops_msg plain_ops;
+extern fi_ops_rma rma_ops;
+extern fi_ops_atomic atomic_ops;
 
 /// fi_query_atomic().
 int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr,

@@ -78,11 +78,6 @@ template <class Attr>
           name == hints.fabric_attr->name);
 }
 
-struct Freed {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using InfoPtr = std::unique_ptr<fi_info, Freed>;
-
 /// Describe one direction. @param asked may be null. @param caps its capabilities, if none is asked
 /// for.
 template <class Attr>
@@ -279,7 +274,7 @@ int get_info(uint32_t version, const char* node, const char* service, uint64_t f
     if (!fits(wanted, params.card, version)) {
       return -FI_ENODATA;
     }
-    InfoPtr info(fi_dupinfo(nullptr));
+    std::unique_ptr<fi_info, void (*)(fi_info*)> info(fi_dupinfo(nullptr), &fi_freeinfo);
     if (info == nullptr) {
       return -FI_ENOMEM;
     }

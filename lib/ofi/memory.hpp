@@ -1,5 +1,6 @@
 /// @file
-/// fi_mr_reg(): memory that peers may read and write.
+/// fi_mr_reg(): memory that peers may read and write, and windows of the card onto it, through
+/// which the cards of peers do so without involving software here.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -7,39 +8,25 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "lib/msg/message_port.hpp"
+#include "lib/ofi/ask.hpp"
 #include "lib/ofi/fid.hpp"
-#include "lib/ofi/windows.hpp"
 
 namespace rio::ofi {
 
 class FiCounter;
 class Domain;
-class Memory;
 
-/// The registered memory of a domain. All functions under a Guard.
-class Regions {
- public:
-  /// @param virtual_addresses peers name addresses; otherwise offsets. @param own_keys the provider
-  /// chooses keys; otherwise the user does.
-  void set_up(bool virtual_addresses, bool own_keys) {
-    virtual_addresses_ = virtual_addresses;
-    own_keys_ = own_keys;
-  }
-
-  /// @return 0; -FI_ENOKEY: the key is taken.
-  [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);
-  void remove(const Memory& memory);
-  /// Find a region by foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.
-  /// @return the region; null: there is none, or it does not include the range or the right.
-  [[nodiscard]] Memory* find(uint64_t key) const;
-  [[nodiscard]] Memory* find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
-                             uint8_t** at) const;
-
- private:
-  bool virtual_addresses_ = false;
-  bool own_keys_ = false;
-  uint64_t next_key_ = 1;
-  std::unordered_map<uint64_t, Memory*> regions_;
+/// The window onto one region; belongs to Regions.
+struct MemoryWindow {
+  bool open = false;
+  bool lost = false;    // the card did not confirm that it has closed the window: it may be open
+  uint32_t index = 0;   // index in the card's table
+  uint32_t source = 0;  // which destIDs may use it: those with these bits
+  uint32_t mask = 0;    // under this mask
+  uint64_t rio_addr = 0;
+  uint16_t key = 0;
+  const pmd::mem::Region* region = nullptr;  // null: not registered with the card
 };
 
 class Memory : public fid_mr, public Used {
@@ -51,7 +38,7 @@ class Memory : public fid_mr, public Used {
 
   /// Like fi_mr_bind(). A counter counts writes; with FI_REMOTE_READ reads; with both flags both.
   /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
-  /// -FI_ETIMEDOUT: as Windows::close().
+  /// -FI_ETIMEDOUT: as Regions::close_window().
   [[nodiscard]] int bind(struct fid* what, uint64_t flags);
   /// A peer has written to the region, or read from it.
   void count(bool writes);
@@ -76,7 +63,50 @@ class Memory : public fid_mr, public Used {
   MemoryWindow window_;
 };
 
-/// Table of fi_mr_reg() and its relatives.
-[[nodiscard]] fi_ops_mr* memory_ops();
+/// The registered memory of a domain, and its windows. All functions under a Guard.
+class Regions {
+ public:
+  /// @param port outlives it. @param virtual_addresses peers name addresses; otherwise offsets.
+  /// @param own_keys the provider chooses keys; otherwise the user does.
+  Regions(msg::MessagePort& port, bool virtual_addresses, bool own_keys)
+      : port_(port), virtual_addresses_(virtual_addresses), own_keys_(own_keys) {}
+
+  /// @return 0; -FI_ENOKEY: the key is taken.
+  [[nodiscard]] int add(Memory& memory, uint64_t wanted_key);
+  void remove(const Memory& memory);
+  /// Find a region by foreign numbers. @param access FI_REMOTE_READ or FI_REMOTE_WRITE, or both.
+  /// @return the region; null: there is none, or it does not include the range or the right.
+  [[nodiscard]] Memory* find(uint64_t key) const;
+  [[nodiscard]] Memory* find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
+                             uint8_t** at) const;
+
+  /// Open a window for a peer that asks and has the region's key. The window lets in the peers that
+  /// have asked, and as few others as a mask of destIDs can. @return false: use messages. The card
+  /// has no windows or none left, cannot reach the memory, or accesses have to be counted.
+  [[nodiscard]] bool open_window(Memory& memory, uint32_t source, WindowReply* out);
+  /// Close the window: no peer reaches the memory any more. @return 0; -FI_ETIMEDOUT: the card does
+  /// not answer, and may still write it; logged.
+  [[nodiscard]] int close_window(Memory& memory);
+
+ private:
+  /// The address that peers use for a region's first byte.
+  [[nodiscard]] uint64_t first_of(const Memory& memory) const {
+    return virtual_addresses_ ? reinterpret_cast<uintptr_t>(memory.base()) : 0;
+  }
+  [[nodiscard]] bool place(Memory& memory);
+  [[nodiscard]] bool let_in(Memory& memory, uint32_t source);
+
+  static constexpr uint64_t kFirstRioAddr = 1u << 20;
+
+  msg::MessagePort& port_;
+  const bool virtual_addresses_;
+  const bool own_keys_;
+  uint64_t next_key_ = 1;
+  uint64_t next_rio_addr_ = kFirstRioAddr;
+  std::unordered_map<uint64_t, Memory*> regions_;
+};
+
+/// fi_mr_reg() and its relatives.
+extern fi_ops_mr memory_ops;
 
 }  // namespace rio::ofi

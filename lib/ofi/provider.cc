@@ -45,13 +45,16 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
 
 /// Reads a number strictly: libfabric's fi_param_get_size_t() reads "64K" as 64 and "abc" as 0.
 /// @param shown its name in the log. @return false: not a number that fits the rule; logged.
+template <class Number>
 [[nodiscard]] bool read_number(const char* shown, const std::string& text,
-                               const base::NumberRule& rule, uint64_t* out) {
+                               const base::NumberRule& rule, Number* out) {
+  uint64_t value = *out;
   std::string error;
-  if (base::read_setting(shown, text.c_str(), rule, out, &error) != 0) {
+  if (base::read_setting(shown, text.c_str(), rule, &value, &error) != 0) {
     complain("%s, or unset it", error.c_str());
     return false;
   }
+  *out = static_cast<Number>(value);
   return true;
 }
 
@@ -66,15 +69,14 @@ constexpr base::NumberRule kSize = {.is_bytes = true};
     return false;
   }
   const char* const text = std::getenv("PMIX_RANK");
-  uint64_t rank = 0;
-  if (text != nullptr && *text != '\0' &&
-      !read_number("PMIX_RANK", text, {.most = UINT32_MAX}, &rank)) {
-    return false;
-  }
   if (text == nullptr || *text == '\0') {
     complain(
         "FI_RIO_RELAY is set, but PMIX_RANK is not: no launcher says which rank this is; set "
         "FI_RIO_CARD=relay:NAME,board=B instead");
+    return false;
+  }
+  uint64_t rank = 0;
+  if (!read_number("PMIX_RANK", text, {.most = UINT32_MAX}, &rank)) {
     return false;
   }
   *out = "relay:" + std::string(relay.substr(0, colon)) + ",board=" + std::to_string(rank % boards);
@@ -142,17 +144,13 @@ int read_params(Params* out) {
              fabric.c_str());
     return -EINVAL;
   }
-  uint64_t dest_id = params.dest_id;
-  uint64_t queue_pair = params.queue_pair;
-  if (!read_number("FI_RIO_DESTID", read_text("destid"), {.most = kDestIdMax}, &dest_id) ||
+  if (!read_number("FI_RIO_DESTID", read_text("destid"), {.most = kDestIdMax}, &params.dest_id) ||
       !read_number("FI_RIO_QUEUE_PAIR", read_text("queue_pair"), {.most = kQueuePairMax},
-                   &queue_pair) ||
+                   &params.queue_pair) ||
       !read_number("FI_RIO_BORDER", read_text("border"), kSize, &params.border) ||
       !read_number("FI_RIO_RMA_BORDER", read_text("rma_border"), kSize, &params.rma_border)) {
     return -EINVAL;
   }
-  params.dest_id = static_cast<uint32_t>(dest_id);
-  params.queue_pair = static_cast<uint32_t>(queue_pair);
   *out = params;
   return 0;
 }

@@ -40,10 +40,27 @@ namespace {
   return !whole ? -FI_EINVAL : bytes > kAtomicBytesMax ? -FI_EMSGSIZE : 0;
 }
 
+/// The error of a transfer of the card: FI_E…, above 0.
+[[nodiscard]] int error_of(pmd::Status status) {
+  switch (status) {
+    case pmd::Status::kOk:
+      return 0;
+    case pmd::Status::kResponseTimeout:
+    case pmd::Status::kRetryExpired:
+      return FI_ETIMEDOUT;
+    case pmd::Status::kLinkDown:
+      return FI_EHOSTUNREACH;
+    case pmd::Status::kHostReadFailed:
+      return FI_EFAULT;
+    default:
+      return FI_EIO;
+  }
+}
+
 }  // namespace
 
 Remote::Remote(const Bindings& bound, Domain& domain)
-    : bound_(bound), domain_(domain), server_(bound, domain.regions(), domain.windows()) {}
+    : bound_(bound), domain_(domain), server_(bound, domain.regions()) {}
 
 /// Operations under way end without completions: the user has closed the endpoint.
 Remote::~Remote() {
@@ -74,17 +91,17 @@ Remote::~Remote() {
   }
 }
 
-int Remote::enable(Domain& domain, uint32_t first) {
+int Remote::enable(uint32_t first) {
   tag::TaggedConfig config;
-  config.eager_bytes = domain.border();
-  msg::MessagePort& port = domain.port();
-  int rc = tag::TaggedContext::create(port, static_cast<uint16_t>(first + kRemoteContext), config,
-                                      &tag_);
-  rc = rc != 0 ? rc
-               : tag::TaggedContext::create(port, static_cast<uint16_t>(first + kReplyContext),
-                                            config, &replies_);
+  config.eager_bytes = domain_.border();
+  msg::MessagePort& port = domain_.port();
+  const auto open = [&](uint32_t offset, std::unique_ptr<tag::TaggedContext>* out) {
+    return tag::TaggedContext::create(port, static_cast<uint16_t>(first + offset), config, out);
+  };
+  int rc = open(kRemoteContext, &tag_);
+  rc = rc != 0 ? rc : open(kReplyContext, &replies_);
   refused_ = port.stats().refused;
-  card_.start(domain.port(), domain.rma_border());
+  card_.start(port, domain_.rma_border());
   return rc != 0 ? rc : server_.start(*tag_, *replies_);
 }
 
@@ -107,19 +124,15 @@ ssize_t Remote::start(const RemoteCall& call) {
   if (fenced_.empty() && start_by_card(call, *operation)) {
     return 0;
   }
-  return start_by_message(*operation);
-}
-
-ssize_t Remote::start_by_message(Operation& operation) {
-  if (const ssize_t rc = prepare(operation); rc != 0) {
-    operations_.put(&operation);
+  if (const ssize_t rc = prepare(*operation); rc != 0) {
+    operations_.put(operation);
     return rc;
   }
-  if (!fenced_.empty() || (operation.fences() && under_way_ != 0)) {
-    fenced_.push_back(&operation);
-    return 0;
+  if (!fenced_.empty() || (operation->fences() && under_way_ != 0)) {
+    fenced_.push_back(operation);
+  } else {
+    begin(*operation);
   }
-  begin(operation);
   return 0;
 }
 
@@ -129,6 +142,110 @@ void Remote::adopt(const RemoteCall& call, Operation& operation) {
   operation.call = call;
   Party* const party = &operation;
   operation.ask.user = operation.data.user = operation.reply.user = party;
+}
+
+/// Every write asks for an answer: without one, the caller would not learn that it was refused.
+/// @return false: it goes by messages.
+bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
+  const bool plain = (call.verb == Verb::kWrite || call.verb == Verb::kRead) &&
+                     (call.flags & (FI_FENCE | FI_REMOTE_CQ_DATA)) == 0;
+  const Buffers local = operation.buffers();
+  const uint64_t bytes = local.bytes();
+  if (!plain || !card_.may(operation.to, bytes)) {
+    return false;
+  }
+  const uint64_t right = call.verb == Verb::kWrite ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+  bool asks = false;
+  const uint64_t at = card_.find(operation.to, call.key, call.address, bytes, right, &asks);
+  if (asks) {
+    ask_window(operation.to, call.key);
+  }
+  const bool must_copy = local.count > 1 || (call.flags & FI_INJECT) != 0;
+  if (at == 0 || !card_.reach(local.pieces[0].iov_base, bytes, must_copy, &operation.local)) {
+    return false;
+  }
+  msg::DmaTransfer& transfer = operation.transfer;
+  transfer.rio_addr = at;
+  transfer.va = operation.local.at;
+  transfer.run = operation.local.run;
+  transfer.left_bytes = bytes;
+  transfer.dest_id = tag::dest_id_of(operation.to);
+  transfer.op = call.verb == Verb::kWrite ? regs::DmaOp::kNwriteR : regs::DmaOp::kNread;
+  transfer.user = &operation;
+  transfer.on_done = [](msg::DmaTransfer& done) {
+    auto& its = *static_cast<Operation*>(done.user);
+    its.remote->card_is_done(its);
+  };
+  set_aside(operation);
+  if (!card_.port().dma()->takes(at, transfer.va) || !card_.start(transfer)) {
+    card_.put(operation.local);
+    operation.call = call;
+    return false;
+  }
+  ++by_card_;
+  ++under_way_;
+  return true;
+}
+
+/// Copy the arguments that the operation needs after the call has returned.
+void Remote::set_aside(Operation& operation) {
+  Buffers& local = operation.buffers();
+  if (operation.call.verb == Verb::kWrite && operation.local.slot != nullptr) {
+    local.gather(operation.local.slot);
+    operation.own_pieces[0] = {operation.local.slot, local.bytes()};
+    local.count = 1;
+  } else {
+    std::copy_n(local.pieces, local.count, operation.own_pieces.begin());
+  }
+  local.pieces = operation.own_pieces.data();
+}
+
+void Remote::card_is_done(Operation& operation) {
+  --by_card_;
+  ++done_by_card_;
+  if (closing_) {
+    return;
+  }
+  const pmd::Status status = operation.transfer.status;
+  if (status == pmd::Status::kErrorResponse || status == pmd::Status::kFlushed) {
+    // The window has gone, or another one is there now: ask the owner again.
+    card_.forget(operation.to, operation.call.key);
+    operation.status = static_cast<int>(-prepare(operation));
+    --under_way_;
+    if (operation.status == 0) {
+      begin(operation);
+      return;
+    }
+    ++under_way_;
+  } else {
+    operation.status = error_of(status);
+  }
+  if (operation.status == 0 && operation.call.verb == Verb::kRead &&
+      operation.local.slot != nullptr) {
+    const Buffers& result = operation.call.result;
+    result.scatter(operation.local.slot, result.bytes());
+  }
+  end(operation);
+}
+
+void Remote::ask_window(tag::Address to, uint64_t key) {
+  Operation* const operation = operations_.get();
+  if (operation == nullptr) {
+    card_.on_reply(to, key, nullptr);
+    return;
+  }
+  operation->to = to;
+  const iovec reply = {&operation->window, sizeof(operation->window)};
+  RemoteCall call = {Verb::kWindow, 0, 0, key, 0, nullptr};
+  call.result = {&reply, 1};
+  adopt(call, *operation);
+  operation->status = static_cast<int>(-prepare(*operation));
+  if (operation->status != 0) {
+    operations_.put(operation);
+    card_.on_reply(to, key, nullptr);
+    return;
+  }
+  begin(*operation);
 }
 
 /// Puts the data into the message if it fits; otherwise it stays where it is.

@@ -6,7 +6,6 @@
 
 #include <deque>
 #include <memory>
-#include <vector>
 
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/card_way.hpp"
@@ -39,7 +38,7 @@ class Remote {
   ~Remote();
 
   /// @param first of the endpoint's contexts. @return 0, or as tag::TaggedContext::create().
-  [[nodiscard]] int enable(Domain& domain, uint32_t first);
+  [[nodiscard]] int enable(uint32_t first);
   /// Start a call. @return 0: it ends with a completion or an error entry; -FI_EINVAL,
   /// -FI_EMSGSIZE, -FI_ENOMEM.
   [[nodiscard]] ssize_t start(const RemoteCall& call);
@@ -117,7 +116,6 @@ class Remote {
   static void set_aside(Operation& operation);
   void card_is_done(Operation& operation);
   void ask_window(tag::Address to, uint64_t key);
-  [[nodiscard]] ssize_t start_by_message(Operation& operation);
   [[nodiscard]] static ssize_t prepare(Operation& operation);
   [[nodiscard]] static ssize_t prepare_message(Operation& operation);
   void begin(Operation& operation);

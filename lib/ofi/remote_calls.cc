@@ -185,37 +185,31 @@ int valid(fid_ep*, fi_datatype type, fi_op op, size_t* count) {
 
 }  // namespace
 
-fi_ops_rma* rma_ops() {
-  static fi_ops_rma ops = {sizeof(fi_ops_rma),
-                           move<Verb::kRead, void>,
-                           move_pieces<Verb::kRead>,
-                           move_message<Verb::kRead>,
-                           move<Verb::kWrite, const void>,
-                           move_pieces<Verb::kWrite>,
-                           move_message<Verb::kWrite>,
-                           inject,
-                           write_data,
-                           inject_data};
-  return &ops;
-}
+fi_ops_rma rma_ops = {sizeof(fi_ops_rma),
+                      move<Verb::kRead, void>,
+                      move_pieces<Verb::kRead>,
+                      move_message<Verb::kRead>,
+                      move<Verb::kWrite, const void>,
+                      move_pieces<Verb::kWrite>,
+                      move_message<Verb::kWrite>,
+                      inject,
+                      write_data,
+                      inject_data};
 
-fi_ops_atomic* atomic_ops() {
-  static fi_ops_atomic ops = {sizeof(fi_ops_atomic),
-                              update,
-                              update_pieces,
-                              update_message,
-                              inject_update,
-                              fetch,
-                              fetch_pieces,
-                              fetch_message,
-                              compare,
-                              compare_pieces,
-                              compare_message,
-                              valid<Verb::kUpdate>,
-                              valid<Verb::kFetch>,
-                              valid<Verb::kCompare>};
-  return &ops;
-}
+fi_ops_atomic atomic_ops = {sizeof(fi_ops_atomic),
+                            update,
+                            update_pieces,
+                            update_message,
+                            inject_update,
+                            fetch,
+                            fetch_pieces,
+                            fetch_message,
+                            compare,
+                            compare_pieces,
+                            compare_message,
+                            valid<Verb::kUpdate>,
+                            valid<Verb::kFetch>,
+                            valid<Verb::kCompare>};
 
 int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attr, uint64_t flags) {
   if ((flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC)) != 0) {

@@ -9,9 +9,7 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cctype>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -63,15 +61,14 @@ using Addresses = std::unique_ptr<addrinfo, Freed>;
   return true;
 }
 
-/// Look up a host, or the port of a service named in /etc/services.
-[[nodiscard]] int look_up(const char* node, const char* service, bool numeric, Addresses* out,
-                          int family = AF_UNSPEC) {
+/// Look up a host.
+[[nodiscard]] int look_up(const char* node, bool numeric, Addresses* out, int family = AF_UNSPEC) {
   addrinfo hints = {};
   hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = numeric ? AI_NUMERICHOST : 0;
   addrinfo* list = nullptr;
-  const int rc = getaddrinfo(node, service, &hints, &list);
+  const int rc = getaddrinfo(node, nullptr, &hints, &list);
   if (rc == 0) {
     out->reset(list);
   }
@@ -87,7 +84,7 @@ using Addresses = std::unique_ptr<addrinfo, Freed>;
 /// Get the first of a node's IPv4 addresses that this machine has. @return false: there is none.
 [[nodiscard]] bool own_address_of(const char* node, in_addr* out) {
   Addresses list;
-  static_cast<void>(look_up(node, nullptr, false, &list, AF_INET));
+  static_cast<void>(look_up(node, false, &list, AF_INET));
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     sockaddr_in address{};
     if (read_socket(each->ai_addr, &address) == 0 && is_own(address.sin_addr)) {
@@ -101,7 +98,7 @@ using Addresses = std::unique_ptr<addrinfo, Freed>;
 /// @return empty: a name of this machine; else the cause.
 [[nodiscard]] std::string wrong_node(const char* node, bool numeric) {
   Addresses list;
-  if (const int rc = look_up(node, nullptr, numeric, &list); rc != 0) {
+  if (const int rc = look_up(node, numeric, &list); rc != 0) {
     return gai_strerror(rc);
   }
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
@@ -112,25 +109,21 @@ using Addresses = std::unique_ptr<addrinfo, Freed>;
   return "it is another machine";
 }
 
-/// @return false: neither a port number nor the name of one.
+/// Read a port, or look up the name of one in /etc/services. @return false: it is neither.
 [[nodiscard]] bool port_of(const char* service, uint16_t* out) {
   uint64_t number = 0;
   if (service == nullptr || base::read_number(service, 0, UINT16_MAX, &number)) {
     *out = static_cast<uint16_t>(number);
     return true;
   }
-  Addresses list;
-  // Numbers are not looked up, because getaddrinfo() reads "70000" as 4464.
-  if (std::isalpha(static_cast<unsigned char>(*service)) == 0 ||
-      look_up(nullptr, service, false, &list) != 0) {
+  servent entry{};
+  servent* found = nullptr;
+  char text[1024];
+  if (getservbyname_r(service, "tcp", &entry, text, sizeof(text), &found) != 0 ||
+      found == nullptr) {
     return false;
   }
-  uint16_t port = 0;  // sockaddr_in and sockaddr_in6 have it at the same place
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  std::memcpy(&port,
-              reinterpret_cast<const uint8_t*>(list->ai_addr) + offsetof(sockaddr_in, sin_port),
-              sizeof(port));
-  *out = ntohs(port);
+  *out = ntohs(static_cast<uint16_t>(found->s_port));
   return true;
 }
 

@@ -1,6 +1,5 @@
 #include "lib/ofi/server.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -135,7 +134,8 @@ void Server::show_window(Answer& answer) {
   const bool tells = bound_.remote_reads != nullptr || bound_.remote_writes != nullptr;
   if (memory == nullptr) {
     answer.error = FI_EACCES;
-  } else if (tells || !windows_.open(*memory, tag::dest_id_of(answer.from), &answer.window)) {
+  } else if (tells ||
+             !regions_.open_window(*memory, tag::dest_id_of(answer.from), &answer.window)) {
     answer.window = {};
   }
   reply(answer, reinterpret_cast<const uint8_t*>(&answer.window),
@@ -172,7 +172,7 @@ void Server::went_on(Answer& answer, tag::Request& request) {
   if (&request == &answer.reply) {
     const tag::SendRequest& sent = answer.reply;
     if (sent.status == -ECONNREFUSED && !std::exchange(answer.again, true)) {
-      reply(answer, sent.data, sent.length_bytes, sent.immediate);
+      reply(answer, sent.data, sent.length_bytes);
     } else {
       end(answer);  // no answer can be sent to a peer that is gone
     }
@@ -192,15 +192,11 @@ uint32_t Server::session_with(tag::Address peer) const {
   return link != nullptr ? link->session : 0;
 }
 
-/// Answers only the process that asked.
+/// Answers only the process that asked. Sending may fail once with the old report of a closed
+/// endpoint that had the number of the asking one: the answer is sent again. If the asking endpoint
+/// has closed, another may have its number, and drops the answer.
 void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count) {
-  reply(answer, bytes, count, {static_cast<uint64_t>(answer.error), answer.error != 0});
-}
-
-/// Sending may fail once with the old report of a closed endpoint that had the number of the asking
-/// one: the answer is sent again. If the asking endpoint has closed, another may have its number,
-/// and drops the answer.
-void Server::reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error) {
+  const tag::Immediate error = {static_cast<uint64_t>(answer.error), answer.error != 0};
   const tag::Address to = answer.from - kRemoteContext + kReplyContext;
   int rc = -ECONNRESET;
   // The first attempt may report the end of an earlier process or endpoint with this number.

@@ -28,8 +28,7 @@ class Party {
 /// The server of an endpoint. All functions under a Guard.
 class Server {
  public:
-  Server(const Bindings& bound, const Regions& regions, Windows& windows)
-      : bound_(bound), regions_(regions), windows_(windows) {}
+  Server(const Bindings& bound, Regions& regions) : bound_(bound), regions_(regions) {}
 
   /// @param tag where requests arrive; outlives this. @param replies where answers go; outlives
   /// this. @return 0, -FI_ENOMEM.
@@ -76,14 +75,12 @@ class Server {
   void take_data(Answer& answer, uint8_t* at);
   void went_on(Answer& answer, tag::Request& request);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count);
-  void reply(Answer& answer, const uint8_t* bytes, uint64_t count, tag::Immediate error);
   [[nodiscard]] uint32_t session_with(tag::Address peer) const;
   void end(Answer& answer);
   void tell(const Answer& answer);
 
   const Bindings& bound_;
-  const Regions& regions_;
-  Windows& windows_;
+  Regions& regions_;
   tag::TaggedContext* tag_ = nullptr;
   tag::TaggedContext* replies_ = nullptr;
   uint32_t answers_under_way_ = 0;

@@ -8,13 +8,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <thread>
 
+#include "base/folder.hpp"
 #include "base/log.hpp"
 #include "base/own_folder.hpp"
 
@@ -95,13 +94,10 @@ void remove_if_unserved(const std::string& path) {
 
 /// Check some of the other services in the folder, under Own's mutex.
 void sweep(const std::string& folder) {
-  std::error_code failed;
   uint32_t looks = 0;
-  for (std::filesystem::directory_iterator entry(folder, failed), end;
-       !failed && entry != end && looks < kSweepMax; entry.increment(failed)) {
-    const std::filesystem::path& path = entry->path();
-    if (path.filename().string().starts_with(kPrefix) && own().find(path) == nullptr) {
-      ++looks;
+  for (const std::string& name : base::names_in(folder)) {
+    const std::string path = folder + "/" + name;
+    if (name.starts_with(kPrefix) && own().find(path) == nullptr && looks++ < kSweepMax) {
       remove_if_unserved(path);
     }
   }

@@ -52,12 +52,8 @@ class Completions {
   /// End the posted receives that `wanted(const Receive&)`.
   template <class Wanted>
   void fail(ReceiveQueue& receives, Wanted&& wanted, int error) {
-    auto gone = receives.cancel_if(wanted);
-    for (Receive* receive = gone.first(); receive != nullptr;) {
-      Receive* const next = ReceiveQueue::Gone::next(*receive);
-      finish(static_cast<RecvRequest&>(*receive), error);
-      receive = next;
-    }
+    receives.cancel_if(wanted).for_each(
+        [&](Receive& receive) { finish(static_cast<RecvRequest&>(receive), error); });
   }
 
  private:

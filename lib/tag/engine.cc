@@ -6,19 +6,9 @@
 namespace rio::tag {
 
 Engine::Engine(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context, bool tagged,
-               uint64_t eager_bytes, const TaggedConfig& config)
-    : port_(port),
-      context_(std::move(context)),
-      eager_bytes_(eager_bytes),
-      peers_(port, context_->id()),
-      store_(*context_, matcher_, completions_, stats_, peers_.self(), eager_bytes),
-      large_(*context_, matcher_, completions_, peers_, store_, stats_, eager_bytes),
-      outbox_(port, {context_->id(), tagged, eager_bytes, config.new_peer_ms, config.send_again},
-              completions_, peers_, large_, stats_),
-      intake_(port, *context_, matcher_, completions_, peers_, store_, large_, stats_, sessions_),
-      sessions_(port, *context_, matcher_, completions_, peers_, store_, intake_, outbox_, tagged),
-      tagged_(tagged) {
-  context_->on_session_end([this] { outbox_.end_direct(); });
+               const TaggedConfig& config)
+    : state_{port, std::move(context), tagged, config} {
+  state_.context->on_session_end([this] { outbox_.end_direct(); });
 }
 
 Engine::~Engine() {
@@ -27,8 +17,8 @@ Engine::~Engine() {
   store_.drop_all();
   if (!ended) {
     // The transfers still report to the context when they end, so the port keeps it.
-    context_->close();
-    port_.take_over(std::move(context_));
+    state_.context->close();
+    state_.port.take_over(std::move(state_.context));
   }
 }
 
@@ -47,12 +37,12 @@ int Engine::send_filled(Address to, uint64_t bits, Immediate immediate, const vo
   request.sync = sync;
   request.large = nullptr;
   request.stage = Stage::kWaiting;
-  if (!tagged_ || to != self()) {
+  if (!state_.tagged || to != self()) {
     return outbox_.send(request, sessions_);
   }
-  if (port_.error() != 0) {
+  if (state_.port.error() != 0) {
     request.stage = Stage::kIdle;
-    return port_.error();
+    return state_.port.error();
   }
   return store_.send_self(request);
 }
@@ -81,7 +71,7 @@ int Engine::take(Unexpected& message, RecvRequest& request) {
   const int status = message.status;
   const bool whole = message.whole;
   if (!whole && status == 0) {
-    Intake::redirect(*peers_.known(message.source), request);
+    Intake::redirect(*state_.peers.known(message.source), request);
   }
   store_.drop(message);
   if (!whole && status == 0) {
@@ -97,20 +87,20 @@ int Engine::cancel(RecvRequest& request) {
     if (request.large == nullptr) {
       return -EALREADY;
     }
-    context_->cancel(*request.large);
+    state_.context->cancel(*request.large);
     return 0;
   }
-  if (request.stage != Stage::kWaiting || matcher_.cancel(request) != 0) {
+  if (request.stage != Stage::kWaiting || state_.matcher.cancel(request) != 0) {
     return -ENOENT;
   }
   large_.revoke(request);
-  completions_.finish(request, -ECANCELED);
+  state_.completions.finish(request, -ECANCELED);
   return 0;
 }
 
 int Engine::cancel(SendRequest& request) {
   if (request.stage == Stage::kMoving && request.large != nullptr) {
-    context_->cancel(*request.large);
+    state_.context->cancel(*request.large);
     return 0;
   }
   if (request.stage == Stage::kMoving) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "lib/tag/sessions.hpp"
 
 namespace rio::tag {
 
@@ -19,7 +20,7 @@ namespace {
 }  // namespace
 
 bool Intake::arrive_alone() {
-  const msg::Inbox& inbox = context_.inbox();
+  const msg::Inbox& inbox = state_.context->inbox();
   const iovec bytes = inbox.at(0);
   const Kind kind = msg::kind_of(bytes);
   const uint32_t head = head_bytes(has_immediate(kind));
@@ -28,17 +29,17 @@ bool Intake::arrive_alone() {
   }
   const msg::Origin origin = inbox.origin_of_run();
   const Address source = address(origin.link->dest_id(), origin.from);
-  Receive* const receive = matcher_.arrive(source, load_bits(bytes.iov_base));
+  Receive* const receive = state_.matcher.arrive(source, load_bits(bytes.iov_base));
   if (receive == nullptr) {
     return false;
   }
-  complete(static_cast<RecvRequest&>(*receive), source, bytes, head, completions_.list());
-  context_.drop_oldest();
+  complete(static_cast<RecvRequest&>(*receive), source, bytes, head, state_.completions.list());
+  state_.context->drop_oldest();
   return true;
 }
 
 void Intake::drain() {
-  const msg::Inbox& inbox = context_.inbox();
+  const msg::Inbox& inbox = state_.context->inbox();
   while (!inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
     if (is_whole(msg::kind_of(inbox.at(0))) && incoming_ == 0) [[likely]] {
@@ -51,14 +52,14 @@ void Intake::drain() {
 
 /// Whole messages of one sender; the first, at the least.
 inline void Intake::arrive_run(const msg::Origin& origin) {
-  const msg::Inbox& inbox = context_.inbox();
+  const msg::Inbox& inbox = state_.context->inbox();
   const Address source = address(origin.link->dest_id(), origin.from);
   const uint32_t count = std::min(inbox.run(), inbox.in_a_row(0));
   const iovec* const messages = &inbox.at(0);
   const uint32_t head = head_bytes(has_immediate(msg::kind_of(messages[0])));
   uint32_t taken = 0;
   {
-    ReceiveQueue::Run receives = matcher_.arrive_run(source);
+    ReceiveQueue::Run receives = state_.matcher.arrive_run(source);
     Requests done;
     for (; taken < count; ++taken) {
       const iovec& bytes = messages[taken];
@@ -71,10 +72,10 @@ inline void Intake::arrive_run(const msg::Origin& origin) {
       }
       complete(static_cast<RecvRequest&>(*receive), source, bytes, head, &done);
     }
-    completions_.append_all(done);
+    state_.completions.append_all(done);
   }
   if (taken != 0) {
-    context_.drop_oldest(taken);
+    state_.context->drop_oldest(taken);
   }
   if (taken < count) [[unlikely]] {
     arrive(inbox.at(0), origin);
@@ -105,9 +106,9 @@ const char* Intake::arrive_data(const iovec& bytes, const msg::Origin& origin, u
   const auto* const at = static_cast<const uint8_t*>(bytes.iov_base);
   const uint64_t bits = load_bits(at);
   const Address source = address(origin.link->dest_id(), origin.from);
-  if (Receive* const receive = matcher_.arrive(source, bits); receive != nullptr) {
-    complete(static_cast<RecvRequest&>(*receive), source, bytes, head, completions_.list());
-    context_.drop_oldest();
+  if (Receive* const receive = state_.matcher.arrive(source, bits); receive != nullptr) {
+    complete(static_cast<RecvRequest&>(*receive), source, bytes, head, state_.completions.list());
+    state_.context->drop_oldest();
     return nullptr;
   }
   const Immediate immediate = immediate_of(at, head);
@@ -121,11 +122,11 @@ const char* Intake::arrive_data(const iovec& bytes, const msg::Origin& origin, u
 }
 
 void Intake::arrive(const iovec& bytes, const msg::Origin& origin) {
-  if (origin.session != peers_.session_of(*origin.link)) {
+  if (origin.session != state_.peers.session_of(*origin.link)) {
     drop_arrived();  // cut off before it came to this
     return;
   }
-  Peer& peer = peers_.of(origin);
+  Peer& peer = state_.peers.of(origin);
   switch (const Kind kind = msg::kind_of(bytes); kind) {
     case Kind::kData:
     case Kind::kDataImmediate: {
@@ -168,10 +169,10 @@ bool Intake::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) {
   if ((!has_immediate && header.immediate != 0) || !incoming.begin(total, count, kLengthMax)) {
     return false;
   }
-  Receive* const receive = matcher_.arrive(peer.address, header.bits);
+  Receive* const receive = state_.matcher.arrive(peer.address, header.bits);
   incoming.to = static_cast<RecvRequest*>(receive);
   if (!store_.accepts(total)) {
-    context_.drop_oldest();
+    state_.context->drop_oldest();
   } else if (receive == nullptr) {
     incoming.kept = store_.keep_arrived(peer.address, header, has_immediate, sizeof(header));
     if (incoming.kept == nullptr) {
@@ -182,7 +183,7 @@ bool Intake::arrive_first(Peer& peer, const iovec& bytes, bool has_immediate) {
     describe(request, peer.address, header.bits, {header.immediate, has_immediate}, total);
     request.stage = Stage::kMoving;
     place(request, 0, at + sizeof(header), count);
-    context_.drop_oldest();
+    state_.context->drop_oldest();
   }
   peer.incoming = incoming;
   ++incoming_;
@@ -197,9 +198,9 @@ bool Intake::arrive_part(Peer& peer, const iovec& bytes, Kind kind) {
   }
   if (incoming.to != nullptr) {
     place(*incoming.to, at, static_cast<const uint8_t*>(bytes.iov_base), bytes.iov_len);
-    context_.drop_oldest();
+    state_.context->drop_oldest();
   } else if (incoming.kept == nullptr) {
-    context_.drop_oldest();
+    state_.context->drop_oldest();
   } else if (!store_.add_part(*incoming.kept, 0)) {
     return false;
   }
@@ -213,7 +214,7 @@ void Intake::end_incoming(Peer& peer) {
   const Incoming incoming = std::exchange(peer.incoming, {});
   --incoming_;
   if (incoming.to != nullptr) {
-    completions_.finish(*incoming.to, truncation(*incoming.to));
+    state_.completions.finish(*incoming.to, truncation(*incoming.to));
   } else if (incoming.kept != nullptr) {
     incoming.kept->whole = true;
   }
@@ -221,27 +222,27 @@ void Intake::end_incoming(Peer& peer) {
 
 /// Drop the oldest of the inbox. A request has no buffer to be given back.
 void Intake::drop_arrived() {
-  if (msg::kind_of(context_.inbox().at(0)) == Kind::kRequest) {
-    context_.refuse_large(context_.take_request());
+  if (msg::kind_of(state_.context->inbox().at(0)) == Kind::kRequest) {
+    state_.context->refuse_large(state_.context->take_request());
   } else {
-    context_.drop_oldest();
+    state_.context->drop_oldest();
   }
 }
 
 bool Intake::has_incoming(const msg::Origin& origin) const {
-  const Peer* const peer = peers_.known(address(origin.link->dest_id(), origin.from));
+  const Peer* const peer = state_.peers.known(address(origin.link->dest_id(), origin.from));
   return peer != nullptr && peer->incoming.active();
 }
 
 void Intake::cut_off(const msg::Origin& origin, const char* what) {
-  base::log_warning("context %u: %s, from destID %u, context %u", context_.id(), what,
+  base::log_warning("context %u: %s, from destID %u, context %u", state_.context->id(), what,
                     origin.link->dest_id(), origin.from);
   drop_arrived();
-  ++stats_.cut_off;
+  ++state_.stats.cut_off;
   if (origin.session == origin.link->session) {
-    port_.cut_off(*origin.link);
+    state_.port.cut_off(*origin.link);
   }
-  watch_.end(*origin.link, origin.link->session, -EPROTO);
+  sessions_.end(*origin.link, origin.link->session, -EPROTO);
 }
 
 void Intake::redirect(Peer& peer, RecvRequest& request) {
@@ -257,7 +258,7 @@ void Intake::fail_incoming(Peer& peer, int error) {
   const Incoming incoming = std::exchange(peer.incoming, {});
   --incoming_;
   if (incoming.to != nullptr) {
-    completions_.finish(*incoming.to, error);
+    state_.completions.finish(*incoming.to, error);
   } else if (incoming.kept == nullptr) {
     return;
   } else if (incoming.kept->place == Place::kClaimed) {

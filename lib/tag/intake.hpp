@@ -8,22 +8,14 @@
 
 namespace rio::tag {
 
+class Sessions;
+
 /// Takes messages out of the context's inbox and gives them to receives, or keeps them. One thread.
 class Intake {
  public:
-  /// All outlive the intake. @param watch may be called by all functions but arrive_alone().
-  Intake(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
-         Completions& completions, Peers& peers, UnexpectedStore& store, LargeMoves& large,
-         EndpointStats& stats, SessionWatch& watch)
-      : context_(context),
-        matcher_(matcher),
-        completions_(completions),
-        peers_(peers),
-        port_(port),
-        store_(store),
-        large_(large),
-        stats_(stats),
-        watch_(watch) {}
+  /// All outlive the intake. @param sessions may be called by all functions but arrive_alone().
+  Intake(EngineState& state, UnexpectedStore& store, LargeMoves& large, Sessions& sessions)
+      : state_(state), store_(store), large_(large), sessions_(sessions) {}
 
   /// Hot. Take one whole message that is alone in the inbox, as in a ping-pong: like drain(),
   /// without the steps that pay for many messages only. @return false: it is another kind, or no
@@ -57,16 +49,11 @@ class Intake {
   void end_incoming(Peer& peer);
   void drop_arrived();
 
-  msg::MessageContext& context_;
-  Matcher& matcher_;
-  Completions& completions_;
-  Peers& peers_;
+  EngineState& state_;
   uint32_t incoming_ = 0;  // peers with a message in several parts under way
-  msg::MessagePort& port_;
   UnexpectedStore& store_;
   LargeMoves& large_;
-  EndpointStats& stats_;
-  SessionWatch& watch_;
+  Sessions& sessions_;
 };
 
 }  // namespace rio::tag

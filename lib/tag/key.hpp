@@ -19,8 +19,6 @@ struct Pattern {
   uint64_t ignore = 0;  // bits set here are not compared, as in libfabric
   uint32_t source = kAnySource;
 
-  /// Whether messages of several sources or bits match.
-
   [[nodiscard]] bool matches(uint32_t from, uint64_t message_bits) const {
     return ((bits ^ message_bits) & ~ignore) == 0 && (source == from || source == kAnySource);
   }

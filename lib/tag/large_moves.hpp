@@ -12,16 +12,8 @@ namespace rio::tag {
 /// One thread.
 class LargeMoves {
  public:
-  /// All outlive the object. @param eager_bytes receives of more are offered to their source.
-  LargeMoves(msg::MessageContext& context, Matcher& matcher, Completions& completions, Peers& peers,
-             UnexpectedStore& store, EndpointStats& stats, uint64_t eager_bytes)
-      : context_(context),
-        matcher_(matcher),
-        completions_(completions),
-        peers_(peers),
-        store_(store),
-        stats_(stats),
-        eager_bytes_(eager_bytes) {}
+  /// All outlive the object.
+  LargeMoves(EngineState& state, UnexpectedStore& store) : state_(state), store_(store) {}
 
   /// Ask the peer for a send. @param small no: it is large; yes: there is no credit for it, or it
   /// has to be matched. @return as msg::MessageContext::send_large(), -ENOMEM.
@@ -53,13 +45,8 @@ class LargeMoves {
  private:
   void check_crowd();
 
-  msg::MessageContext& context_;
-  Matcher& matcher_;
-  Completions& completions_;
-  Peers& peers_;
+  EngineState& state_;
   UnexpectedStore& store_;
-  EndpointStats& stats_;
-  uint64_t eager_bytes_;
   uint32_t under_way_ = 0;    // sends, receives, and peers in crowd_
   std::vector<Peer*> crowd_;  // that have used up their window of requests
   base::Slab<LargeSend> sends_;

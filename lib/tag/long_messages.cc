@@ -6,25 +6,25 @@ namespace rio::tag {
 
 using msg::Kind;
 
-LongMessages::LongMessages(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
-                           const TaggedConfig& config)
-    : Engine(port, std::move(context), false,
-             std::max<uint64_t>(port.profile().eager_bytes, msg::kPartBytesMax), config) {
-  store_.accept(0);
+int LongMessages::create(msg::MessagePort& port, uint16_t context,
+                         std::unique_ptr<LongMessages>* out) {
+  TaggedConfig config;
+  config.eager_bytes = std::max<uint64_t>(port.profile().eager_bytes, msg::kPartBytesMax);
+  return make(port, context, config, out);
 }
 
 int LongMessages::accept(uint64_t length_bytes_max) {
   store_.accept(length_bytes_max);
-  return length_bytes_max != 0 ? context_->accept_large(false) : 0;
+  return length_bytes_max != 0 ? state_.context->accept_large(false) : 0;
 }
 
 const msg::Route* LongMessages::route(Address to) {
-  const Peer* const peer = peers_.get(to);
+  const Peer* const peer = state_.peers.get(to);
   return peer != nullptr ? &peer->route : nullptr;
 }
 
 bool LongMessages::has_to_send(Address to) {
-  const Peer* const peer = outbox_.waits() ? peers_.known(to) : nullptr;
+  const Peer* const peer = outbox_.waits() ? state_.peers.known(to) : nullptr;
   if (peer == nullptr || !peer->has_to_send()) {
     return false;
   }
@@ -35,7 +35,7 @@ bool LongMessages::has_to_send(Address to) {
 /// Process the inbox until there is a message to show. Nothing behind a shown long message is
 /// processed before the caller has taken that.
 bool LongMessages::look_further() {
-  const msg::Inbox& inbox = context_->inbox();
+  const msg::Inbox& inbox = state_.context->inbox();
   while (shown_ == nullptr && !inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
     const Kind kind = msg::kind_of(inbox.at(0));
@@ -60,7 +60,7 @@ int LongMessages::receive(Unexpected& message, void* buffer, uint64_t capacity,
   request.status = 0;
   const bool copies = message.request == nullptr;
   const int rc = take(message, request);
-  port_.count_copied(copies ? std::min(capacity, request.length_bytes) : 0);
+  state_.port.count_copied(copies ? std::min(capacity, request.length_bytes) : 0);
   return rc;
 }
 

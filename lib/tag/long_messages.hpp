@@ -19,12 +19,10 @@ class LongMessages : public Engine {
   /// @param context number below msg::kContexts. @return 0, or as msg::MessageContext::create();
   /// -ENOMEM.
   [[nodiscard]] static int create(msg::MessagePort& port, uint16_t context,
-                                  std::unique_ptr<LongMessages>* out) {
-    return make(port, context, {}, out);
-  }
+                                  std::unique_ptr<LongMessages>* out);
 
   /// Has the inbox, for short messages.
-  [[nodiscard]] msg::MessageContext& context() { return *context_; }
+  [[nodiscard]] msg::MessageContext& context() { return *state_.context; }
 
   /// Accept long messages up to this length, and refuse longer ones. 0, the initial setting,
   /// refuses all. @return 0, -ENOMEM.
@@ -47,7 +45,7 @@ class LongMessages : public Engine {
   /// Hot. Whether there is a message to receive: a long one in shown(), or else a short one at the
   /// head of the inbox.
   [[nodiscard]] bool look() {
-    const msg::Inbox& inbox = context_->inbox();
+    const msg::Inbox& inbox = state_.context->inbox();
     return shown_ != nullptr ||
            (!inbox.empty() &&
             ((msg::kind_of(inbox.at(0)) == msg::Kind::kData && !intake_.any_incoming()) ||
@@ -75,7 +73,10 @@ class LongMessages : public Engine {
  private:
   friend class Engine;
   LongMessages(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
-               const TaggedConfig& config);
+               const TaggedConfig& config)
+      : Engine(port, std::move(context), false, config) {
+    store_.accept(0);
+  }
 
   [[nodiscard]] bool look_further();
 

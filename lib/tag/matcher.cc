@@ -9,13 +9,6 @@ int Matcher::create(const HashSeed& seed, const MatcherConfig& config) {
   return messages_.create(seed, config.messages);
 }
 
-int Matcher::reserve(uint64_t receives, uint64_t messages) {
-  if (const int rc = receives_.reserve(receives); rc != 0) {
-    return rc;
-  }
-  return messages_.reserve(messages);
-}
-
 Message* Matcher::post_any(Receive& receive) {
   Message* message = messages_.empty() ? nullptr : messages_.take(receive);
   if (message == nullptr) {

@@ -17,17 +17,14 @@ struct MatcherConfig {
 
 /// A message takes the earliest posted receive that matches it, a receive the earliest arrived
 /// message. The caller hands in each peer's messages in the order in which they were sent; that
-/// gives MPI's order. Nothing is allocated but tables, by create(), reserve() and where more
-/// entries of different keys wait at once than ever before; without memory for that, look-ups
-/// become slower and nothing fails (grow_failures()). No I/O, no clock. One thread.
+/// gives MPI's order. Nothing is allocated but tables, by create() and where more entries of
+/// different keys wait at once than ever before; without memory for that, look-ups become slower
+/// and nothing fails. No I/O, no clock. One thread.
 class Matcher {
  public:
   /// Control path. @param seed of HashSeed::draw(); fixed ones are for tests.
   /// @return 0, -EINVAL past 2^32 entries, -ENOMEM.
   [[nodiscard]] int create(const HashSeed& seed, const MatcherConfig& config = {});
-  /// Control path: room for so many at once, so that nothing grows on the hot path.
-  /// @return 0, -EINVAL, -ENOMEM.
-  [[nodiscard]] int reserve(uint64_t receives, uint64_t messages);
 
   /// Hot. @param receive that is nowhere, with its pattern.
   /// @return the message that it takes, which is the caller's then, as is the receive; or null: the
@@ -66,14 +63,10 @@ class Matcher {
   /// @return 0: nothing will match the receive; -ENOENT: it was matched before, or never posted.
   [[nodiscard]] int cancel(Receive& receive) { return receives_.cancel(receive); }
 
-  /// To close, or when a peer is gone: cancel_if() of the one, first() and discard() of the other.
+  /// To close, or when a peer is gone: cancel_if() of the one, waiting() and discard() of the
+  /// other.
   [[nodiscard]] ReceiveQueue& receives() { return receives_; }
   [[nodiscard]] MessageQueue& messages() { return messages_; }
-
-  /// How often a table could not grow.
-  [[nodiscard]] uint64_t grow_failures() const {
-    return receives_.grow_failures() + messages_.grow_failures();
-  }
 
  private:
   Message* post_any(Receive& receive);

@@ -11,13 +11,6 @@ int MessageQueue::create(const HashSeed& seed, uint64_t messages) {
   return by_bits_.create(seed, messages);
 }
 
-int MessageQueue::reserve(uint64_t messages) {
-  if (const int rc = by_key_.reserve(messages); rc != 0) {
-    return rc;
-  }
-  return by_bits_.reserve(messages);
-}
-
 void MessageQueue::append(Message& message) {
   assert(message.place == Place::kNowhere && message.source != kAnySource);
   message.place = Place::kQueued;
@@ -51,9 +44,7 @@ Message* MessageQueue::find_whole(const Pattern& pattern, Table* table, bool* us
     // Without memory the chains become longer; add() counts that.
     (void)table->reserve(count_);
     table->ignore(pattern.ignore);
-    for (message = waiting_.first(); message != nullptr; message = List::next(*message)) {
-      table->add(*message);
-    }
+    waiting_.for_each([&](Message& each) { table->add(each); });
     *used = true;
   }
   return table->ignored() == pattern.ignore ? *table->find(pattern.source, pattern.bits)
@@ -95,7 +86,6 @@ Message* MessageQueue::claim(const Pattern& pattern) {
   if (message != nullptr) {
     message->place = Place::kClaimed;
     claimed_.append(*message);
-    ++claimed_count_;
   }
   return message;
 }
@@ -105,7 +95,6 @@ int MessageQueue::release(Message& message) {
     return -ENOENT;
   }
   claimed_.remove(message);
-  --claimed_count_;
   message.place = Place::kNowhere;
   return 0;
 }

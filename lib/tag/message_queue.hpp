@@ -19,13 +19,13 @@ namespace rio::tag {
 /// One thread.
 class MessageQueue {
  public:
+  using List = Fifo<Message, &Message::by_age>;
+
   static constexpr uint32_t kShortWalk = 8;
   static constexpr int kIgnoredMax = 8;  // by a look-up that has a table: flags, not any tag
 
   /// @param messages that there will be room for at once. @return 0, -EINVAL, -ENOMEM.
   [[nodiscard]] int create(const HashSeed& seed, uint64_t messages);
-  /// Control path: room for so many messages of different keys. @return 0, -EINVAL, -ENOMEM.
-  [[nodiscard]] int reserve(uint64_t messages);
 
   /// @param message that is nowhere, with bits and source; it is the queue's until it is taken.
   void append(Message& message);
@@ -45,22 +45,16 @@ class MessageQueue {
   /// not here.
   [[nodiscard]] int discard(Message& message);
 
-  /// In order of arrival, and of claiming. Read next() before the message is taken out.
-  [[nodiscard]] Message* first() const { return waiting_.first(); }
-  [[nodiscard]] Message* first_claimed() const { return claimed_.first(); }
-  [[nodiscard]] static Message* next(const Message& message) { return List::next(message); }
+  /// In order of arrival, and of claiming.
+  [[nodiscard]] const List& waiting() const { return waiting_; }
+  [[nodiscard]] const List& claimed() const { return claimed_; }
 
   [[nodiscard]] uint64_t count() const { return count_; }
-  [[nodiscard]] uint64_t claimed() const { return claimed_count_; }
   /// How many tables are kept up.
   [[nodiscard]] int tables() const { return by_key_used_ + by_bits_used_; }
-  [[nodiscard]] uint64_t grow_failures() const {
-    return by_key_.grow_failures() + by_bits_.grow_failures();
-  }
   [[nodiscard]] uint64_t longest_chain() const { return by_key_.longest_chain(); }
 
  private:
-  using List = Fifo<Message, &Message::by_age>;
   using ByKey = KeyTable<Message, &Message::by_key, true>;
   using ByBits = KeyTable<Message, &Message::by_bits, false>;
 
@@ -77,7 +71,6 @@ class MessageQueue {
   ByKey by_key_;
   ByBits by_bits_;
   List claimed_;
-  uint64_t claimed_count_ = 0;
 };
 
 }  // namespace rio::tag

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "lib/tag/sessions.hpp"
 
 namespace rio::tag {
 namespace {
@@ -17,13 +18,13 @@ Outbox::Direct Outbox::nobody() {
   return {kAnySource, {nullptr, &full, nullptr, 0}};
 }
 
-int Outbox::send(SendRequest& request, SessionWatch& watch) {
-  if (config_.send_again && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
+int Outbox::send(SendRequest& request, Sessions& sessions) {
+  if (state_.config.send_again && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
     port_.look_for_gone();  // so that the send is not begun with a process that is gone
   }
-  Peer* const peer = peers_.get(request.to);
+  Peer* const peer = state_.peers.get(request.to);
   if (peer != nullptr && peer->session != peer->route.link->session) {
-    watch.look();
+    sessions.look();
   }
   const int unsent = peer != nullptr ? std::exchange(peer->error, 0) : -EINVAL;
   if (unsent != 0) {
@@ -41,7 +42,7 @@ int Outbox::send(SendRequest& request, SessionWatch& watch) {
   if (rc != 0) {
     request.stage = Stage::kIdle;
     fail(*peer, rc);
-    watch.look();
+    sessions.look();
     peer->error = 0;  // the caller hears of it now
     return rc;
   }
@@ -58,7 +59,7 @@ int Outbox::wait_for(Peer& peer, SendRequest& request) {
     return -EAGAIN;
   }
   peer.queue.append(request);
-  ++stats_.stalled;
+  ++state_.stats.stalled;
   want(peer);
   return 0;
 }
@@ -72,7 +73,7 @@ bool Outbox::is_new(Peer& peer) const {
   }
   const uint64_t now = base::now_ns();
   peer.asked_ns = peer.asked_ns == 0 ? now : peer.asked_ns;
-  return now - peer.asked_ns < config_.new_peer_ms * kNsPerMs;
+  return now - peer.asked_ns < state_.config.new_peer_ms * kNsPerMs;
 }
 
 /// Send what is left of it. @return 0: all, or it was asked for; -EAGAIN; or why it cannot be.
@@ -84,7 +85,7 @@ int Outbox::push(Peer& peer, SendRequest& request) {
       request.stage = Stage::kMoving;
       continue;
     }
-    if (!config_.tagged) {
+    if (!tagged_) {
       return rc;  // the caller is told by each send, also what MessagePort::send() tells it
     }
     if (rc == -ENOMEM) {
@@ -94,7 +95,7 @@ int Outbox::push(Peer& peer, SendRequest& request) {
     // Why a session ended that is known to have ended: it was told before.
     return final || peer.session != peer.route.link->session ? rc : -EAGAIN;
   }
-  peer.used = config_.tagged;
+  peer.used = tagged_;
   if (request.large == nullptr) {
     request.stage = Stage::kIdle;
   }
@@ -106,11 +107,11 @@ int Outbox::push_part(Peer& peer, SendRequest& request) {
     return peer.route.link->error;
   }
   if (request.stage == Stage::kWaiting) {
-    if (request.length_bytes > config_.eager_bytes) {
+    if (request.length_bytes > eager_bytes_) {
       return large_.ask(peer, request, false);
     }
     const uint32_t parts = parts_of(request.length_bytes, msg::kPartBytesMax - head_of(request));
-    const bool may_ask = config_.tagged || parts != 1;
+    const bool may_ask = tagged_ || parts != 1;
     const bool ask = request.sync || (may_ask && peer.parts.must_ask(peer.route, parts));
     return ask ? large_.ask(peer, request, true) : push_first(peer, request, parts);
   }
@@ -148,7 +149,7 @@ int Outbox::pump(Peer& peer) {
     if (rc != 0) {
       peer.queue.prepend(request);
     } else if (request.stage == Stage::kIdle) {
-      completions_.finish(request, 0);
+      state_.completions.finish(request, 0);
     }
   }
   return rc;
@@ -181,8 +182,8 @@ void Outbox::want(Peer& peer) {
 }
 
 void Outbox::cancel(SendRequest& request) {
-  peers_.get(request.to)->queue.remove(request);
-  completions_.finish(request, -ECANCELED);
+  state_.peers.get(request.to)->queue.remove(request);
+  state_.completions.finish(request, -ECANCELED);
 }
 
 void Outbox::end_session(Peer& peer, int error) {
@@ -202,23 +203,23 @@ bool Outbox::may_still_send(const Peer& peer, int error) const {
 
 /// Handle what an ended session left behind, whether or not the end is news.
 void Outbox::take_losses(msg::Link& link) {
-  const uint64_t bit = 1ull << config_.context;
-  if (!config_.send_again || (link.unsent.empty() && (link.lost & bit) == 0)) {
+  const uint64_t bit = 1ull << state_.context->id();
+  if (!state_.config.send_again || (link.unsent.empty() && (link.lost & bit) == 0)) {
     return;
   }
   bool lost = (std::exchange(link.lost, link.lost & ~bit) & bit) != 0;
   for (auto message = link.unsent.rbegin(); message != link.unsent.rend(); ++message) {
     const msg::HeaderWords header = message->header();
-    if (header.from() == config_.context) {
-      Peer* const to = peers_.get(address(link.dest_id(), header.to()));
+    if (header.from() == state_.context->id()) {
+      Peer* const to = state_.peers.get(address(link.dest_id(), header.to()));
       lost = to == nullptr || !send_again(*to, *message) || lost;
     }
   }
   std::erase_if(link.unsent, [&](const msg::Again& message) {
-    return message.header().from() == config_.context;
+    return message.header().from() == state_.context->id();
   });
   if (lost) {
-    peers_.for_each_of(link, [](Peer& peer) { peer.error = -ECONNRESET; });
+    state_.peers.for_each_of(link, [](Peer& peer) { peer.error = -ECONNRESET; });
   }
 }
 
@@ -228,7 +229,7 @@ bool Outbox::send_again(Peer& peer, const msg::Again& message) {
   const uint32_t head = head_bytes(has_immediate(header.kind()));
   const uint8_t* const at = message.bytes.data() + msg::kHeaderBytes;
   const uint64_t bytes = message.bytes.size() - msg::kHeaderBytes - head;
-  SendRequest* const request = config_.send_again(at + head, bytes);
+  SendRequest* const request = state_.config.send_again(at + head, bytes);
   if (request == nullptr) {
     return false;
   }
@@ -257,11 +258,11 @@ void Outbox::fail(Peer& peer, int error) {
     peer.error = waits ? 0 : error;
   }
   if (waits) {
-    peer.route.link->routes.untold &= ~(1ull << config_.context);
+    peer.route.link->routes.untold &= ~(1ull << state_.context->id());
   }
   while (Request* const request = peer.queue.first()) {
     peer.queue.remove(*request);
-    completions_.finish(*request, error);
+    state_.completions.finish(*request, error);
   }
   end_direct();
 }

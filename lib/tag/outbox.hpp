@@ -2,36 +2,24 @@
 /// Sends messages to peers: at once if there is room and nothing waits before it, else in order.
 #pragma once
 
-#include <functional>
 #include <vector>
 
-#include "lib/tag/completions.hpp"
 #include "lib/tag/large_moves.hpp"
-#include "lib/tag/peers.hpp"
 
 namespace rio::tag {
 
-/// The outbox's set-up; see TaggedConfig.
-struct OutboxConfig {
-  uint32_t context;  ///< number of the own context
-  bool tagged;       ///< match bits stand before the bytes; a message may be asked for at any size
-  uint64_t eager_bytes;
-  uint32_t new_peer_ms;
-  std::function<SendRequest*(const void* data, uint64_t bytes)> send_again;
-};
+class Sessions;
 
 /// The sends of a context, and their order for each peer. One thread.
 class Outbox {
  public:
   /// All outlive the outbox.
-  Outbox(msg::MessagePort& port, const OutboxConfig& config, Completions& completions, Peers& peers,
-         LargeMoves& large, EndpointStats& stats)
-      : port_(port),
-        config_(config),
-        completions_(completions),
-        peers_(peers),
-        large_(large),
-        stats_(stats) {}
+  Outbox(EngineState& state, LargeMoves& large)
+      : port_(state.port),
+        tagged_(state.tagged),
+        eager_bytes_(state.config.eager_bytes),
+        state_(state),
+        large_(large) {}
 
   /// Hot. As TaggedContext::send_tiny().
   [[nodiscard]] bool send_tiny(Address to, uint64_t bits, Immediate immediate, const void* data,
@@ -44,7 +32,7 @@ class Outbox {
                            : port_.send_tiny(direct_.route, bits, data, count);
   }
   /// Send a request that is filled in. @return as TaggedContext::send().
-  [[nodiscard]] int send(SendRequest& request, SessionWatch& watch);
+  [[nodiscard]] int send(SendRequest& request, Sessions& sessions);
   /// Hot. Whether something waits to be sent.
   [[nodiscard]] bool waits() const { return !senders_.empty(); }
   /// Send the messages that wait, as far as there is room.
@@ -78,7 +66,7 @@ class Outbox {
   [[nodiscard]] bool is_new(Peer& peer) const;
   /// Length of the headers of the layer above in a message of one part.
   [[nodiscard]] uint32_t head_of(const SendRequest& request) const {
-    return config_.tagged ? head_bytes(request.immediate.there) : 0;
+    return tagged_ ? head_bytes(request.immediate.there) : 0;
   }
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
@@ -86,7 +74,7 @@ class Outbox {
   [[nodiscard]] int pump(Peer& peer);
   void want(Peer& peer);
   [[nodiscard]] bool is_lost(const Peer& peer) const {
-    return !config_.send_again || (peer.route.link->lost >> config_.context & 1) != 0;
+    return !state_.config.send_again || (peer.route.link->lost >> state_.context->id() & 1) != 0;
   }
   [[nodiscard]] bool may_still_send(const Peer& peer, int error) const;
   [[nodiscard]] bool send_again(Peer& peer, const msg::Again& message);
@@ -94,11 +82,10 @@ class Outbox {
   msg::MessagePort& port_;
   Direct direct_ = nobody();
   std::vector<Peer*> senders_;  // peers that have something to send
-  const OutboxConfig config_;
-  Completions& completions_;
-  Peers& peers_;
+  const bool tagged_;
+  const uint64_t eager_bytes_;
+  EngineState& state_;
   LargeMoves& large_;
-  EndpointStats& stats_;
 };
 
 }  // namespace rio::tag

@@ -2,39 +2,14 @@
 /// Messages in several parts: kFirst and kMore are full, kLast has the rest. The sender's context
 /// sends nothing else between them to the same context, and takes credits for all parts before the
 /// first.
-///
-/// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
-#include "lib/msg/header.hpp"
+#include "lib/msg/message_port.hpp"
+#include "lib/tag/wire.hpp"
 
 namespace rio::tag {
-
-/// Header before the payload of kFirst, as sent on the wire: little-endian.
-struct FirstHeader {
-  uint64_t bits;         ///< for the layer above; 0 in messages of LongMessages
-  uint64_t total_bytes;  ///< length of the message, more than kFirstBytesMax
-  uint64_t immediate;    ///< the immediate data of kFirstImmediate; else 0
-};
-static_assert(sizeof(FirstHeader) == 24);
-
-/// Payload bytes of a first part (kFirstBytesMax) and of any other part (kMoreBytesMax).
-inline constexpr uint32_t kFirstBytesMax = msg::kPartBytesMax - sizeof(FirstHeader);
-inline constexpr uint32_t kMoreBytesMax = msg::kPartBytesMax;
-
-/// Number of parts, and so of credits, for a message. If the length is too large for that, the
-/// result is more than any peer has. @param whole_bytes_max length up to which a message goes in
-/// one part.
-[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes, uint32_t whole_bytes_max) {
-  if (length_bytes <= whole_bytes_max) {
-    return 1;
-  }
-  const uint64_t more = (length_bytes - kFirstBytesMax + kMoreBytesMax - 1) / kMoreBytesMax;
-  return static_cast<uint32_t>(std::min<uint64_t>(1 + more, UINT32_MAX));
-}
 
 /// Checks the parts of a message as they arrive. Lengths and kinds come from the peer and are
 /// untrusted: at each point only one kind and length is valid.
@@ -66,12 +41,46 @@ class Assembly {
   /// Whether a message has begun and is not complete or forgotten.
   [[nodiscard]] bool active() const { return total_bytes_ != 0; }
   [[nodiscard]] bool whole() const { return got_bytes_ == total_bytes_; }
-  [[nodiscard]] uint64_t total_bytes() const { return total_bytes_; }
   [[nodiscard]] uint64_t got_bytes() const { return got_bytes_; }
 
  private:
   uint64_t total_bytes_ = 0;
   uint64_t got_bytes_ = 0;
+};
+
+/// Sends messages in several parts to one context of a peer, one after the other. Used only on the
+/// port's thread. Errors are those of MessagePort::send().
+class PartsOut {
+ public:
+  explicit PartsOut(msg::MessagePort& port) : port_(port) {}
+
+  /// Whether to send a message as a request, because credit for all of its parts has been missing
+  /// for several calls. It waits first, because credit is usually on its way and parts are faster.
+  [[nodiscard]] bool must_ask(const msg::Route& route, uint32_t parts);
+  /// Send the first part, of kFirstBytesMax bytes, and take the credits for all parts, so that
+  /// other messages cannot stop this one half-way.
+  /// @param kind kFirst or kFirstImmediate.
+  [[nodiscard]] int begin(const msg::Route& route, msg::Kind kind, const FirstHeader& header,
+                          const void* data, uint32_t parts);
+  /// Send the next part. @param sent_bytes how much of the message is sent; updated. @return as
+  /// MessagePort::send(); -ECONNREFUSED: the context was closed after the first part.
+  [[nodiscard]] int go_on(const msg::Route& route, const uint8_t* data, uint64_t length_bytes,
+                          uint64_t* sent_bytes);
+  /// Abandon the message that was begun: the session is over, or the context refuses.
+  void forget() {
+    credits_ = {};
+    forget_tries();
+  }
+  /// Restart the count of must_ask().
+  void forget_tries() { tries_ = 0; }
+
+ private:
+  [[nodiscard]] msg::Route route_of(const msg::Route& route, msg::Kind kind);
+
+  msg::MessagePort& port_;
+  msg::Outflow credits_;  // reserved for the message under way
+  uint32_t tries_ = 0;    // successive calls of must_ask() with too little credit
+  uint8_t refusals_ = 0;  // Link::refusals of the context at begin()
 };
 
 }  // namespace rio::tag

@@ -1,5 +1,5 @@
 /// @file
-/// All contexts of peers that an endpoint has had to do with.
+/// The contexts of peers that an engine has had to do with, and its state for each.
 #pragma once
 
 #include <cstdint>
@@ -7,30 +7,66 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/tag/peer.hpp"
+#include "lib/msg/delivery.hpp"
+#include "lib/msg/message_port.hpp"
+#include "lib/msg/transfer.hpp"
+#include "lib/tag/parts.hpp"
+#include "lib/tag/request.hpp"
 
 namespace rio::tag {
 
-/// Reacts to ended sessions. The objects of an endpoint call it when they meet one.
-class SessionWatch {
- public:
-  /// Some session may have ended: end what was under way in it.
-  virtual void look() = 0;
-  /// A session of a link has ended. @param session that has begun instead.
-  virtual void end(msg::Link& link, uint32_t session, int error) = 0;
-
- protected:
-  ~SessionWatch() = default;
+/// A part of an unexpected message, in its buffer.
+struct Part {
+  Part* next = nullptr;
+  msg::Delivery delivery = {};
+  uint32_t skip_bytes = 0;  // headers before the user's bytes
 };
 
-/// Counts of an endpoint.
-struct EndpointStats {
-  uint64_t unexpected = 0;  ///< messages that came before their receive
-  uint64_t stalled = 0;     ///< sends that had to wait
-  uint64_t offers = 0;      ///< to peers, of places for what they send next
-  uint64_t large = 0;       ///< messages that were moved, or are, by dedicated queues
-  uint64_t asked = 0;       ///< of sends, those that were asked for since there was no credit
-  uint64_t cut_off = 0;     ///< sessions ended because the peer's messages made no sense
+/// A message that no receive matched yet.
+struct Unexpected : Message {
+  Immediate immediate = {};
+  Part* first = nullptr;
+  Part* last = nullptr;
+  msg::Request* request = nullptr;  // of what was only asked for: no parts
+  // Of a message to this endpoint itself: the bytes, or the send that still has them. No parts.
+  std::unique_ptr<uint8_t[]> copy;
+  SendRequest* sender = nullptr;
+  bool whole = false;  // all parts are there
+  int status = 0;      // why the rest will not come
+};
+
+/// The arrival of a message in several parts.
+struct Incoming : Assembly {
+  RecvRequest* to = nullptr;   // matched: where it goes
+  Unexpected* kept = nullptr;  // not matched yet; both null: too long, so its parts are dropped
+};
+
+struct LargeSend : msg::SendTransfer {
+  SendRequest* request = nullptr;
+};
+struct LargeRecv : msg::RecvTransfer {
+  RecvRequest* request = nullptr;
+};
+
+struct Peer {
+  explicit Peer(msg::MessagePort& port) : parts(port) {}
+
+  Address address = 0;
+  msg::Route route;       // of kData; only the link is set until something is sent
+  uint32_t session = 0;   // of the link, that all below belongs to
+  bool used = false;      // something was sent in it
+  int error = 0;          // what the next send has to hear
+  uint64_t asked_ns = 0;  // since when it could have let us in; 0: not asked in this session
+  bool listed = false;    // among those that have something to send
+
+  Fifo<Request, &Request::by_age> queue;  // not sent, or not all of it
+  PartsOut parts;                         // what is sent in several
+  bool crowded = false;                   // of LargeMoves::crowd_
+  uint64_t looked_at = 0;                 // of crowd_: receives posted when it was looked at last
+
+  Incoming incoming;
+
+  [[nodiscard]] bool has_to_send() const { return queue.first() != nullptr; }
 };
 
 /// Peers by address, and the session of each link that the endpoint's state belongs to. One thread.

@@ -24,8 +24,6 @@ class ReceiveQueue {
   /// @param receives that there will be room for at once. @param first_number of the first receive,
   /// for tests of the wrap. @return 0, -EINVAL, -ENOMEM.
   [[nodiscard]] int create(const HashSeed& seed, uint64_t receives, uint64_t first_number);
-  /// Control path: room for so many receives of different keys. @return 0, -EINVAL, -ENOMEM.
-  [[nodiscard]] int reserve(uint64_t receives) { return table_.reserve(receives); }
 
   /// @param receive that is nowhere; it is the queue's until it is taken or cancelled.
   void add(Receive& receive);
@@ -100,7 +98,7 @@ class ReceiveQueue {
   [[nodiscard]] int cancel(Receive& receive);
 
   /// Cold, looks at all: takes out those that `wanted(const Receive&)`. @return them, in no order;
-  /// valid until one of them is posted again, so read Gone::next() before that.
+  /// valid until one of them is posted again.
   template <class Wanted>
   [[nodiscard]] Gone cancel_if(Wanted&& wanted) {
     Gone gone;
@@ -109,19 +107,17 @@ class ReceiveQueue {
         gone.append(receive);
       }
     });
-    for (Receive* receive = gone.first(); receive != nullptr; receive = Gone::next(*receive)) {
-      table_.remove(*receive);
-      left(*receive);
-    }
-    for (Receive* receive = masked_.first(); receive != nullptr;) {
-      Receive* next = masked_.next(*receive);
-      if (wanted(static_cast<const Receive&>(*receive))) {
-        masked_.remove(*receive);
-        left(*receive);
-        gone.append(*receive);
+    gone.for_each([&](Receive& receive) {
+      table_.remove(receive);
+      left(receive);
+    });
+    masked_.for_each([&](Receive& receive) {
+      if (wanted(static_cast<const Receive&>(receive))) {
+        masked_.remove(receive);
+        left(receive);
+        gone.append(receive);
       }
-      receive = next;
-    }
+    });
     return gone;
   }
 
@@ -130,10 +126,7 @@ class ReceiveQueue {
   [[nodiscard]] bool any_of(Wanted&& wanted) {
     bool found = false;
     table_.for_each([&](Receive& receive) { found = found || wanted(receive); });
-    for (Receive* receive = masked_.first(); receive != nullptr && !found;) {
-      found = wanted(*receive);
-      receive = masked_.next(*receive);
-    }
+    masked_.for_each([&](const Receive& receive) { found = found || wanted(receive); });
     return found;
   }
 
@@ -143,7 +136,6 @@ class ReceiveQueue {
   /// Number of entries of ANY source, or with unusual ignored bits. While there are any, take()
   /// costs more.
   [[nodiscard]] uint64_t wild() const { return wild_; }
-  [[nodiscard]] uint64_t grow_failures() const { return table_.grow_failures(); }
   [[nodiscard]] uint64_t longest_chain() const { return table_.longest_chain(); }
 
  private:

@@ -74,7 +74,7 @@ struct RecvRequest : Request, Receive {
   Address from = 0;
 };
 
-/// The result of a probe.
+/// The result of a probe, and what is known of a message before it is received.
 struct MessageInfo {
   Address source;
   uint64_t bits;

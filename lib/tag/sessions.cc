@@ -2,34 +2,28 @@
 
 namespace rio::tag {
 
-Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
-                   Completions& completions, Peers& peers, UnexpectedStore& store, Intake& intake,
-                   Outbox& outbox, bool tagged)
-    : port_(port),
-      ended_(port.sessions_ended()),
-      context_(context),
-      matcher_(matcher),
-      completions_(completions),
-      peers_(peers),
+Sessions::Sessions(EngineState& state, UnexpectedStore& store, Intake& intake, Outbox& outbox)
+    : port_(state.port),
+      ended_(state.port.sessions_ended()),
+      state_(state),
       store_(store),
       intake_(intake),
-      outbox_(outbox),
-      tagged_(tagged) {
-  for (uint32_t i = 0; i < port.link_count(); ++i) {
-    peers.session_of(port.link_at(i)) = port.link_at(i).session;
+      outbox_(outbox) {
+  for (uint32_t i = 0; i < port_.link_count(); ++i) {
+    state_.peers.session_of(port_.link_at(i)) = port_.link_at(i).session;
   }
 }
 
 [[gnu::noinline]] void Sessions::look() {
-  const msg::Inbox& inbox = context_.inbox();
+  const msg::Inbox& inbox = state_.context->inbox();
   const uint64_t ended = port_.sessions_ended();
-  while (tagged_ && !inbox.empty()) {
+  while (state_.tagged && !inbox.empty()) {
     const msg::Origin origin = inbox.origin(0);
     meet(origin);
     intake_.arrive(inbox.at(0), origin);
   }
   if (!inbox.empty()) {
-    peers_.for_each(
+    state_.peers.for_each(
         [this](Peer& peer) { end_sends(peer, peer.route.link->session, peer.route.link->error); });
   } else {
     ended_ = ended;
@@ -43,7 +37,7 @@ Sessions::Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher
 void Sessions::end_all() {
   for (uint32_t i = 0; i < port_.link_count(); ++i) {
     msg::Link& link = port_.link_at(i);
-    if (peers_.session_of(link) != link.session) {
+    if (state_.peers.session_of(link) != link.session) {
       end(link, link.session, link.error);
     }
     outbox_.take_losses(link);
@@ -60,29 +54,27 @@ void Sessions::end_sends(Peer& peer, uint32_t session, int error) {
 }
 
 void Sessions::end(msg::Link& link, uint32_t session, int error) {
-  if (peers_.session_of(link) == session) {
+  if (state_.peers.session_of(link) == session) {
     return;
   }
-  peers_.session_of(link) = session;
+  state_.peers.session_of(link) = session;
   outbox_.end_direct();
-  peers_.for_each_of(link, [&](Peer& peer) {
+  state_.peers.for_each_of(link, [&](Peer& peer) {
     intake_.fail_incoming(peer, error);
     end_sends(peer, session, error);
   });
-  link.lost &= ~(1ull << context_.id());
-  for (Message* message = matcher_.messages().first(); message != nullptr;) {
-    Message* const next = MessageQueue::next(*message);
-    auto& unexpected = static_cast<Unexpected&>(*message);
+  link.lost &= ~(1ull << state_.context->id());
+  state_.matcher.messages().waiting().for_each([&](Message& message) {
+    auto& unexpected = static_cast<Unexpected&>(message);
     if (unexpected.request != nullptr && unexpected.request->origin.link == &link &&
         unexpected.request->origin.session != session) {
       store_.discard(unexpected);
     }
-    message = next;
-  }
-  completions_.fail(
-      matcher_.receives(),
+  });
+  state_.completions.fail(
+      state_.matcher.receives(),
       [&](const Receive& receive) {
-        return receive.source != kAnySource && receive.source != peers_.self() &&
+        return receive.source != kAnySource && receive.source != state_.peers.self() &&
                dest_id_of(receive.source) == link.dest_id();
       },
       error);
@@ -94,7 +86,7 @@ void Sessions::forget_former(uint32_t dest_id) {
     return;
   }
   look();
-  peers_.for_each_of(*link, [this](Peer& peer) {
+  state_.peers.for_each_of(*link, [this](Peer& peer) {
     if (!peer.used) {
       outbox_.fail(peer, -ECONNRESET);  // that session was with the former process
     }
@@ -110,32 +102,29 @@ void Sessions::disown_messages(const msg::Link& link) {
     return unexpected.first != nullptr && unexpected.first->delivery.origin.link == &link &&
            unexpected.first->delivery.origin.session != link.session;
   };
-  Fifo<Message, &Message::by_age> old;
-  for (Message* message = matcher_.messages().first(); message != nullptr;) {
-    Message* const next = MessageQueue::next(*message);
-    if (is_old(*message)) {
-      static_cast<void>(matcher_.discard(*message));
-      old.append(*message);
+  const MessageQueue& messages = state_.matcher.messages();
+  MessageQueue::List old;
+  messages.waiting().for_each([&](Message& message) {
+    if (is_old(message)) {
+      static_cast<void>(state_.matcher.discard(message));
+      old.append(message);
     }
-    message = next;
-  }
+  });
   while (Message* const message = old.pop()) {
     message->source = kFormerSource;
-    matcher_.keep(*message);
+    state_.matcher.keep(*message);
   }
-  for (Message* message = matcher_.messages().first_claimed(); message != nullptr;
-       message = MessageQueue::next(*message)) {
-    message->source = is_old(*message) ? kFormerSource : message->source;
-  }
+  messages.claimed().for_each(
+      [&](Message& message) { message.source = is_old(message) ? kFormerSource : message.source; });
 }
 
 void Sessions::fail_all(int error) {
-  peers_.for_each([&](Peer& peer) {
+  state_.peers.for_each([&](Peer& peer) {
     intake_.fail_incoming(peer, error);
     outbox_.fail(peer, error);
   });
-  completions_.fail(
-      matcher_.receives(), [](const Receive&) { return true; }, error);
+  state_.completions.fail(
+      state_.matcher.receives(), [](const Receive&) { return true; }, error);
   store_.fail_senders(error);
 }
 

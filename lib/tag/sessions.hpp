@@ -8,13 +8,11 @@
 namespace rio::tag {
 
 /// One thread.
-class Sessions final : public SessionWatch {
+class Sessions {
  public:
   /// All outlive the object. The intake and the outbox may be made after it: it uses them by
   /// functions only.
-  Sessions(msg::MessagePort& port, msg::MessageContext& context, Matcher& matcher,
-           Completions& completions, Peers& peers, UnexpectedStore& store, Intake& intake,
-           Outbox& outbox, bool tagged);
+  Sessions(EngineState& state, UnexpectedStore& store, Intake& intake, Outbox& outbox);
 
   /// Hot. Whether look() has something to do.
   [[nodiscard]] bool changed() const {
@@ -22,14 +20,15 @@ class Sessions final : public SessionWatch {
   }
   /// Some session has ended. Messages that arrived before are taken first, and are not lost.
   /// Without tags the caller takes them, so that only sends end while the inbox has any.
-  void look() override;
+  void look();
   /// A message has arrived. If it is of a session that is news, the former one has ended.
   void meet(const msg::Origin& origin) {
-    if (static_cast<int32_t>(origin.session - peers_.session_of(*origin.link)) > 0) {
+    if (static_cast<int32_t>(origin.session - state_.peers.session_of(*origin.link)) > 0) {
       end(*origin.link, origin.session, origin.link->error);
     }
   }
-  void end(msg::Link& link, uint32_t session, int error) override;
+  /// A session of a link has ended. @param session that has begun instead.
+  void end(msg::Link& link, uint32_t session, int error);
   /// As TaggedContext::forget_former().
   void forget_former(uint32_t dest_id);
   /// The card is gone, or the context closes: all ends.
@@ -42,14 +41,10 @@ class Sessions final : public SessionWatch {
 
   msg::MessagePort& port_;
   uint64_t ended_;  // sessions of the port that have ended, as look() saw last
-  msg::MessageContext& context_;
-  Matcher& matcher_;
-  Completions& completions_;
-  Peers& peers_;
+  EngineState& state_;
   UnexpectedStore& store_;
   Intake& intake_;
   Outbox& outbox_;
-  bool tagged_;
 };
 
 }  // namespace rio::tag

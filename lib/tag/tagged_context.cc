@@ -14,16 +14,13 @@ namespace {
 
 }  // namespace
 
-TaggedContext::TaggedContext(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
-                             const TaggedConfig& config)
-    : Engine(port, std::move(context), true,
-             config.eager_bytes != 0 ? config.eager_bytes : port.profile().eager_bytes, config) {}
-
 int TaggedContext::create(msg::MessagePort& port, uint16_t context, const TaggedConfig& config,
                           std::unique_ptr<TaggedContext>* out) {
   std::unique_ptr<TaggedContext> made;
-  int rc = make(port, context, config, &made);
-  rc = rc != 0 ? rc : made->context_->accept_large();
+  TaggedConfig own = config;
+  own.eager_bytes = own.eager_bytes != 0 ? own.eager_bytes : port.profile().eager_bytes;
+  int rc = make(port, context, own, &made);
+  rc = rc != 0 ? rc : made->state_.context->accept_large();
   if (rc == 0) {
     *out = std::move(made);
   }
@@ -43,7 +40,7 @@ int TaggedContext::take_matched(Unexpected& message, RecvRequest& request) {
 
 bool TaggedContext::probe(const Pattern& pattern, MessageInfo* info) {
   progress();
-  const Message* const message = matcher_.probe(pattern);
+  const Message* const message = state_.matcher.probe(pattern);
   if (message == nullptr) {
     large_.let_in(pattern.source);
     return false;
@@ -53,12 +50,12 @@ bool TaggedContext::probe(const Pattern& pattern, MessageInfo* info) {
 }
 
 Message* TaggedContext::claim(const Pattern& pattern, MessageInfo* info) {
-  return probe(pattern, info) ? matcher_.claim(pattern) : nullptr;
+  return probe(pattern, info) ? state_.matcher.claim(pattern) : nullptr;
 }
 
 int TaggedContext::receive_claimed(Message& message, void* buffer, uint64_t capacity_bytes,
                                    RecvRequest& request) {
-  if (const int rc = matcher_.release(message); rc != 0) {
+  if (const int rc = state_.matcher.release(message); rc != 0) {
     return rc;
   }
   request.capacity_bytes = capacity_bytes;
@@ -76,7 +73,7 @@ int TaggedContext::flush(uint32_t timeout_ms) {
     progress();
   }
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-  return port_.flush(static_cast<uint32_t>(std::max<int64_t>(left.count(), 0)));
+  return state_.port.flush(static_cast<uint32_t>(std::max<int64_t>(left.count(), 0)));
 }
 
 }  // namespace rio::tag

@@ -54,11 +54,11 @@ class TaggedContext : public Engine {
     request.capacity_bytes = capacity_bytes;
     request.buffer = static_cast<uint8_t*>(buffer);
     request.status = 0;
-    if (Message* const message = matcher_.post(request); message != nullptr) [[unlikely]] {
+    if (Message* const message = state_.matcher.post(request); message != nullptr) [[unlikely]] {
       return take_matched(static_cast<Unexpected&>(*message), request);
     }
     request.stage = Stage::kWaiting;
-    if (capacity_bytes > eager_bytes_ && pattern.source != kAnySource) [[unlikely]] {
+    if (capacity_bytes > state_.config.eager_bytes && pattern.source != kAnySource) [[unlikely]] {
       large_.offer(request);
     }
     return 0;
@@ -74,7 +74,7 @@ class TaggedContext : public Engine {
 
   /// Hot. Let the library work. Bounded.
   void progress() {
-    port_.progress();
+    state_.port.progress();
     attend();
   }
   /// Hot. The part of progress() that is this context's own: for callers that have several on one
@@ -83,7 +83,7 @@ class TaggedContext : public Engine {
     if (sessions_.changed()) [[unlikely]] {
       sessions_.look();
     }
-    if (const uint32_t count = context_->inbox().count(); count != 0) {
+    if (const uint32_t count = state_.context->inbox().count(); count != 0) {
       if (count != 1 || !intake_.arrive_alone()) {
         intake_.drain();
       }
@@ -107,11 +107,11 @@ class TaggedContext : public Engine {
   /// How often a context of a peer had closed or did not exist, modulo 2^8.
   [[nodiscard]] uint8_t refusals(Address to) {
     const msg::Link* const direct = outbox_.direct_link(to);
-    const msg::Link* const link = direct != nullptr ? direct : peers_.link_of(to);
+    const msg::Link* const link = direct != nullptr ? direct : state_.peers.link_of(to);
     return link != nullptr ? link->refusals[context_of(to)] : 0;
   }
   /// Whether there are messages that no receive has matched.
-  [[nodiscard]] bool has_unexpected() { return !matcher_.messages().empty(); }
+  [[nodiscard]] bool has_unexpected() { return !state_.matcher.messages().empty(); }
   /// Drop those of these messages that are whole: for a caller that posts its receives before its
   /// messages can arrive.
   void drop_unexpected() { store_.drop_whole(); }
@@ -119,7 +119,8 @@ class TaggedContext : public Engine {
  private:
   friend class Engine;
   TaggedContext(msg::MessagePort& port, std::unique_ptr<msg::MessageContext> context,
-                const TaggedConfig& config);
+                const TaggedConfig& config)
+      : Engine(port, std::move(context), true, config) {}
 
   [[nodiscard]] int take_matched(Unexpected& message, RecvRequest& request);
 };

@@ -19,11 +19,7 @@ namespace rio::tag {
     put(message);
     return nullptr;
   }
-  message->source = source;
-  message->bits = header.bits;
-  message->immediate = {header.immediate, has_immediate};
-  message->length_bytes = header.total_bytes;
-  keep(*message);
+  keep(*message, {source, header.bits, header.total_bytes, {header.immediate, has_immediate}});
   return message;
 }
 
@@ -32,7 +28,7 @@ bool UnexpectedStore::add_part(Unexpected& message, uint32_t skip_bytes) {
   if (part == nullptr) {
     return false;
   }
-  part->delivery = context_.take_oldest();
+  part->delivery = state_.context->take_oldest();
   part->skip_bytes = skip_bytes;
   (message.last != nullptr ? message.last->next : message.first) = part;
   message.last = part;
@@ -42,7 +38,7 @@ bool UnexpectedStore::add_part(Unexpected& message, uint32_t skip_bytes) {
 void UnexpectedStore::drop(Unexpected& message) {
   for (Part* part = message.first; part != nullptr;) {
     Part* const next = part->next;
-    context_.give_back(part->delivery);
+    state_.context->give_back(part->delivery);
     parts_.put(part);
     part = next;
   }
@@ -50,17 +46,17 @@ void UnexpectedStore::drop(Unexpected& message) {
     end_sender(message, -ECANCELED);
   }
   if (message.request != nullptr) {
-    context_.refuse_large(message.request);
+    state_.context->refuse_large(message.request);
   }
   put(&message);
 }
 
 Unexpected* UnexpectedStore::take_whole() {
-  Message* message = matcher_.messages().first();
-  for (; message != nullptr; message = MessageQueue::next(*message)) {
+  Message* message = state_.matcher.messages().waiting().first();
+  for (; message != nullptr; message = MessageQueue::List::next(*message)) {
     auto& unexpected = static_cast<Unexpected&>(*message);
     if (unexpected.whole || unexpected.request != nullptr) {
-      static_cast<void>(matcher_.discard(unexpected));
+      static_cast<void>(state_.matcher.discard(unexpected));
       return &unexpected;
     }
   }
@@ -74,20 +70,18 @@ void UnexpectedStore::drop_whole() {
 }
 
 void UnexpectedStore::drop_all() {
-  while (Message* const message = matcher_.messages().first()) {
-    discard(static_cast<Unexpected&>(*message));
-  }
-  while (Message* const message = matcher_.messages().first_claimed()) {
-    discard(static_cast<Unexpected&>(*message));
-  }
+  const auto each = [this](Message& message) { discard(static_cast<Unexpected&>(message)); };
+  state_.matcher.messages().waiting().for_each(each);
+  state_.matcher.messages().claimed().for_each(each);
 }
 
 int UnexpectedStore::send_self(SendRequest& request) {
-  if (Receive* const receive = matcher_.arrive(self_, request.bits); receive != nullptr) {
+  const Address self = state_.peers.self();
+  if (Receive* const receive = state_.matcher.arrive(self, request.bits); receive != nullptr) {
     auto& to = static_cast<RecvRequest&>(*receive);
-    describe(to, self_, request.bits, request.immediate, request.length_bytes);
+    describe(to, self, request.bits, request.immediate, request.length_bytes);
     place(to, 0, request.data, request.length_bytes);
-    completions_.finish(to, truncation(to));
+    state_.completions.finish(to, truncation(to));
     request.stage = Stage::kIdle;
     return 1;
   }
@@ -98,7 +92,7 @@ int UnexpectedStore::send_self(SendRequest& request) {
 /// receives goes on; a long one, or one that has to be matched, stays where it is.
 int UnexpectedStore::keep_self(SendRequest& request) {
   Unexpected* const message = get();
-  const bool copies = !request.sync && request.length_bytes <= eager_bytes_;
+  const bool copies = !request.sync && request.length_bytes <= state_.config.eager_bytes;
   const bool has_bytes = copies && request.length_bytes != 0;
   if (message != nullptr && has_bytes) {
     message->copy.reset(new (std::nothrow) uint8_t[request.length_bytes]);
@@ -110,10 +104,6 @@ int UnexpectedStore::keep_self(SendRequest& request) {
     request.stage = Stage::kIdle;
     return -ENOMEM;
   }
-  message->source = self_;
-  message->bits = request.bits;
-  message->immediate = request.immediate;
-  message->length_bytes = request.length_bytes;
   message->whole = true;
   if (has_bytes) {
     std::memcpy(message->copy.get(), request.data, request.length_bytes);
@@ -126,7 +116,7 @@ int UnexpectedStore::keep_self(SendRequest& request) {
     request.stage = Stage::kMoving;
     senders_.append(request);
   }
-  keep(*message);
+  keep(*message, {state_.peers.self(), request.bits, request.length_bytes, request.immediate});
   return copies ? 1 : 0;
 }
 
@@ -143,7 +133,7 @@ void UnexpectedStore::end_sender(Unexpected& message, int status) {
   sender.kept = nullptr;
   senders_.remove(sender);
   message.status = status;
-  completions_.finish(sender, status);
+  state_.completions.finish(sender, status);
 }
 
 void UnexpectedStore::fail_senders(int error) {

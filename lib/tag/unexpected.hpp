@@ -3,10 +3,7 @@
 #pragma once
 
 #include "base/slab.hpp"
-#include "lib/msg/message_context.hpp"
-#include "lib/tag/completions.hpp"
-#include "lib/tag/matcher.hpp"
-#include "lib/tag/peers.hpp"
+#include "lib/tag/state.hpp"
 #include "lib/tag/wire.hpp"
 
 namespace rio::tag {
@@ -15,16 +12,7 @@ namespace rio::tag {
 /// large data stay with their senders. One thread.
 class UnexpectedStore {
  public:
-  /// All outlive the store. @param self the own address. @param eager_bytes longer messages to it
-  /// are not copied: they wait where they are.
-  UnexpectedStore(msg::MessageContext& context, Matcher& matcher, Completions& completions,
-                  EndpointStats& stats, Address self, uint64_t eager_bytes)
-      : context_(context),
-        matcher_(matcher),
-        completions_(completions),
-        stats_(stats),
-        self_(self),
-        eager_bytes_(eager_bytes) {}
+  explicit UnexpectedStore(EngineState& state) : state_(state) {}
 
   /// Take messages of up to so many bytes only; 0: none. At first all are taken.
   void accept(uint64_t length_bytes_max) { length_bytes_max_ = length_bytes_max; }
@@ -35,10 +23,14 @@ class UnexpectedStore {
   /// A record that keep() has not seen. @return null: no memory.
   [[nodiscard]] Unexpected* get() { return messages_.get(); }
   void put(Unexpected* message) { messages_.put(message); }
-  /// Let receives find a message whose record is filled in.
-  void keep(Unexpected& message) {
-    matcher_.keep(message);
-    ++stats_.unexpected;
+  /// Let receives find a message.
+  void keep(Unexpected& message, const MessageInfo& info) {
+    message.source = info.source;
+    message.bits = info.bits;
+    message.length_bytes = info.length_bytes;
+    message.immediate = info.immediate;
+    state_.matcher.keep(message);
+    ++state_.stats.unexpected;
   }
 
   /// Take the oldest message of the inbox, or its first part, and keep it. @param skip_bytes
@@ -50,7 +42,7 @@ class UnexpectedStore {
 
   /// Take a message out of the matcher, and drop() it.
   void discard(Unexpected& message) {
-    static_cast<void>(matcher_.discard(message));
+    static_cast<void>(state_.matcher.discard(message));
     drop(message);
   }
   /// Give back the buffers of a message that the matcher does not have. Its sender is told.
@@ -74,12 +66,7 @@ class UnexpectedStore {
   [[nodiscard]] int keep_self(SendRequest& request);
   void end_sender(Unexpected& message, int status);
 
-  msg::MessageContext& context_;
-  Matcher& matcher_;
-  Completions& completions_;
-  EndpointStats& stats_;
-  const Address self_;
-  const uint64_t eager_bytes_;
+  EngineState& state_;
   uint64_t length_bytes_max_ = kLengthMax;
   Requests senders_;
   base::Slab<Part> parts_;

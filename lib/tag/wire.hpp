@@ -7,12 +7,12 @@
 /// kDataImmediate, match bits, immediate data, bytes; kFirstImmediate; a request that says so.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "lib/msg/control.hpp"
 #include "lib/msg/header.hpp"
-#include "lib/tag/parts.hpp"
 
 namespace rio::tag {
 
@@ -24,6 +24,29 @@ inline constexpr uint64_t kLengthMax = msg::kTransferMax;
 /// Headers of a message of one part.
 [[nodiscard]] constexpr uint32_t head_bytes(bool has_immediate) {
   return has_immediate ? 2 * kBitsBytes : kBitsBytes;
+}
+
+/// Header before the payload of kFirst, as sent on the wire: little-endian.
+struct FirstHeader {
+  uint64_t bits;         ///< for the layer above; 0 in messages of LongMessages
+  uint64_t total_bytes;  ///< length of the message, more than kFirstBytesMax
+  uint64_t immediate;    ///< the immediate data of kFirstImmediate; else 0
+};
+static_assert(sizeof(FirstHeader) == 24);
+
+/// Payload bytes of a first part (kFirstBytesMax) and of any other part (kMoreBytesMax).
+inline constexpr uint32_t kFirstBytesMax = msg::kPartBytesMax - sizeof(FirstHeader);
+inline constexpr uint32_t kMoreBytesMax = msg::kPartBytesMax;
+
+/// Number of parts, and so of credits, for a message. If the length is too large for that, the
+/// result is more than any peer has. @param whole_bytes_max length up to which a message goes in
+/// one part.
+[[nodiscard]] constexpr uint32_t parts_of(uint64_t length_bytes, uint32_t whole_bytes_max) {
+  if (length_bytes <= whole_bytes_max) {
+    return 1;
+  }
+  const uint64_t more = (length_bytes - kFirstBytesMax + kMoreBytesMax - 1) / kMoreBytesMax;
+  return static_cast<uint32_t>(std::min<uint64_t>(1 + more, UINT32_MAX));
 }
 
 /// The bit that kinds with immediate data have, and the others have not.

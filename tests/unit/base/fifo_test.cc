@@ -69,6 +69,27 @@ TEST(Fifo, ANodeIsRemovedWhereverItIs) {
   EXPECT_EQ(values(list), Values{7});
 }
 
+TEST(Fifo, EachMayBeMovedElsewhere) {
+  Node nodes[4] = {{0}, {1}, {2}, {3}};
+  List list;
+  List odd;
+  list.for_each([](const Node&) { ADD_FAILURE(); });
+  for (Node& node : nodes) {
+    list.append(node);
+  }
+  Values seen;
+  list.for_each([&](Node& node) {
+    seen.push_back(node.value);
+    if (node.value % 2 == 1) {
+      list.remove(node);
+      odd.append(node);
+    }
+  });
+  EXPECT_EQ(seen, (Values{0, 1, 2, 3}));
+  EXPECT_EQ(values(list), (Values{0, 2}));
+  EXPECT_EQ(values(odd), (Values{1, 3}));
+}
+
 TEST(Fifo, AllOfAnotherList) {
   Node nodes[4] = {{0}, {1}, {2}, {3}};
   List list;

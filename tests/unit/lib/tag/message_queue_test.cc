@@ -115,7 +115,7 @@ TEST_F(MessageQueueTest, TablesComeWithLookUpsAndGoWithTheLastMessage) {
   EXPECT_EQ(queue_.tables(), 2);
   while (!queue_.empty()) {
     EXPECT_EQ(queue_.tables(), 2);
-    EXPECT_EQ(queue_.discard(*queue_.first()), 0);
+    EXPECT_EQ(queue_.discard(*queue_.waiting().first()), 0);
   }
   EXPECT_EQ(queue_.tables(), 0);
 }
@@ -134,7 +134,7 @@ TEST_F(MessageQueueTest, NoOldMessageIsFoundAfterTheQueueWasEmpty) {
     }
     EXPECT_EQ(queue_.take(pattern(77, 0xFFFF)), &strangers_[0]);
     while (!queue_.empty()) {
-      EXPECT_EQ(queue_.discard(*queue_.first()), 0);
+      EXPECT_EQ(queue_.discard(*queue_.waiting().first()), 0);
     }
     EXPECT_EQ(queue_.find(pattern(1, round)), nullptr);
   }
@@ -149,17 +149,17 @@ TEST_F(MessageQueueTest, AClaimedMessageIsNotFound) {
     queue_.append(b);
     EXPECT_EQ(queue_.claim(pattern(1, 5)), &a);
     EXPECT_EQ(a.place, Place::kClaimed);
-    EXPECT_EQ(queue_.claimed(), 1u);
-    EXPECT_EQ(queue_.first_claimed(), &a);
+    EXPECT_EQ(queue_.claimed().first(), &a);
+    EXPECT_EQ(MessageQueue::List::next(a), nullptr);
     EXPECT_EQ(queue_.find(pattern(1, 5)), &b);
     EXPECT_EQ(queue_.take(pattern(1, 5)), &b);
     EXPECT_EQ(queue_.take(pattern(1, 5)), nullptr);
     EXPECT_EQ(queue_.release(a), 0);
     EXPECT_EQ(a.place, Place::kNowhere);
-    EXPECT_EQ(queue_.claimed(), 0u);
+    EXPECT_TRUE(queue_.claimed().is_empty());
     EXPECT_EQ(queue_.count(), strangers);
     while (!queue_.empty()) {
-      EXPECT_EQ(queue_.discard(*queue_.first()), 0);
+      EXPECT_EQ(queue_.discard(*queue_.waiting().first()), 0);
     }
   }
 }
@@ -184,8 +184,7 @@ TEST_F(MessageQueueTest, DiscardInEachState) {
   queue_.append(a);
   EXPECT_EQ(queue_.claim(pattern(1, 5)), &a);
   EXPECT_EQ(queue_.discard(a), 0);
-  EXPECT_EQ(queue_.claimed(), 0u);
-  EXPECT_EQ(queue_.first_claimed(), nullptr);
+  EXPECT_TRUE(queue_.claimed().is_empty());
 }
 
 // A hundred thousand messages, received in reverse order: with a search for each the test would

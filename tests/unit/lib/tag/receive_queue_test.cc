@@ -229,13 +229,12 @@ TEST_F(ReceiveQueueTest, CancelIfTakesThoseOfOnePeer) {
   }
   const auto gone = queue_.cancel_if([](const Receive& each) { return each.source == 2; });
   size_t count = 0;
-  for (Receive* each = gone.first(); each != nullptr; ++count) {
-    Receive* next = ReceiveQueue::Gone::next(*each);
-    EXPECT_EQ(each->source, 2u);
-    EXPECT_EQ(each->place, Place::kNowhere);
-    EXPECT_EQ(queue_.cancel(*each), -ENOENT);
-    each = next;
-  }
+  gone.for_each([&](Receive& each) {
+    EXPECT_EQ(each.source, 2u);
+    EXPECT_EQ(each.place, Place::kNowhere);
+    EXPECT_EQ(queue_.cancel(each), -ENOENT);
+    ++count;
+  });
   EXPECT_EQ(count, std::size(of_peer));
   EXPECT_EQ(queue_.count(), std::size(others));
   EXPECT_EQ(queue_.take(1, 1), &others[0]);
@@ -254,9 +253,7 @@ TEST_F(ReceiveQueueTest, CancelIfOfAllLeavesNothing) {
   }
   const auto gone = queue_.cancel_if([](const Receive&) { return true; });
   size_t count = 0;
-  for (Receive* each = gone.first(); each != nullptr; each = ReceiveQueue::Gone::next(*each)) {
-    ++count;
-  }
+  gone.for_each([&](const Receive&) { ++count; });
   EXPECT_EQ(count, all.size());
   EXPECT_EQ(queue_.count(), 0u);
   EXPECT_EQ(queue_.take(1, 1), nullptr);

@@ -32,7 +32,8 @@ struct TagNode {
     EXPECT_EQ(msg::MessagePort::open(config, &port), 0);
     endpoints.resize(contexts);
     for (uint16_t i = 0; i < contexts; ++i) {
-      EXPECT_EQ(tag::TaggedContext::create(*port, i, {{}, eager_bytes}, &endpoints[i]), 0);
+      const tag::TaggedConfig each{.eager_bytes = eager_bytes};
+      EXPECT_EQ(tag::TaggedContext::create(*port, i, each, &endpoints[i]), 0);
     }
   }
 

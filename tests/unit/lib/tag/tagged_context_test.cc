@@ -78,8 +78,9 @@ class TagNewPeer : public TagEndpoint {
 
   void be_patient(uint32_t new_peer_ms) {
     a_.endpoints[0].reset();
-    ASSERT_EQ(tag::TaggedContext::create(*a_.port, 0, {{}, 0, new_peer_ms}, a_.endpoints.data()),
-              0);
+    ASSERT_EQ(
+        tag::TaggedContext::create(*a_.port, 0, {.new_peer_ms = new_peer_ms}, a_.endpoints.data()),
+        0);
     request_.may_wait = false;
   }
   int try_once() { return a_->send(b_.at(), 1, bytes_.data(), bytes_.size(), request_); }

@@ -1,4 +1,4 @@
-#include "lib/tag/parts_out.hpp"
+#include "lib/tag/parts.hpp"
 
 #include <algorithm>
 #include <cerrno>
