@@ -1,4 +1,5 @@
 // show port info|stats|xstats|queues, clear port stats, show config.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <numeric>

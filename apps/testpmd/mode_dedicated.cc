@@ -28,7 +28,10 @@ class DedicatedStream final : public Stream {
   }
 
   uint32_t turn(bool may_send) noexcept override;
-  [[nodiscard]] bool quiet() const noexcept override;
+  [[nodiscard]] bool quiet() const noexcept override {
+    const auto is_quiet = [](const auto& end) { return end->quiet(); };
+    return std::ranges::all_of(senders_, is_quiet) && std::ranges::all_of(receivers_, is_quiet);
+  }
 
  private:
   uint32_t pairs_ = 0;
@@ -59,11 +62,6 @@ uint32_t DedicatedStream::turn(bool may_send) noexcept {
     set_finished();
   }
   return moved;
-}
-
-bool DedicatedStream::quiet() const noexcept {
-  const auto is_quiet = [](const auto& end) { return end->quiet(); };
-  return std::ranges::all_of(senders_, is_quiet) && std::ranges::all_of(receivers_, is_quiet);
 }
 
 int check(const RunSetup& setup, std::string* error) {

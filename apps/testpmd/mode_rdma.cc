@@ -42,7 +42,15 @@ class RdmaStream final : public Stream {
   };
 
   uint32_t post(uint32_t n) noexcept;
-  [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const;
+  [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const {
+    return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
+            .iova = memory_.iova(static_cast<uint64_t>(local - memory_.va())),
+            .cookie = slot,
+            .dest_id = port_.peer_dest_id(),
+            .length_bytes = size_bytes_,
+            .op = op,
+            .prio = 0};
+  }
   void done(const pmd::EntryDone& entry) noexcept;
   void finish(uint32_t slot, bool right) noexcept;
   // Three regions for each request: the user's bytes, their bounced copy, what is read back.
@@ -102,16 +110,6 @@ int RdmaStream::open(std::string* error) {
                  {.sequence = slot});
   }
   return 0;
-}
-
-pmd::DmaRequest RdmaStream::request(uint32_t slot, DmaOp op, const uint8_t* local) const {
-  return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
-          .iova = memory_.iova(static_cast<uint64_t>(local - memory_.va())),
-          .cookie = slot,
-          .dest_id = port_.peer_dest_id(),
-          .length_bytes = size_bytes_,
-          .op = op,
-          .prio = 0};
 }
 
 /// Post up to n new requests with one BAR write. @return how many.

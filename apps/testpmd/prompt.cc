@@ -1,7 +1,6 @@
 // The prompt itself, by libedit, and command files.
 #include <poll.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
