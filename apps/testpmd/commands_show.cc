@@ -1,6 +1,5 @@
 // show port info|stats|xstats|queues, clear port stats, show config.
-#include <array>
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -10,22 +9,25 @@
 
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/text.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::testpmd {
 namespace {
 
+void print_port(const TestPort& port) {
+  std::printf("port %u  %s\n", port.index, port.name.c_str());
+}
+
 void print_info(const TestPort& port) {
   const pmd::Caps& caps = port.card().caps();
   const pmd::LinkState link = port.card().link();
-  std::printf("port %u  %s%s\n", port.index(), port.name().c_str(),
+  std::printf("port %u  %s%s\n", port.index, port.name.c_str(),
               caps.is_model ? "  (emulated card: its figures are not a card's)" : "");
   std::printf("  bus          %s, NUMA node %d, wire %s\n", port.card().bus().name().c_str(),
-              port.card().bus().numa_node(), port.wire().empty() ? "-" : port.wire().c_str());
+              port.card().bus().numa_node(), port.wire.empty() ? "-" : port.wire.c_str());
   std::printf("  destID       0x%x, sends to 0x%x%s\n", port.dest_id(), port.peer_dest_id(),
-              port.peer() == nullptr
-                  ? ""
-                  : (" (port " + std::to_string(port.peer()->index()) + ")").c_str());
+              port.peer() == nullptr ? "" : format(" (port %u)", port.peer()->index).c_str());
   std::printf("  link         %s, %u of %u lanes, %u Mbaud each\n", link.up ? "up" : "down",
               link.lanes, link.lanes_max, link.lane_mbaud);
   std::printf("  queue pairs  %u, rings 2^%u to 2^%u entries, %u vectors\n", caps.queue_pairs,
@@ -39,24 +41,61 @@ void print_info(const TestPort& port) {
               caps.quirk_last_at_256 ? "yes" : "no", caps.quirk_last_full_256 ? "yes" : "no");
 }
 
-void print_stats(const TestPort& port) {
-  const auto [d, c] = count_port(port);
-  std::printf("port %u  %s\n", port.index(), port.name().c_str());
-  std::printf("  driver  sent %s, failed %s; received %s, failed %s; rejected %s\n",
-              grouped(d.tx_messages).c_str(), grouped(d.tx_failed).c_str(),
-              grouped(d.rx_messages).c_str(), grouped(d.rx_failed).c_str(),
-              grouped(d.rejected).c_str());
-  std::printf("  BAR     %s reads, %s writes by the bursts\n", grouped(d.bar_reads).c_str(),
-              grouped(d.bar_writes).c_str());
-  std::printf(
-      "  link    packets out %u, in %u; RETRY in %u, out %u; ERROR out %u; time-outs %u, %u;"
-      " unmapped %u\n",
-      c.tx_packets, c.rx_packets, c.tx_retries, c.rx_retries, c.rx_errors, c.tx_timeouts,
-      c.rx_timeouts, c.rx_unmapped);
+using Xstats = std::vector<std::pair<std::string, uint64_t>>;
+
+/// All counters of the driver by name, since they were cleared.
+Xstats xstats_of(const TestPort& port) {
+  const std::lock_guard guard(port.queues_lock);
+  const int count = rte_rawdev_xstats_names_get(port.dev_id, nullptr, 0);
+  const auto n = static_cast<unsigned>(std::max(count, 0));
+  std::vector<rte_rawdev_xstats_name> names(n);
+  std::vector<unsigned> ids(n);
+  std::vector<uint64_t> values(n);
+  std::iota(ids.begin(), ids.end(), 0u);
+  Xstats all;
+  if (n != 0 && rte_rawdev_xstats_names_get(port.dev_id, names.data(), n) == count &&
+      rte_rawdev_xstats_get(port.dev_id, ids.data(), values.data(), n) == count) {
+    for (unsigned i = 0; i < n; ++i) {
+      all.emplace_back(names[i].name, values[i]);
+    }
+  }
+  return all;
 }
 
-template <typename Queue>
-void print_queue(uint32_t qp, uint32_t ring, Queue& queue) {
+void print_xstats(const TestPort& port) {
+  print_port(port);
+  for (const auto& [name, value] : xstats_of(port)) {
+    std::printf("  %-40s %s\n", name.c_str(), grouped(value).c_str());
+  }
+}
+
+void print_stats(const TestPort& port) {
+  const Xstats all = xstats_of(port);
+  // The sum over all rings, or those of one kind.
+  const auto sum = [&all](std::string_view name) {
+    uint64_t total = 0;
+    for (const auto& [whole, value] : all) {
+      total += whole.ends_with(name) ? value : 0;
+    }
+    return total;
+  };
+  print_port(port);
+  std::printf("  driver  sent %s, failed %s; received %s, failed %s; rejected %s\n",
+              grouped(sum("_tx_messages")).c_str(), grouped(sum("_tx_failed")).c_str(),
+              grouped(sum("_shared_messages") + sum("_dedicated_messages")).c_str(),
+              grouped(sum("_shared_failed") + sum("_dedicated_failed")).c_str(),
+              grouped(sum("_rejected")).c_str());
+  std::printf("  BAR     %s reads, %s writes by the bursts\n", grouped(sum("_bar_reads")).c_str(),
+              grouped(sum("_bar_writes")).c_str());
+  std::printf(
+      "  link    packets out %lu, in %lu; RETRY in %lu, out %lu; ERROR out %lu; time-outs %lu, %lu;"
+      " unmapped %lu\n",
+      sum("port_tx_packets"), sum("port_rx_packets"), sum("port_tx_retries"),
+      sum("port_rx_retries"), sum("port_rx_errors"), sum("port_tx_timeouts"),
+      sum("port_rx_timeouts"), sum("port_rx_unmapped"));
+}
+
+void print_queue(uint32_t qp, uint32_t ring, pmd::QueueBase& queue) {
   regs::RingError why{};
   uint32_t entry = 0;
   const int state = queue.ring_state(&why, &entry);
@@ -74,22 +113,14 @@ void print_queue(uint32_t qp, uint32_t ring, Queue& queue) {
 
 void print_queues(const TestPort& port) {
   const std::lock_guard guard(port.queues_lock);
-  std::printf("port %u  %s\n  %-3s %-11s %-9s %14s %16s %8s %8s %8s\n", port.index(),
-              port.name().c_str(), "qp", "ring", "state", "messages", "bytes", "failed", "rejected",
-              "bad");
+  print_port(port);
+  std::printf("  %-3s %-11s %-9s %14s %16s %8s %8s %8s\n", "qp", "ring", "state", "messages",
+              "bytes", "failed", "rejected", "bad");
   for (uint32_t qp = 0; qp < port.queue_pairs(); ++qp) {
     pmd::QueuePair& pair = port.pair(qp);
-    const auto show = [&](regs::Ring ring, auto queue) {
-      if ((pair.rings() & pmd::ring_bit(ring)) != 0) {
-        print_queue(qp, static_cast<uint32_t>(ring), (pair.*queue)());
-      }
-    };
-    show(regs::Ring::kTx, &pmd::QueuePair::tx);
-    show(regs::Ring::kShared, &pmd::QueuePair::shared);
-    show(regs::Ring::kDoorbell, &pmd::QueuePair::doorbells);
-    show(regs::Ring::kDma, &pmd::QueuePair::dma);
-    show(regs::Ring::kMaint, &pmd::QueuePair::maint);
-    show(regs::Ring::kEvent, &pmd::QueuePair::events);
+    for_each_ring(pair, [qp](regs::Ring ring, pmd::QueueBase& queue) {
+      print_queue(qp, static_cast<uint32_t>(ring), queue);
+    });
     for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
       if (pair.dedicated(i) != nullptr) {
         print_queue(qp, static_cast<uint32_t>(regs::Ring::kDedicated0) + i, *pair.dedicated(i));
@@ -98,54 +129,37 @@ void print_queues(const TestPort& port) {
   }
 }
 
-void print_xstats(const TestPort& port) {
-  const std::lock_guard guard(port.queues_lock);
-  const int count = rte_rawdev_xstats_names_get(port.dev_id(), nullptr, 0);
-  if (count <= 0) {
-    return;
-  }
-  const auto n = static_cast<unsigned>(count);
-  std::vector<rte_rawdev_xstats_name> names(n);
-  std::vector<unsigned> ids(n);
-  std::vector<uint64_t> values(n);
-  std::iota(ids.begin(), ids.end(), 0u);
-  if (rte_rawdev_xstats_names_get(port.dev_id(), names.data(), n) != count ||
-      rte_rawdev_xstats_get(port.dev_id(), ids.data(), values.data(), n) != count) {
-    return;
-  }
-  std::printf("port %u  %s\n", port.index(), port.name().c_str());
-  for (unsigned i = 0; i < n; ++i) {
-    std::printf("  %-40s %s\n", names[i].name, grouped(values[i]).c_str());
-  }
-}
-
 template <void (*Print)(const TestPort&)>
 int each_port(Console& console, Args args, std::string* error) {
-  return for_ports(console, args.empty() ? "all" : args[0], error, [](const TestPort& port) {
-    Print(port);
-    return 0;
-  });
+  std::vector<TestPort*> ports;
+  const int rc = ports_of(console, args, &ports, error);
+  for (const TestPort* port : ports) {
+    Print(*port);
+  }
+  return rc;
 }
 
 int clear(Console& console, Args args, std::string* error) {
-  return for_ports(console, args.empty() ? "all" : args[0], error, [error](TestPort& port) {
-    const int rc = clear_counts(port);
-    if (rc != 0) {
-      *error = "clear port stats: " + port.name() + ": " + std::strerror(-rc) +
-               "; look whether the card is there (show port info all)";
+  std::vector<TestPort*> ports;
+  if (ports_of(console, args, &ports, error) != 0) {
+    return -EINVAL;
+  }
+  for (const TestPort* port : ports) {
+    if (const int rc = rte_rawdev_xstats_reset(port->dev_id, nullptr, 0); rc != 0) {
+      return fail(error,
+                  "clear port stats: %s: %s; look whether the card is there (show port info all)",
+                  port->name.c_str(), std::strerror(-rc));
     }
-    return rc;
-  });
+  }
+  return 0;
 }
 
 /// How long a run goes on.
 std::string limit(const Options& o) {
   if (o.count > 0) {
-    return std::to_string(o.count) + " messages a port";
+    return format("%lu messages a port", o.count);
   }
-  char text[32];
-  std::snprintf(text, sizeof(text), "%g s", o.seconds);
-  return o.seconds > 0 ? text : "until stop";
+  return o.seconds > 0 ? format("%g s", o.seconds) : "until stop";
 }
 
 int config(Console& console, Args, std::string*) {
@@ -157,22 +171,15 @@ int config(Console& console, Args, std::string*) {
   return 0;
 }
 
-std::vector<std::string> words(Console& console, size_t) {
-  return port_names(console);
-}
-
-constexpr std::array kCommands = {
-    Command{"show port info", "[PORT|all]", "card, link, capabilities", 0, 1, each_port<print_info>,
-            words},
-    Command{"show port stats", "[PORT|all]", "messages, BAR accesses, link counters", 0, 1,
-            each_port<print_stats>, words},
-    Command{"show port xstats", "[PORT|all]", "all counters of the driver by name", 0, 1,
-            each_port<print_xstats>, words},
-    Command{"show port queues", "[PORT|all]", "rings with their state", 0, 1,
-            each_port<print_queues>, words},
-    Command{"clear port stats", "[PORT|all]", "count from zero, in stats and xstats", 0, 1, clear,
-            words},
-    Command{"show config", "", "what start would begin", 0, 0, config, nullptr},
+constexpr Command kCommands[] = {
+    {"show port info", "[PORT|all]", "card, link, capabilities", each_port<print_info>},
+    {"show port stats", "[PORT|all]", "messages, BAR accesses, link counters",
+     each_port<print_stats>},
+    {"show port xstats", "[PORT|all]", "all counters of the driver by name",
+     each_port<print_xstats>},
+    {"show port queues", "[PORT|all]", "rings with their state", each_port<print_queues>},
+    {"clear port stats", "[PORT|all]", "count from zero, in stats and xstats", clear},
+    {"show config", "", "what start would begin", config},
 };
 
 }  // namespace

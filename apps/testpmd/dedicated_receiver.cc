@@ -1,11 +1,12 @@
-#include "apps/testpmd/dedicated_receiver.hpp"
-
 #include <cstring>
+
+#include "apps/testpmd/dedicated_path.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 
 DedicatedReceiver::~DedicatedReceiver() {
-  if (queue_ != nullptr && lane_.to->pair().close_dedicated(lane_.queue) == -ETIMEDOUT) {
+  if (queue_ != nullptr && path_.to.pair().close_dedicated(path_.queue) == -ETIMEDOUT) {
     leave_memory();
   }
 }
@@ -17,10 +18,10 @@ int DedicatedReceiver::start(std::string* error) {
   const auto plan = [](const auto& range, const auto& rules, pmd::mem::Plan* out) {
     return pmd::mem::plan_receive(range, rules, out);
   };
-  if (const int rc = allocate("receive", "for", plan, add, error); rc != 0) {
-    return rc;
+  if (allocate("receive", plan, add, error) != 0) {
+    return -EINVAL;
   }
-  lane_.cut = slots_.back().plan.cut;
+  path_.cut = slots_.back().plan.cut;
   for (Slot& slot : slots_) {
     slot.left = messages_each_;
   }
@@ -29,19 +30,17 @@ int DedicatedReceiver::start(std::string* error) {
 }
 
 int DedicatedReceiver::open(std::string* error) {
-  const int rc = lane_.to->pair().open_dedicated(lane_.queue, lane_.source, lane_.mbox, &queue_);
+  const int rc = path_.to.pair().open_dedicated(path_.queue, path_.source, path_.mbox, &queue_);
   if (rc != 0) {
     queue_ = nullptr;
-    *error = "port " + std::to_string(lane_.to->index()) + " cannot open dedicated queue " +
-             std::to_string(lane_.queue) + ": " + std::strerror(-rc);
-    return rc;
+    return fail(error, "port %u cannot open dedicated queue %u: %s", path_.to.index, path_.queue,
+                std::strerror(-rc));
   }
   if (messages_each_ > queue_->free_count()) {  // it could never be granted
-    *error = "--size " + std::to_string(size_bytes_) + ": a transfer is " +
-             std::to_string(messages_each_) + " messages, and the dedicated queues of " +
-             lane_.to->name() + " have " + std::to_string(queue_->free_count()) +
-             " entries; give a smaller size, or larger rings (--vdev …,dedicated_ring=512)";
-    return -ENOBUFS;
+    return fail(error,
+                "--size %u: a transfer is %u messages, and the dedicated queues of %s have %u "
+                "entries; give a smaller size, or larger rings (--vdev …,dedicated_ring=512)",
+                size_bytes_, messages_each_, path_.to.name.c_str(), queue_->free_count());
   }
   return 0;
 }
@@ -61,7 +60,7 @@ void DedicatedReceiver::post() noexcept {
     for (partial_ += posted; partial_ >= messages_each_; partial_ -= messages_each_) {
       ++granted_;
     }
-    lane_.granted.store(granted_, std::memory_order_release);
+    path_.granted.store(granted_, std::memory_order_release);
     if (posted < n) {
       return;  // the ring is full
     }
@@ -76,7 +75,7 @@ uint32_t DedicatedReceiver::reap() noexcept {
     if (done[i].status == pmd::Status::kOk) [[likely]] {
       --slots_[done[i].cookie].left;
     } else {
-      owner_.stats.count_status(done[i].status);  // its sender is told, and breaks the lane
+      owner_.stats.count_status(done[i].status);  // its sender is told, and breaks the path
     }
   }
   return n;
@@ -95,17 +94,17 @@ void DedicatedReceiver::finish(uint32_t index) noexcept {
   uint32_t offset = 0;
   const Verdict verdict =
       check_message(bytes(index), size_bytes_, size_bytes_, verifier_.seed(), seen_, &tag, &offset);
-  if (verdict == Verdict::kGood && (size_bytes_ < kTagBytes || tag.flow == lane_.flow)) {
-    verifier_.got_number(lane_.flow, tag.sequence, size_bytes_, true);
+  if (verdict == Verdict::kGood && (size_bytes_ < kTagBytes || tag.flow == path_.flow)) {
+    verifier_.got_number(path_.flow, tag.sequence, size_bytes_);
   } else {
-    verifier_.note_error(lane_.flow, "wrong byte", seen_, offset);
+    verifier_.note_error(path_.flow, "wrong byte", seen_, offset);
   }
   std::memset(bytes(index), 0xEE, size_bytes_);  // so that nothing old passes
 }
 
 /// Take transfers that are complete and confirmed, in order.
 void DedicatedReceiver::look() noexcept {
-  const uint64_t confirmed = lane_.confirmed.load(std::memory_order_acquire);
+  const uint64_t confirmed = path_.confirmed.load(std::memory_order_acquire);
   while (seen_ < confirmed && seen_ < granted_) {
     const uint32_t index = index_of(seen_);
     if (slots_[index].left != 0) {
@@ -118,34 +117,34 @@ void DedicatedReceiver::look() noexcept {
   }
 }
 
-/// The lane is dry: begin anew behind what was started. Control path.
+/// The path is dry: begin anew behind what was started. Control path.
 void DedicatedReceiver::recover() noexcept {
   look();
   std::string ignored;
-  const std::lock_guard guard(lane_.to->queues_lock);
-  if (lane_.to->pair().close_dedicated(lane_.queue) != 0) {
+  const std::lock_guard guard(path_.to.queues_lock);
+  if (path_.to.pair().close_dedicated(path_.queue) != 0) {
     return;  // tried again next turn
   }
   queue_ = nullptr;
   if (open(&ignored) != 0) {
     return;
   }
-  granted_ = seen_ = lane_.resume_at.load(std::memory_order_relaxed);
+  granted_ = seen_ = path_.resume_at.load(std::memory_order_relaxed);
   at_ = index_of(seen_) * messages_each_;
   unposted_ = static_cast<uint32_t>(entries_.size());
   partial_ = 0;
   for (Slot& slot : slots_) {
     slot.left = messages_each_;
   }
-  lane_.confirmed.store(seen_, std::memory_order_relaxed);
-  lane_.granted.store(granted_, std::memory_order_relaxed);
-  lane_.state.store(DedicatedPath::State::kRunning, std::memory_order_release);
+  path_.confirmed.store(seen_, std::memory_order_relaxed);
+  path_.granted.store(granted_, std::memory_order_relaxed);
+  path_.state.store(DedicatedPath::State::kRunning, std::memory_order_release);
 }
 
 uint32_t DedicatedReceiver::turn(bool may_post) noexcept {
   if (queue_ == nullptr) [[unlikely]] {
     std::string ignored;
-    const std::lock_guard guard(lane_.to->queues_lock);
+    const std::lock_guard guard(path_.to.queues_lock);
     if (open(&ignored) != 0) {
       return 0;
     }
@@ -155,7 +154,7 @@ uint32_t DedicatedReceiver::turn(bool may_post) noexcept {
   }
   const uint32_t n = reap();
   look();
-  if (lane_.state.load(std::memory_order_acquire) == DedicatedPath::State::kDry) [[unlikely]] {
+  if (path_.state.load(std::memory_order_acquire) == DedicatedPath::State::kDry) [[unlikely]] {
     recover();
   }
   return n;

@@ -1,39 +1,39 @@
-#include "apps/testpmd/dedicated_sender.hpp"
+#include "apps/testpmd/dedicated_path.hpp"
 
 namespace rio::testpmd {
 namespace {
 
-/// Transfers of lane `index` out of `lanes`, so that all together are --count.
-uint64_t share_of(uint64_t count, uint32_t lanes, uint32_t index) {
-  return count == 0 ? UINT64_MAX : count / lanes + (index < count % lanes ? 1 : 0);
+/// Transfers of path `index` out of `paths`, so that all together are --count.
+uint64_t share_of(uint64_t count, uint32_t paths, uint32_t index) {
+  return count == 0 ? UINT64_MAX : count / paths + (index < count % paths ? 1 : 0);
 }
 
 }  // namespace
 
-DedicatedSender::DedicatedSender(const RunSetup& setup, DedicatedPath& lane, uint32_t lanes_of_port,
-                                 uint32_t index, Stream& owner)
-    : DedicatedEnd(setup, lane, *lane.from, owner),
-      queue_(lane.from->pair(lane.from_pair).tx()),
+DedicatedSender::DedicatedSender(const RunSetup& setup, const std::shared_ptr<DedicatedPath>& path,
+                                 uint32_t paths_of_port, uint32_t index, Stream& owner)
+    : DedicatedEnd(setup, path, path->from, owner),
+      queue_(path->from.pair(path->from_pair).tx()),
       index_(index),
       burst_(setup.options.burst),
-      left_(share_of(setup.options.count, lanes_of_port, index)) {}
+      left_(share_of(setup.options.count, paths_of_port, index)) {}
 
 int DedicatedSender::start(std::string* error) {
   // Messages must meet their entries in order: by the card if it offers that, else by the flag.
-  const pmd::Caps& caps = lane_.from->card().caps();
+  const pmd::Caps& caps = path_.from.card().caps();
   const uint8_t flags = caps.order_depth >= caps.letters ? uint8_t{0} : pmd::TxFlags::kOrder;
   const auto add = [&](uint32_t slot, const pmd::mem::PlanMessage& message, uint64_t iova) {
     messages_.push_back({.iova = iova,
                          .cookie = uint64_t{index_} * kCookieSlots + slot,
-                         .dest_id = lane_.to->dest_id(),
+                         .dest_id = path_.to.dest_id(),
                          .length_bytes = message.wire_bytes,
-                         .mbox = lane_.mbox,
+                         .mbox = path_.mbox,
                          .flags = flags});
   };
   const auto plan = [this](const auto& range, const auto& rules, pmd::mem::Plan* out) {
-    return pmd::mem::plan_send(range, lane_.cut, rules, {}, out);
+    return pmd::mem::plan_send(range, path_.cut, rules, {}, out);
   };
-  return allocate("send", "to send", plan, add, error);
+  return allocate("send", plan, add, error);
 }
 
 /// Write the transfer's bytes, and copy those that are bounced.
@@ -42,10 +42,7 @@ void DedicatedSender::begin(uint32_t index) noexcept {
   slot.left = messages_each_;
   slot.start_tsc = rte_rdtsc();
   if (verifier_.verifies()) {
-    fill_message(bytes(index), size_bytes_, verifier_.seed(),
-                 {.sequence = verifier_.take_number(lane_.flow),
-                  .stamp = slot.start_tsc,
-                  .flow = lane_.flow});
+    verifier_.write(bytes(index), path_.flow, slot.start_tsc);
   }
   bounce_messages(index, [this](uint32_t bounce, const pmd::mem::PlanMessage& message) {
     bounce_->copy_in(bounce, message.va, message.len_bytes, message.wire_bytes);
@@ -56,17 +53,17 @@ void DedicatedSender::begin(uint32_t index) noexcept {
 }
 
 uint32_t DedicatedSender::turn(bool may_send) noexcept {
-  if (lane_.state.load(std::memory_order_acquire) != DedicatedPath::State::kRunning) [[unlikely]] {
+  if (path_.state.load(std::memory_order_acquire) != DedicatedPath::State::kRunning) [[unlikely]] {
     if (!pause_.pausing()) {
       mend();
     }
     return 0;
   }
-  const uint64_t granted = lane_.granted.load(std::memory_order_acquire);
+  const uint64_t granted = path_.granted.load(std::memory_order_acquire);
   // Half of the slots at a time, so that a doorbell is for several messages; whatever there is when
   // nothing is on its way.
-  const uint64_t room = std::min(granted - begun_, lane_.slots - (begun_ - confirmed_));
-  if (may_send && (room >= lane_.slots / 2 || in_flight_ == 0)) {
+  const uint64_t room = std::min(granted - begun_, path_.slots - (begun_ - confirmed_));
+  if (may_send && (room >= path_.slots / 2 || in_flight_ == 0)) {
     for (uint64_t i = 0; i < room && left_ > 0 && unsent_ < burst_; ++i) {
       begin(index_of(begun_));
     }
@@ -93,7 +90,7 @@ void DedicatedSender::confirm() noexcept {
     owner_.latency.add(rte_rdtsc() - slot.start_tsc);
     ++confirmed_;
   }
-  lane_.confirmed.store(confirmed_, std::memory_order_release);
+  path_.confirmed.store(confirmed_, std::memory_order_release);
 }
 
 void DedicatedSender::done(uint32_t slot, const pmd::TxDone& done) noexcept {
@@ -102,32 +99,30 @@ void DedicatedSender::done(uint32_t slot, const pmd::TxDone& done) noexcept {
   if (done.status != pmd::Status::kOk) [[unlikely]] {
     owner_.stats.count_status(done.status);
     pause_.note(done.status);
-    lane_.state.store(DedicatedPath::State::kBroken, std::memory_order_release);
+    path_.state.store(DedicatedPath::State::kBroken, std::memory_order_release);
     return;
   }
   if (--slots_[slot].left == 0 &&
-      lane_.state.load(std::memory_order_relaxed) == DedicatedPath::State::kRunning) {
+      path_.state.load(std::memory_order_relaxed) == DedicatedPath::State::kRunning) {
     confirm();
   }
 }
 
-/// The lane is broken: once nothing is in flight, give up what was begun and hand over.
+/// The path is broken: once nothing is in flight, give up what was begun and hand over.
 void DedicatedSender::mend() noexcept {
-  if (lane_.state.load(std::memory_order_relaxed) != DedicatedPath::State::kBroken ||
+  if (path_.state.load(std::memory_order_relaxed) != DedicatedPath::State::kBroken ||
       in_flight_ != 0) {
     return;
   }
   confirm();
   for (uint64_t transfer = confirmed_; transfer < begun_; ++transfer) {
-    if (verifier_.verifies()) {
-      verifier_.failed(lane_.flow, pmd::Status::kResponseTimeout);
-    }
+    verifier_.failed(path_.flow, pmd::Status::kResponseTimeout);
   }
   confirmed_ = begun_;
   at_ = index_of(begun_) * messages_each_;
   unsent_ = 0;
-  lane_.resume_at.store(begun_, std::memory_order_relaxed);
-  lane_.state.store(DedicatedPath::State::kDry, std::memory_order_release);
+  path_.resume_at.store(begun_, std::memory_order_relaxed);
+  path_.state.store(DedicatedPath::State::kDry, std::memory_order_release);
 }
 
 }  // namespace rio::testpmd

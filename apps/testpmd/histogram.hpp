@@ -28,15 +28,39 @@ class Histogram {
     min_ = value < min_ ? value : min_;
   }
 
-  void merge(const Histogram& other);
+  void merge(const Histogram& other) {
+    for (size_t i = 0; i < kBuckets; ++i) {
+      counts_[i] += other.counts_[i];
+    }
+    total_ += other.total_;
+    sum_ += other.sum_;
+    max_ = std::max(max_, other.max_);
+    min_ = std::min(min_, other.min_);
+  }
 
   [[nodiscard]] uint64_t total() const { return total_; }
   [[nodiscard]] uint64_t max() const { return max_; }
   [[nodiscard]] uint64_t min() const { return total_ == 0 ? 0 : min_; }
-  [[nodiscard]] double mean() const;
+  [[nodiscard]] double mean() const {
+    return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_);
+  }
   /// Smallest value that at least `percent` of all values do not exceed, rounded up to its bucket's
   /// last value, never above max(). @param percent 0 to 100. @return 0 if empty.
-  [[nodiscard]] uint64_t percentile(double percent) const;
+  [[nodiscard]] uint64_t percentile(double percent) const {
+    if (total_ == 0) {
+      return 0;
+    }
+    const double wanted = std::ceil(static_cast<double>(total_) * percent / 100.0);
+    const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, total_);
+    uint64_t seen = 0;
+    for (size_t i = 0; i < kBuckets; ++i) {
+      seen += counts_[i];
+      if (seen >= rank) {
+        return std::min(last_value_of(i), max_);
+      }
+    }
+    return max_;
+  }
 
   /// For drawing: values in bucket `index`, and its largest value.
   [[nodiscard]] uint64_t count(size_t index) const { return counts_[index]; }
@@ -62,36 +86,6 @@ class Histogram {
 static_assert(Histogram::bucket_of(0) == 0);
 static_assert(Histogram::bucket_of(UINT64_MAX) == Histogram::kBuckets - 1);
 static_assert(Histogram::last_value_of(Histogram::kBuckets - 1) == UINT64_MAX);
-
-inline void Histogram::merge(const Histogram& other) {
-  for (size_t i = 0; i < kBuckets; ++i) {
-    counts_[i] += other.counts_[i];
-  }
-  total_ += other.total_;
-  sum_ += other.sum_;
-  max_ = std::max(max_, other.max_);
-  min_ = std::min(min_, other.min_);
-}
-
-inline double Histogram::mean() const {
-  return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_);
-}
-
-inline uint64_t Histogram::percentile(double percent) const {
-  if (total_ == 0) {
-    return 0;
-  }
-  const double wanted = std::ceil(static_cast<double>(total_) * percent / 100.0);
-  const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, total_);
-  uint64_t seen = 0;
-  for (size_t i = 0; i < kBuckets; ++i) {
-    seen += counts_[i];
-    if (seen >= rank) {
-      return std::min(last_value_of(i), max_);
-    }
-  }
-  return max_;
-}
 
 /// Latency without a look at the messages: when as many came as had gone out by then. One message
 /// at a time is timed on the way into a port. Exact as long as none is lost and none

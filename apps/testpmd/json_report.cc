@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/testpmd/text.hpp"
 #include "base/fd.hpp"
 #include "pmd/dev/names.hpp"
 
@@ -16,10 +17,6 @@ namespace rio::testpmd {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double ratio(uint64_t n, double by) {
-  return by > 0 ? static_cast<double>(n) / by : 0;
-}
 
 Json figures(const PortFigures& f, double seconds) {
   Json status = Json::object();
@@ -29,13 +26,9 @@ Json figures(const PortFigures& f, double seconds) {
     }
   }
   Json json;
-  each_figure(f, f, [&](const char* name, const uint64_t& value, uint64_t) {
-    json[name] = value;
-    if (&value == &f.rx_bytes) {
-      json["messages_per_s"] = ratio(f.rx_messages, seconds);
-      json["bytes_per_s"] = ratio(f.rx_bytes, seconds);
-    }
-  });
+  each_figure(f, f, [&json](const char* name, uint64_t value, uint64_t) { json[name] = value; });
+  json["messages_per_s"] = ratio(f.rx_messages, seconds);
+  json["bytes_per_s"] = ratio(f.rx_bytes, seconds);
   json["status"] = status;
   return json;
 }
@@ -50,11 +43,16 @@ Json latency(const RunResult& result) {
           Json::array({ns_of(static_cast<double>(Histogram::last_value_of(i))), h.count(i)}));
     }
   }
-  return {
-      {"of", result.latency_of}, {"timed", h.total()}, {"min", ns_of(static_cast<double>(h.min()))},
-      {"mean", ns_of(h.mean())}, {"p50", at(50)},      {"p90", at(90)},
-      {"p99", at(99)},           {"p99.9", at(99.9)},  {"max", ns_of(static_cast<double>(h.max()))},
-      {"histogram", histogram}};
+  return {{"of", result.mode->latency_of},
+          {"timed", h.total()},
+          {"min", ns_of(static_cast<double>(h.min()))},
+          {"mean", ns_of(h.mean())},
+          {"p50", at(50)},
+          {"p90", at(90)},
+          {"p99", at(99)},
+          {"p99.9", at(99.9)},
+          {"max", ns_of(static_cast<double>(h.max()))},
+          {"histogram", histogram}};
 }
 
 Json verify(const RunResult& result) {
@@ -79,11 +77,9 @@ Json driver(const RunResult& result) {
   Json json;
   for (const auto& [name, count] : kDriverCounts) {
     json[name] = result.driver.*count;
-    if (count == &DriverCounts::bar_writes) {
-      json["bar_reads_per_message"] = ratio(result.driver.bar_reads, messages);
-      json["bar_writes_per_message"] = ratio(result.driver.bar_writes, messages);
-    }
   }
+  json["bar_reads_per_message"] = ratio(result.driver.bar_reads, messages);
+  json["bar_writes_per_message"] = ratio(result.driver.bar_writes, messages);
   return json;
 }
 
@@ -94,7 +90,7 @@ Json run(const RunResult& result) {
     stream.update(figures(f, result.seconds));
     streams.push_back(stream);
   }
-  Json json = {{"mode", result.mode},           {"size_bytes", result.size_bytes},
+  Json json = {{"mode", result.mode->name},     {"size_bytes", result.size_bytes},
                {"seconds", result.seconds},     {"lcores", result.lcores},
                {"exit_code", result.exit_code}, {"trouble", result.trouble}};
   json.update(figures(result.sum, result.seconds));
@@ -106,9 +102,10 @@ Json run(const RunResult& result) {
 }
 
 int cannot_write(const Options& options, int why, std::string* error) {
-  *error = "--json: cannot write " + options.json_file + " (" + std::strerror(why) +
-           "); name a file in a folder that is there and may be written";
-  return -why;
+  return fail(error,
+              "--json: cannot write %s (%s); name a file in a folder that is there and may be "
+              "written",
+              options.json_file.c_str(), std::strerror(why));
 }
 
 }  // namespace

@@ -3,8 +3,9 @@
 #include <rte_errno.h>
 #include <rte_rawdev.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/report.hpp"
 #include "apps/testpmd/test_run.hpp"
+#include "apps/testpmd/text.hpp"
 #include "apps/testpmd/watch.hpp"
 
 namespace rio::testpmd {
@@ -45,72 +47,64 @@ int run_all(TestRun& session) {
 }
 
 int with_session(const Options& options, std::unique_ptr<pmd::cores::Placement> placement) {
-  std::unique_ptr<TestRun> session;
+  TestRun session(options, std::move(placement));
   std::string error;
-  if (TestRun::create(options, std::move(placement), &session, &error) != 0) {
+  if (session.open(&error) != 0) {
     return complain(error);
   }
   int code = 0;
   if (options.interactive || !options.cmdline_file.empty()) {
-    code = run_console(*session, &error);
+    code = run_console(session, &error);
     if (!error.empty()) {
       return complain(error);
     }
   } else {
-    code = run_all(*session);
+    code = run_all(session);
   }
-  if (!options.json_file.empty() && !session->results().empty() &&
-      write_json(options, session->results(), &error) != 0) {
+  if (!options.json_file.empty() && !session.results().empty() &&
+      write_json(options, session.results(), &error) != 0) {
     return complain(error);
   }
   return code;
 }
 
-/// Own options, before EAL takes its time: a mistake is told at once.
-int parse(int argc, char** argv, Options* options, int* eal_argc) {
-  int at = 1;
-  while (at < argc && std::strcmp(argv[at], "--") != 0) {
-    ++at;
-  }
-  *eal_argc = at;
-  std::vector<std::string_view> args;
-  for (int i = at + 1; i < argc; ++i) {
-    args.emplace_back(argv[i]);
-  }
-  for (int i = 1; i < at; ++i) {
-    const std::string_view arg(argv[i]);
+/// Own options, before EAL takes its time: a mistake is told at once. @param eal EAL's options.
+int parse(std::span<const std::string_view> eal, std::span<const std::string_view> own,
+          Options* options) {
+  for (const std::string_view arg : eal) {
     options->help = options->help || arg == "--help" || arg == "-h";
     options->version = options->version || arg == "--version";
   }
   std::string error;
-  if (parse_options(args, options, &error) != 0 ||
+  if (parse_options(own, options, &error) != 0 ||
       (!options->help && !options->version &&
-       (check_options(*options, &error) != 0 || check_json(*options, &error) != 0))) {
+       (check_options(*options, &error) != 0 || check_json(*options, &error) != 0)) ||
+      find_mode(options->mode, &error) == nullptr) {
     return complain(error);
-  }
-  if (find_mode(options->mode, &error) == nullptr) {
-    return complain("--mode: " + error);
   }
   return 0;
 }
 
 /// EAL goes on without a card that it cannot start; its user would wonder.
-uint32_t cards_asked_for(int eal_argc, char** argv) {
+uint32_t cards_asked_for(std::span<const std::string_view> eal) {
   uint32_t cards = 0;
-  for (int i = 1; i < eal_argc; ++i) {
-    const std::string_view arg(argv[i]);
-    const std::string_view value = arg == "--vdev" && i + 1 < eal_argc ? argv[i + 1]
-                                   : arg.starts_with("--vdev=")        ? arg.substr(7)
-                                                                       : std::string_view();
+  for (size_t i = 0; i < eal.size(); ++i) {
+    const std::string_view value = eal[i] == "--vdev" && i + 1 < eal.size() ? eal[i + 1]
+                                   : eal[i].starts_with("--vdev=")          ? eal[i].substr(7)
+                                                                            : std::string_view();
     cards += value.starts_with("raw_rio") ? 1 : 0;
   }
   return cards;
 }
 
 int program(int argc, char** argv) {
+  const std::vector<std::string_view> args(argv, argv + argc);
+  const auto dashes = std::ranges::find(args, "--");
+  const std::span<const std::string_view> eal(args.begin(), dashes);
+  const std::span<const std::string_view> own(dashes == args.end() ? dashes : dashes + 1,
+                                              args.end());
   Options options;
-  int eal_argc = argc;
-  if (parse(argc, argv, &options, &eal_argc) != 0) {
+  if (parse(eal, own, &options) != 0) {
     return kExitUsage;
   }
   if (options.help) {
@@ -121,23 +115,23 @@ int program(int argc, char** argv) {
     std::puts("rio-testpmd " RIO_VERSION);
     return kExitOk;
   }
-  const uint32_t cards = cards_asked_for(eal_argc, argv);  // EAL sorts argv anew
-  std::unique_ptr<pmd::cores::Placement> placement;        // before EAL pins this thread
+  const uint32_t cards = cards_asked_for(eal);
+  std::unique_ptr<pmd::cores::Placement> placement;  // before EAL pins this thread
   if (pmd::cores::Placement::create(&placement) != 0) {
     std::fprintf(stderr,
                  "rio-testpmd: warning: hwloc cannot tell which cores are near the cards; "
                  "lcores are taken in EAL's order\n");
   }
-  if (rte_eal_init(eal_argc, argv) < 0) {
+  if (rte_eal_init(static_cast<int>(eal.size()), argv) < 0) {
     return complain(std::string("EAL could not start (") + rte_strerror(rte_errno) +
                     "); see its messages above. Without hugepages give --no-huge -m 512; "
                     "the options of this program stand behind --");
   }
   if (rte_rawdev_count() < cards) {
     const int code = complain(
-        "EAL started " + std::to_string(rte_rawdev_count()) + " of the " + std::to_string(cards) +
-        " cards that --vdev names; its messages above say why (each needs a name of its own: " +
-        "raw_rio0, raw_rio1)");
+        format("EAL started %u of the %u cards that --vdev names; its messages above say why (each "
+               "needs a name of its own: raw_rio0, raw_rio1)",
+               rte_rawdev_count(), cards));
     rte_eal_cleanup();
     return code;
   }

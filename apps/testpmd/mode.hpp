@@ -1,7 +1,8 @@
 /// @file
-/// A mode: it makes the streams of a run. One mode a file: mode_NAME.cc.
+/// A mode: it makes the streams of a run. One kind of stream a file: mode_NAME.cc.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,13 +17,13 @@ using Streams = std::vector<std::unique_ptr<Stream>>;
 /// A mode. Stateless; streams hold the state.
 struct Mode {
   const char* name;
-  uint32_t max_bytes;      ///< largest --size
-  bool takes_offset;       ///< --offset means something
-  const char* latency_of;  ///< what the latency is, for the report
+  uint32_t max_bytes = regs::kMessageBytesMax;  ///< largest --size
+  bool takes_offset = true;                     ///< --offset means something
+  const char* latency_of;                       ///< what the latency is, for the report
   /// Check the options for this mode. @return 0 or -EINVAL, `error` names fault and remedy. Null:
   /// all are good.
-  int (*check)(const RunSetup& setup, std::string* error);
-  /// @return 0, or -errno with a cause in `error`.
+  int (*check)(const RunSetup& setup, std::string* error) = nullptr;
+  /// Make and open the streams. @return 0, or -EINVAL with the cause in `error`.
   int (*make_streams)(const RunSetup& setup, Streams* streams, std::string* error);
 };
 
@@ -41,20 +42,25 @@ extern const Mode kRdmaMode;
 /// mode.
 [[nodiscard]] const Mode* find_mode(std::string_view name, std::string* error);
 
-/// Make a stream for each port that `make(TestPort&, unique_ptr<Stream>*)` gives one for.
-/// @return 0, or what `make` returned.
-template <typename Make>
-[[nodiscard]] int make_each(const RunSetup& setup, Streams* streams, Make&& make) {
+/// Mode::make_streams for modes whose ports have streams of their own. @param kMake
+/// `unique_ptr<Stream>(setup, port)`; null: the port has none.
+template <auto kMake>
+[[nodiscard]] int make_each(const RunSetup& setup, Streams* streams, std::string* error) {
   for (const auto& port : setup.ports) {
-    std::unique_ptr<Stream> stream;
-    if (const int rc = make(*port, &stream); rc != 0) {
-      return rc;
-    }
-    if (stream != nullptr) {
+    if (std::unique_ptr<Stream> stream = kMake(setup, *port)) {
+      if (stream->open(error) != 0) {
+        return -EINVAL;
+      }
       streams->push_back(std::move(stream));
     }
   }
   return 0;
+}
+
+/// A stream of a class whose constructor takes just these.
+template <typename One>
+[[nodiscard]] std::unique_ptr<Stream> make_stream(const RunSetup& setup, TestPort& port) {
+  return std::make_unique<One>(setup, port);
 }
 
 }  // namespace rio::testpmd

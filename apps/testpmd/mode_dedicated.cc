@@ -1,40 +1,40 @@
 // dedicated: every port streams into all dedicated queues of its peer at once. [S0]
-#include "apps/testpmd/dedicated_receiver.hpp"
-#include "apps/testpmd/dedicated_sender.hpp"
+#include "apps/testpmd/dedicated_path.hpp"
 #include "apps/testpmd/mode.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 namespace {
 
 using regs::kMultiMailboxes;
 
-/// A port: it sends into its lanes, and receives from those of its peer. Lanes are shared with the
+/// A port: it sends into its paths, and receives from those of its peer. Lanes are shared with the
 /// peer's stream, on whatever thread that is.
 class DedicatedStream final : public Stream {
  public:
   DedicatedStream(const RunSetup& setup, TestPort& port) : Stream(setup, port) {}
 
-  [[nodiscard]] int receive_from(const RunSetup& setup, std::shared_ptr<DedicatedPath> lane,
+  [[nodiscard]] int receive_from(const RunSetup& setup, const std::shared_ptr<DedicatedPath>& path,
                                  std::string* error) {
-    receivers_.push_back(std::make_unique<DedicatedReceiver>(setup, *lane, *this));
-    lanes_.push_back(std::move(lane));
+    receivers_.push_back(std::make_unique<DedicatedReceiver>(setup, path, *this));
     return receivers_.back()->start(error);
   }
-  [[nodiscard]] int send_into(const RunSetup& setup, std::shared_ptr<DedicatedPath> lane,
-                              uint32_t lanes, std::string* error) {
+  [[nodiscard]] int send_into(const RunSetup& setup, const std::shared_ptr<DedicatedPath>& path,
+                              uint32_t paths, std::string* error) {
     const auto index = static_cast<uint32_t>(senders_.size());
-    senders_.push_back(std::make_unique<DedicatedSender>(setup, *lane, lanes, index, *this));
-    pairs_ = std::max(pairs_, lane->from_pair + 1);
-    lanes_.push_back(std::move(lane));
+    senders_.push_back(std::make_unique<DedicatedSender>(setup, path, paths, index, *this));
+    pairs_ = std::max(pairs_, path->from_pair + 1);
     return senders_.back()->start(error);
   }
 
   uint32_t turn(bool may_send) noexcept override;
-  [[nodiscard]] bool quiet() const noexcept override;
+  [[nodiscard]] bool quiet() const noexcept override {
+    const auto is_quiet = [](const auto& end) { return end->quiet(); };
+    return std::ranges::all_of(senders_, is_quiet) && std::ranges::all_of(receivers_, is_quiet);
+  }
 
  private:
   uint32_t pairs_ = 0;
-  std::vector<std::shared_ptr<DedicatedPath>> lanes_;  // outlive what uses them
   std::vector<std::unique_ptr<DedicatedReceiver>> receivers_;
   std::vector<std::unique_ptr<DedicatedSender>> senders_;
   pmd::TxDone done_[kBurstMax];
@@ -64,31 +64,20 @@ uint32_t DedicatedStream::turn(bool may_send) noexcept {
   return moved;
 }
 
-bool DedicatedStream::quiet() const noexcept {
-  const auto is_quiet = [](const auto& end) { return end->quiet(); };
-  return std::all_of(senders_.begin(), senders_.end(), is_quiet) &&
-         std::all_of(receivers_.begin(), receivers_.end(), is_quiet);
-}
-
-uint32_t queues_of(const RunSetup& setup, const TestPort& from) {
-  const uint32_t can = std::min(regs::kDedicatedQueues, from.queue_pairs() * kMultiMailboxes);
-  return setup.options.queues == 0 ? can : setup.options.queues;
-}
-
 int check(const RunSetup& setup, std::string* error) {
   for (const auto& port : setup.ports) {
-    const std::string name = "port " + std::to_string(port->index());
     if (port->peer() == nullptr) {
-      *error = "dedicated wants both ends in this process, and " + name +
-               "'s peer is not; give two --vdev with one wire";
-      return -EINVAL;
+      return fail(error,
+                  "dedicated wants both ends in this process, and port %u's peer is not; give two "
+                  "--vdev with one wire",
+                  port->index);
     }
     if (setup.options.queues > port->queue_pairs() * kMultiMailboxes) {
-      *error = "--queues " + std::to_string(setup.options.queues) +
-               " are more than there are sources and mailboxes for: a queue takes one of 4 " +
-               "mailboxes of one queue pair, and " + name + " has " +
-               std::to_string(port->queue_pairs()) + "; add qps=2 to its --vdev";
-      return -EINVAL;
+      return fail(error,
+                  "--queues %u are more than there are sources and mailboxes for: a queue takes "
+                  "one of 4 mailboxes of one queue pair, and port %u has %u; add qps=2 to its "
+                  "--vdev",
+                  setup.options.queues, port->index, port->queue_pairs());
     }
   }
   return 0;
@@ -100,23 +89,13 @@ int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
     made.push_back(std::make_unique<DedicatedStream>(setup, *port));
   }
   for (const auto& port : setup.ports) {
-    TestPort& to = *port->peer();
-    const uint32_t queues = queues_of(setup, *port);
+    const uint32_t most = std::min(regs::kDedicatedQueues, port->queue_pairs() * kMultiMailboxes);
+    const uint32_t queues = setup.options.queues == 0 ? most : setup.options.queues;
     for (uint32_t i = 0; i < queues; ++i) {
-      auto lane = std::make_shared<DedicatedPath>();
-      lane->from = port.get();
-      lane->from_pair = i / kMultiMailboxes;
-      lane->to = &to;
-      lane->queue = i;
-      lane->source = port->dest_id(lane->from_pair);
-      lane->mbox = static_cast<uint8_t>(i % kMultiMailboxes);
-      lane->flow = static_cast<uint16_t>(port->index() * regs::kDedicatedQueues + i);
-      int rc = made[to.index()]->receive_from(setup, lane, error);
-      if (rc == 0) {
-        rc = made[port->index()]->send_into(setup, lane, queues, error);
-      }
-      if (rc != 0) {
-        return rc;
+      const auto path = std::make_shared<DedicatedPath>(*port, i);
+      if (made[path->to.index]->receive_from(setup, path, error) != 0 ||
+          made[port->index]->send_into(setup, path, queues, error) != 0) {
+        return -EINVAL;
       }
     }
   }
@@ -130,7 +109,6 @@ int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
 
 constinit const Mode kDedicatedMode = {.name = "dedicated",
                                        .max_bytes = kTransferBytesMax,
-                                       .takes_offset = true,
                                        .latency_of = "a transfer, first message to last response",
                                        .check = check,
                                        .make_streams = make_streams};

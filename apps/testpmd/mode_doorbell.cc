@@ -44,7 +44,7 @@ uint32_t DoorbellStream::receive() noexcept {
     const uint64_t expected = verifier_.expected(expected_flow_);
     const auto ahead = static_cast<int16_t>(events_[i].info - static_cast<uint16_t>(expected));
     verifier_.got_number(expected_flow_, expected + static_cast<uint64_t>(int64_t{ahead}),
-                         kDoorbellBytes, true);
+                         kDoorbellBytes);
   }
   port_.probe.received(n, rte_rdtsc, &latency);
   stats.rx_messages.add(n);
@@ -83,17 +83,10 @@ uint32_t DoorbellStream::turn(bool may_send) noexcept {
 
 }  // namespace
 
-constinit const Mode kDoorbellMode = {
-    .name = "doorbell",
-    .max_bytes = kTransferBytesMax,
-    .takes_offset = false,
-    .latency_of = "one way, queueing included",
-    .check = nullptr,
-    .make_streams = [](const RunSetup& setup, Streams* streams, std::string*) {
-      return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
-        *out = std::make_unique<DoorbellStream>(setup, port);
-        return 0;
-      });
-    }};
+constinit const Mode kDoorbellMode = {.name = "doorbell",
+                                      .max_bytes = kTransferBytesMax,
+                                      .takes_offset = false,
+                                      .latency_of = "one way, queueing included",
+                                      .make_streams = make_each<make_stream<DoorbellStream>>};
 
 }  // namespace rio::testpmd

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "apps/testpmd/mode.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -31,12 +32,13 @@ class Forwarder final : public Stream {
         out_(out),
         rx_(in.pair().shared()),
         tx_(out.pair().tx()),
+        window_(setup.options.window),
         verify_(setup.options.verify),
         mailboxes_(mailboxes_for(setup)),
         ways_(mailboxes_ * regs::kLetters) {}
   ~Forwarder() override;
 
-  [[nodiscard]] int prime(uint32_t window, std::string* error);
+  [[nodiscard]] int open(std::string* error) override;
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override { return in_flight_ == 0 && ready_ == 0; }
 
@@ -53,6 +55,7 @@ class Forwarder final : public Stream {
   TestPort& out_;
   pmd::SharedRxQueue& rx_;
   pmd::TxQueue& tx_;
+  const uint32_t window_;
   const bool verify_;
   const uint32_t mailboxes_;
   const uint32_t ways_;  // a way for each letter of each mailbox
@@ -76,7 +79,7 @@ Forwarder::~Forwarder() {
   }
 }
 
-int Forwarder::prime(uint32_t window, std::string* error) {
+int Forwarder::open(std::string* error) {
   slots_.resize(ways_ + 2 * kBurstMax);
   for (size_t i = 0; i < slots_.size(); ++i) {
     slots_[i] = {.iova = 0,
@@ -86,21 +89,17 @@ int Forwarder::prime(uint32_t window, std::string* error) {
                  .mbox = static_cast<uint8_t>(i / regs::kLetters % mailboxes_),
                  .flags = 0};
   }
-  if (window > rx_.free_count()) {
-    *error = "--window " + std::to_string(window) + ": beside its " +
-             std::to_string(port_.shared_posted) + " buffers the receive queue of " + port_.name() +
-             " has room for " + std::to_string(rx_.free_count()) +
-             "; give less, or a larger ring (--vdev …,rx_ring=4096)";
-    return -EINVAL;
+  if (window_ > rx_.free_count()) {
+    return fail(error,
+                "--window %u: beside its %u buffers the receive queue of %s has room for %u; give "
+                "less, or a larger ring (--vdev …,rx_ring=4096)",
+                window_, port_.shared_posted, port_.name.c_str(), rx_.free_count());
   }
   again_.reserve(pool_.free_count() + 2 * kSharedBuffers);
-  for (uint32_t i = 0; i < window; ++i) {
+  for (uint32_t i = 0; i < window_; ++i) {
     const uint64_t buffer = pool_.take();
     if (buffer == 0) {
-      *error = "--window " + std::to_string(window) +
-               " is more than there are buffers for; give "
-               "less";
-      return -ENOMEM;
+      return fail(error, "--window %u is more than there are buffers for; give less", window_);
     }
     again_.push_back(buffer);
   }
@@ -236,9 +235,7 @@ uint32_t Forwarder::finish_sent(uint32_t n, bool may_send) noexcept {
     stats.retries.add(done.retries);
     if (failed) {
       note_failure(done.status);
-      if (verify_) {
-        verifier_.failed(flow_, done.status);
-      }
+      verifier_.failed(flow_, done.status);
     }
     owed_ += failed ? 1 : 0;
     left_ += failed ? 1 : 0;
@@ -298,35 +295,29 @@ uint32_t Forwarder::turn(bool may_send) noexcept {
 int check(const RunSetup& setup, std::string* error) {
   const size_t ports = setup.ports.size();
   if (setup.options.topology == Topology::kPaired && ports % 2 != 0) {
-    *error = "--topology paired needs pairs of ports, and there are " + std::to_string(ports) +
-             "; add a --vdev, or use --topology loop";
-    return -EINVAL;
+    return fail(error,
+                "--topology paired needs pairs of ports, and there are %zu; add a --vdev, or use "
+                "--topology loop",
+                ports);
   }
   return 0;
 }
 
-TestPort& out_port(const RunSetup& setup, uint32_t in) {
-  const auto ports = static_cast<uint32_t>(setup.ports.size());
-  const uint32_t by_topology[] = {in, in ^ 1u, (in + 1) % ports};  // loop, paired, chained
-  return *setup.ports[by_topology[static_cast<size_t>(setup.options.topology)]];
-}
-
-int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
-  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
-    auto stream = std::make_unique<Forwarder>(setup, port, out_port(setup, port.index()));
-    const int rc = stream->prime(setup.options.window, error);
-    *out = std::move(stream);
-    return rc;
-  });
+std::unique_ptr<Stream> make(const RunSetup& setup, TestPort& in) {
+  const uint32_t next = (in.index + 1) % static_cast<uint32_t>(setup.ports.size());
+  const Topology topology = setup.options.topology;
+  const uint32_t out = topology == Topology::kLoop     ? in.index
+                       : topology == Topology::kPaired ? in.index ^ 1u
+                                                       : next;
+  return std::make_unique<Forwarder>(setup, in, *setup.ports[out]);
 }
 
 }  // namespace
 
 constinit const Mode kIoMode = {.name = "io",
-                                .max_bytes = regs::kMessageBytesMax,
                                 .takes_offset = false,
                                 .latency_of = "one hop, queueing included",
                                 .check = check,
-                                .make_streams = make_streams};
+                                .make_streams = make_each<make>};
 
 }  // namespace rio::testpmd

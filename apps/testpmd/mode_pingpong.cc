@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "apps/testpmd/mode.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -12,22 +13,24 @@ constexpr uint32_t kTurnsBetweenReaps = 64;
 /// One end. The first end starts, and starts again when the message is lost.
 class PingPong final : public Stream {
  public:
-  PingPong(const RunSetup& setup, TestPort& port, bool first)
+  PingPong(const RunSetup& setup, TestPort& port)
       : Stream(setup, port),
         rx_(port.pair().shared()),
         tx_(port.pair().tx()),
-        first_(first),
+        first_(port.index < port.peer()->index),
         inline_(setup.size_bytes <= port.card().caps().inline_bytes),
-        turn_is_mine_(first),
+        turn_is_mine_(first_),
         send_(size_bytes_, offset_bytes_, port.card().caps().tx_addr_align) {
-    expected_flow_ = static_cast<uint16_t>(port.peer()->index());
-    if (!first) {
+    expected_flow_ = static_cast<uint16_t>(port.peer()->index);
+    if (!first_) {
       left_ = UINT64_MAX;
       set_finished();  // it answers as long as it is asked
     }
   }
 
-  [[nodiscard]] int allocate(std::string* error);
+  [[nodiscard]] int open(std::string* error) override {
+    return send_.allocate(port_.card().bus(), kSendBuffers, error);
+  }
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] std::string label() const override {
     return (first_ ? "ping " : "pong ") + Stream::label();
@@ -49,15 +52,7 @@ class PingPong final : public Stream {
   SendBuffers send_;
 };
 
-int PingPong::allocate(std::string* error) {
-  const int rc = send_.allocate(port_.card().bus(), kSendBuffers);
-  if (rc != 0) {
-    *error = "no memory to send from; give EAL more (-m 512)";
-  }
-  return rc;
-}
-
-// @param asked_tsc when the message went out that this one answers, 0 if none.
+/// @param asked_tsc when the message went out that this one answers, 0 if none.
 void PingPong::take(const pmd::RxMessage& message, uint64_t asked_tsc, uint64_t now_tsc) noexcept {
   const bool good = message.status == pmd::Status::kOk;
   if (good && verifier_.verifies()) {
@@ -147,39 +142,30 @@ uint32_t PingPong::turn(bool may_send) noexcept {
   return good ? 1 : 0;
 }
 
-int check(const RunSetup& setup, std::string* error) {
-  for (const auto& port : setup.ports) {
-    if (port->peer() != nullptr && port->peer() != port.get()) {
-      return 0;
-    }
-  }
-  *error = "pingpong needs two ports that are wired to each other, and there is " +
-           std::to_string(setup.ports.size()) +
-           " without such a partner; give two --vdev with one wire: --vdev raw_rio0,wire=pair0 "
-           "--vdev raw_rio1,wire=pair0";
-  return -EINVAL;
+bool has_partner(const TestPort& port) {
+  return port.peer() != nullptr && port.peer() != &port;
 }
 
-int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
-  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
-    const TestPort* const peer = port.peer();
-    if (peer == nullptr || peer == &port) {
-      return 0;
-    }
-    auto stream = std::make_unique<PingPong>(setup, port, port.index() < peer->index());
-    const int rc = stream->allocate(error);
-    *out = std::move(stream);
-    return rc;
-  });
+int check(const RunSetup& setup, std::string* error) {
+  if (std::ranges::any_of(setup.ports, [](const auto& port) { return has_partner(*port); })) {
+    return 0;
+  }
+  return fail(error,
+              "pingpong needs two ports that are wired to each other, and there is %zu without "
+              "such a partner; give two --vdev with one wire: --vdev raw_rio0,wire=pair0 "
+              "--vdev raw_rio1,wire=pair0",
+              setup.ports.size());
+}
+
+std::unique_ptr<Stream> make(const RunSetup& setup, TestPort& port) {
+  return has_partner(port) ? std::make_unique<PingPong>(setup, port) : nullptr;
 }
 
 }  // namespace
 
 constinit const Mode kPingpongMode = {.name = "pingpong",
-                                      .max_bytes = regs::kMessageBytesMax,
-                                      .takes_offset = true,
                                       .latency_of = "half a round trip",
                                       .check = check,
-                                      .make_streams = make_streams};
+                                      .make_streams = make_each<make>};
 
 }  // namespace rio::testpmd

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "apps/testpmd/mode.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -29,12 +30,11 @@ class RdmaStream final : public Stream {
     }
   }
 
-  [[nodiscard]] int open(std::string* error);
+  [[nodiscard]] int open(std::string* error) override;
   uint32_t turn(bool may_send) noexcept override;
   [[nodiscard]] bool quiet() const noexcept override { return free_count_ == kDepth; }
 
  private:
-  [[nodiscard]] int open_target(std::string* error);
   struct Request {
     uint64_t number = 0;
     uint64_t start_tsc = 0;
@@ -42,7 +42,15 @@ class RdmaStream final : public Stream {
   };
 
   uint32_t post(uint32_t n) noexcept;
-  [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const;
+  [[nodiscard]] pmd::DmaRequest request(uint32_t slot, DmaOp op, const uint8_t* local) const {
+    return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
+            .iova = memory_.iova(static_cast<uint64_t>(local - memory_.va())),
+            .cookie = slot,
+            .dest_id = port_.peer_dest_id(),
+            .length_bytes = size_bytes_,
+            .op = op,
+            .prio = 0};
+  }
   void done(const pmd::EntryDone& entry) noexcept;
   void finish(uint32_t slot, bool right) noexcept;
   // Three regions for each request: the user's bytes, their bounced copy, what is read back.
@@ -72,37 +80,28 @@ class RdmaStream final : public Stream {
   uint32_t free_count_ = kDepth;
 };
 
-/// Memory that the peer may reach while the stream lives.
-int RdmaStream::open_target(std::string* error) {
-  const uint64_t size_bytes = uint64_t{kDepth} * stride_;
-  int rc = target_.allocate(port_.card().bus(), size_bytes);
+int RdmaStream::open(std::string* error) {
+  pmd::Bus& bus = port_.card().bus();
+  const uint64_t window_bytes = uint64_t{kDepth} * stride_;
+  int rc = target_.allocate(bus, window_bytes);
   if (rc == 0) {
     rc = port_.pair().windows().open(
         {.rio_addr = kWindowAt,
-         .size_bytes = size_bytes,
+         .size_bytes = window_bytes,
          .iova = target_.iova(),
          .rights = pmd::WindowRights::kRead | pmd::WindowRights::kWrite},
         &window_);
     open_ = rc == 0;
   }
   if (rc != 0) {
-    *error = "port " + std::to_string(port_.index()) + " cannot open a window of " +
-             std::to_string(size_bytes) + " bytes (" + std::strerror(-rc) +
-             "); give a smaller --size or more memory";
+    return fail(error,
+                "port %u cannot open a window of %lu bytes (%s); give a smaller --size or more "
+                "memory",
+                port_.index, window_bytes, std::strerror(-rc));
   }
-  return rc;
-}
-
-int RdmaStream::open(std::string* error) {
-  int rc = open_target(error);
-  if (rc != 0) {
-    return rc;
-  }
-  rc = memory_.allocate(port_.card().bus(), uint64_t{kDepth} * 3 * stride_);
-  if (rc != 0) {
-    *error = "no memory for " + std::to_string(kDepth) + " requests of " +
-             std::to_string(size_bytes_) + " bytes; give EAL more (-m 512)";
-    return rc;
+  if (memory_.allocate(bus, 3 * window_bytes) != 0) {
+    return fail(error, "no memory for %u requests of %u bytes; give EAL more (-m 512)", kDepth,
+                size_bytes_);
   }
   for (uint32_t slot = 0; slot < kDepth; ++slot) {
     free_[slot] = slot;
@@ -113,16 +112,6 @@ int RdmaStream::open(std::string* error) {
   return 0;
 }
 
-pmd::DmaRequest RdmaStream::request(uint32_t slot, DmaOp op, const uint8_t* local) const {
-  return {.rio_addr = kWindowAt + uint64_t{slot} * stride_,
-          .iova = memory_.iova(static_cast<uint64_t>(local - memory_.va())),
-          .cookie = slot,
-          .dest_id = port_.peer_dest_id(),
-          .length_bytes = size_bytes_,
-          .op = op,
-          .prio = 0};
-}
-
 /// Post up to n new requests with one BAR write. @return how many.
 uint32_t RdmaStream::post(uint32_t n) noexcept {
   n = std::min({n, free_count_, uint32_t{queue_.free_count()}});
@@ -131,11 +120,7 @@ uint32_t RdmaStream::post(uint32_t n) noexcept {
     const uint32_t slot = free_[free_count_ - 1 - i];
     Request& entry = requests_[slot];
     if (verifier_.verifies()) {
-      entry.number = verifier_.take_number(flow_);
-      if (!reads()) {
-        fill_message(user(slot), size_bytes_, verifier_.seed(),
-                     {.sequence = entry.number, .flow = flow_});
-      }
+      entry.number = reads() ? verifier_.take_number(flow_) : verifier_.write(user(slot), flow_, 0);
     }
     if (bounced_ && !reads()) {
       std::memcpy(bounce(slot), user(slot), size_bytes_);
@@ -145,9 +130,8 @@ uint32_t RdmaStream::post(uint32_t n) noexcept {
     batch[i] = request(slot, op_, bounced_ ? bounce(slot) : user(slot));
   }
   const uint32_t posted = n == 0 ? 0 : queue_.post(batch, static_cast<uint16_t>(n));
-  for (uint32_t i = posted; i < n && verifier_.verifies(); ++i) {
-    verifier_.failed(flow_,
-                     pmd::Status::kBadDescriptor);  // the driver rejected it; it has a number
+  for (uint32_t i = posted; i < n; ++i) {  // the driver rejected it; it has a number
+    verifier_.failed(flow_, pmd::Status::kBadDescriptor);
   }
   free_count_ -= posted;
   stats.tx_messages.add(posted);
@@ -157,8 +141,10 @@ uint32_t RdmaStream::post(uint32_t n) noexcept {
 }
 
 void RdmaStream::finish(uint32_t slot, bool right) noexcept {
-  if (verifier_.verifies()) {
-    verifier_.got_number(flow_, requests_[slot].number, size_bytes_, right);
+  if (!right) {
+    verifier_.note_error(flow_, "wrong byte", requests_[slot].number, 0);
+  } else if (verifier_.verifies()) {
+    verifier_.got_number(flow_, requests_[slot].number, size_bytes_);
   }
   stats.rx_messages.add(1);
   stats.rx_bytes.add(size_bytes_);
@@ -171,9 +157,7 @@ void RdmaStream::done(const pmd::EntryDone& entry) noexcept {
   stats.retries.add(entry.retries);
   if (entry.status != pmd::Status::kOk) [[unlikely]] {
     note_failure(entry.status);
-    if (verifier_.verifies()) {
-      verifier_.failed(flow_, pmd::Status::kResponseTimeout);  // it may have been carried out
-    }
+    verifier_.failed(flow_, pmd::Status::kResponseTimeout);  // it may have been carried out
     free_[free_count_++] = slot;
     return;
   }
@@ -223,45 +207,33 @@ uint32_t RdmaStream::turn(bool may_send) noexcept {
 int check(const RunSetup& setup, std::string* error) {
   for (const auto& port : setup.ports) {
     const pmd::Caps& caps = port->card().caps();
-    const std::string name = "port " + std::to_string(port->index());
     if (!caps.dma) {
-      *error = name + "'s card has no DMA queue: rdma does not run on it";
-      return -EINVAL;
+      return fail(error, "port %u's card has no DMA queue: rdma does not run on it", port->index);
     }
     if (setup.size_bytes > caps.dma_bytes) {
-      *error = "--size " + std::to_string(setup.size_bytes) + " is more than the " +
-               std::to_string(caps.dma_bytes) + " bytes of one request of " + name + "'s card";
-      return -EINVAL;
+      return fail(error, "--size %u is more than the %u bytes of one request of port %u's card",
+                  setup.size_bytes, caps.dma_bytes, port->index);
     }
     if (port->peer() == nullptr && setup.options.verify) {
-      *error = "rdma --verify wants both ends in this process, and " + name + "'s peer is not";
-      return -EINVAL;
+      return fail(error, "rdma --verify wants both ends in this process, and port %u's peer is not",
+                  port->index);
     }
   }
   if (setup.options.op == DmaOp::kSwrite && setup.size_bytes % 8 != 0) {
-    *error = "SWRITE moves doublewords: --size " + std::to_string(setup.size_bytes) +
-             " is no multiple of 8; take another size, or --op nwrite";
-    return -EINVAL;
+    return fail(error,
+                "SWRITE moves doublewords: --size %u is no multiple of 8; take another size, or "
+                "--op nwrite",
+                setup.size_bytes);
   }
   return 0;
-}
-
-int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
-  return make_each(setup, streams, [&](TestPort& port, std::unique_ptr<Stream>* out) {
-    auto stream = std::make_unique<RdmaStream>(setup, port);
-    const int rc = stream->open(error);
-    *out = std::move(stream);
-    return rc;
-  });
 }
 
 }  // namespace
 
 constinit const Mode kRdmaMode = {.name = "rdma",
                                   .max_bytes = kTransferBytesMax,
-                                  .takes_offset = true,
                                   .latency_of = "request to completion",
                                   .check = check,
-                                  .make_streams = make_streams};
+                                  .make_streams = make_each<make_stream<RdmaStream>>};
 
 }  // namespace rio::testpmd

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "apps/testpmd/mode.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 
@@ -19,7 +20,7 @@ const Mode* find_mode(std::string_view name, std::string* error) {
     }
     names += (names.empty() ? "" : ", ") + std::string(mode->name);
   }
-  error->assign("no mode '").append(name).append("'; there are ").append(names);
+  (void)fail(error, "--mode: no mode '%s'; there are %s", std::string(name).c_str(), names.c_str());
   return nullptr;
 }
 

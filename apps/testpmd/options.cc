@@ -1,11 +1,190 @@
 #include "apps/testpmd/options.hpp"
 
-#include <cerrno>
+#include <algorithm>
+#include <array>
+#include <iterator>
 
 #include <CLI/CLI.hpp>
 
+#include "apps/testpmd/text.hpp"
+#include "base/number.hpp"
+#include "pmd/cores/cpu_list.hpp"
+
 namespace rio::testpmd {
 namespace {
+
+using Error = std::string*;
+using Text = std::string_view;
+
+constexpr unsigned kLcoreMax = 1023;
+constexpr size_t kMaxPoints = 4096;  // of a sweep
+
+int wrong(Error error, Text value, const std::string& right) {
+  return fail(error, "'%s' is not %s", std::string(value).c_str(), right.c_str());
+}
+
+/// The parts of a list; at least one, perhaps empty.
+std::vector<std::string> split(Text text) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == Text::npos) {
+      return parts;
+    }
+    text.remove_prefix(comma + 1);
+  }
+}
+
+template <auto kField, uint64_t kMin, uint64_t kMax>
+int set_number(Options& o, Text v, Error e) {
+  uint64_t value = 0;
+  if (!base::read_bytes(v, kMin, kMax, &value)) {
+    return wrong(e, v, "a number from " + std::to_string(kMin) + " to " + std::to_string(kMax));
+  }
+  o.*kField = static_cast<std::remove_reference_t<decltype(o.*kField)>>(value);
+  return 0;
+}
+
+template <std::string Options::*kField>
+int set_text(Options& o, Text v, Error e) {
+  if (v.empty()) {
+    return wrong(e, v, "a name");
+  }
+  o.*kField = v;
+  return 0;
+}
+
+template <bool Options::*kField>
+int set_flag(Options& o, Text, Error) {
+  return o.*kField = true, 0;
+}
+
+/// One of the names of an enumeration's values, which count from 0.
+template <auto kField, const auto& kNames>
+int set_name(Options& o, Text v, Error e) {
+  std::string names;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (v == kNames[i]) {
+      o.*kField = static_cast<std::remove_reference_t<decltype(o.*kField)>>(i);
+      return 0;
+    }
+    names += (i == 0 ? "" : i + 1 < kNames.size() ? ", " : " or ") + std::string(kNames[i]);
+  }
+  return wrong(e, v, names);
+}
+
+constexpr std::array kTopologies = {"loop", "paired", "chained"};
+constexpr std::array kOps = {"nread", "nwrite", "nwrite_r", "swrite"};
+static_assert(static_cast<int>(Topology::kChained) == 2 &&
+              static_cast<int>(regs::DmaOp::kNwrite) == 1 &&
+              static_cast<int>(regs::DmaOp::kSwrite) == 3);
+
+int set_size(Options& o, Text v, Error e) {
+  if (parse_sizes(v, kTransferBytesMax, &o.sizes, e) != 0) {
+    return -EINVAL;
+  }
+  o.size_text = std::string(v);
+  return 0;
+}
+
+int set_seconds(Options& o, Text v, Error e) {
+  return base::read_fraction(v, 0, 1e7, &o.seconds) && o.seconds > 0
+             ? 0
+             : wrong(e, v, "a time in seconds above 0");
+}
+
+int set_period(Options& o, Text v, Error e) {
+  return base::read_fraction(v, 0, 3600, &o.stats_period_s)
+             ? 0
+             : wrong(e, v, "a time in seconds from 0 to 3600");
+}
+
+int set_verify(Options& o, Text v, Error e) {
+  if (!v.empty() && v != "on" && v != "off") {
+    return wrong(e, v, "on or off");
+  }
+  o.verify = v != "off";
+  return 0;
+}
+
+int set_faults(Options& o, Text v, Error e) {
+  const size_t colon = v.find(':');
+  uint64_t seed = 0;
+  double rate = 0;
+  if (colon == Text::npos || !base::read_bytes(v.substr(0, colon), 0, UINT64_MAX, &seed) ||
+      !base::read_fraction(v.substr(colon + 1), 0, 1, &rate)) {
+    return wrong(e, v, "SEED:RATE with a rate from 0 to 1, such as 7:0.01");
+  }
+  o.fault_seed = seed;
+  o.fault_rate = rate;
+  return 0;
+}
+
+int set_lcores(Options& o, Text v, Error e) {
+  std::vector<unsigned> list;
+  std::string why;
+  if (!pmd::cores::parse_cpu_list(std::string(v), &list, &why)) {
+    return wrong(e, v, "a list of lcores, such as 1,3-5: " + why);
+  }
+  for (const unsigned lcore : list) {
+    if (lcore > kLcoreMax || std::count(list.begin(), list.end(), lcore) > 1) {
+      return wrong(e, v, "a list of different lcores up to 1023, such as 1,3-5");
+    }
+  }
+  o.forward_lcores = std::move(list);
+  return 0;
+}
+
+int set_peers(Options& o, Text v, Error e) {
+  std::vector<uint32_t> peers;
+  for (const std::string& part : split(v)) {
+    uint64_t id = 0;
+    if (!base::read_bytes(part, 0, UINT32_MAX, &id)) {
+      return wrong(e, part, "a destID; give one for each port, such as 0x11,0x10");
+    }
+    peers.push_back(static_cast<uint32_t>(id));
+  }
+  o.peers = std::move(peers);
+  return 0;
+}
+
+constexpr OptionDef kTable[] = {
+    {"mode", "MODE", "what to do; see the list below (io)", set_text<&Options::mode>},
+    {"size", "BYTES|F,L,S,ADD|MUL", "bytes of a message, or a sweep of sizes (64)", set_size},
+    {"offset", "BYTES", "misalignment of the payload in its buffer, 0 to 4095 (0)",
+     set_number<&Options::offset_bytes, 0, 4095>},
+    {"burst", "N", "messages a burst, 1 to 128 (32)", set_number<&Options::burst, 1, kBurstMax>},
+    {"seconds", "S", "time for each size", set_seconds},
+    {"count", "N", "messages for each port to send, for each size",
+     set_number<&Options::count, 1, (uint64_t{1} << 39)>},
+    {"verify", nullptr, "check every byte and every sequence number", set_verify},
+    {"seed", "N", "seed of the payload bytes (1)", set_number<&Options::seed, 0, UINT64_MAX>},
+    {"faults", "SEED:RATE", "let the emulated card fail: 7:0.01", set_faults},
+    {"mailboxes", "N", "spread messages over N mailboxes (64; 4 for several segments)",
+     set_number<&Options::mailboxes, 1, 64>},
+    {"window", "N", "io: messages that each port puts into the circle, 1 to 4096 (64)",
+     set_number<&Options::window, 1, 4096>},
+    {"flows", "N", "flowgen: flows of each port, 1 to 1024 (256)",
+     set_number<&Options::flows, 1, 1024>},
+    {"queues", "N", "dedicated: queues of each port, 1 to 8 (4 for each queue pair)",
+     set_number<&Options::queues, 1, 8>},
+    {"op", "OP", "rdma: nread, nwrite, nwrite_r, swrite (nwrite_r)", set_name<&Options::op, kOps>},
+    {"topology", "T", "io: forward by loop, paired or chained ports (loop)",
+     set_name<&Options::topology, kTopologies>},
+    {"peers", "ID,ID,...", "destID that each port sends to (the other end of its wire)", set_peers},
+    {"forward-lcores", "LIST", "lcores that poll (those nearest the cards)", set_lcores},
+    {"nb-cores", "N", "how many lcores poll (1; pingpong takes 2 if there are)",
+     set_number<&Options::nb_cores, 1, 1024>},
+    {"stats-period", "S", "a table every S seconds, 0 for none (1)", set_period},
+    {"json", "FILE", "write all results there", set_text<&Options::json_file>, false},
+    {"interactive", nullptr, "a prompt", set_flag<&Options::interactive>, false, "-i"},
+    {"cmdline-file", "FILE", "commands to run first, as at the prompt",
+     set_text<&Options::cmdline_file>, false},
+    {"auto-start", nullptr, "with -i: start at once", set_flag<&Options::auto_start>, false},
+    {"help", nullptr, "this text", set_flag<&Options::help>, false, "-h"},
+    {"version", nullptr, "which release this is", set_flag<&Options::version>, false},
+};
 
 constexpr size_t kHelpColumn = 32;
 
@@ -34,11 +213,6 @@ Exit code
   2  --verify found something lost, duplicated or corrupted
   3  the card is gone, or nothing moves any more)";
 
-int fail(std::string* error, std::string text) {
-  *error = std::move(text);
-  return -EINVAL;
-}
-
 void add_option(CLI::App& app, const OptionDef& option, Options* out) {
   const auto set = [&option, out](const std::string& value) {
     std::string why;
@@ -63,20 +237,65 @@ void add_options(CLI::App& app, Options* out) {
   app.name("rio-testpmd EAL-OPTIONS --");
   app.set_help_flag("");  // a row of the table: EAL's side of the command line may ask for it too
   app.get_formatter()->column_width(kHelpColumn);
-  for (const OptionDef& option : option_table()) {
+  for (const OptionDef& option : kTable) {
     add_option(app, option, out);
   }
 }
 
 }  // namespace
 
-const OptionDef* find_option(std::string_view name) {
-  for (const OptionDef& option : option_table()) {
-    if (name == option.name) {
-      return &option;
+std::span<const OptionDef> option_table() {
+  return kTable;
+}
+
+int parse_sizes(std::string_view text, uint32_t max_bytes, std::vector<uint32_t>* sizes,
+                std::string* error) {
+  const std::string all(text);
+  const std::vector<std::string> parts = split(text);
+  if (parts.size() != 1 && parts.size() != 4) {
+    return fail(error,
+                "size '%s' is neither a number nor first,last,step,ADD|MUL (64 or 8,4096,2,MUL)",
+                all.c_str());
+  }
+  uint64_t ends[2] = {};
+  for (size_t i = 0; i < std::min<size_t>(parts.size(), 2); ++i) {
+    if (!base::read_bytes(parts[i], 1, max_bytes, &ends[i])) {
+      return fail(error, "%s '%s' is not 1 to %u bytes", i == 0 ? "size" : "last size",
+                  parts[i].c_str(), max_bytes);
     }
   }
-  return nullptr;
+  const auto [first, last] = ends;
+  if (parts.size() == 1) {
+    sizes->assign(1, static_cast<uint32_t>(first));
+    return 0;
+  }
+  if (last < first) {
+    return fail(error, "sweep '%s' ends before it begins; write first,last,step", all.c_str());
+  }
+  const bool multiply = parts[3] == "MUL" || parts[3] == "mul";
+  if (!multiply && parts[3] != "ADD" && parts[3] != "add") {
+    return fail(error, "sweep operation '%s' is neither ADD nor MUL", parts[3].c_str());
+  }
+  uint64_t step = 0;
+  if (!base::read_bytes(parts[2], multiply ? 2 : 1, max_bytes, &step)) {
+    return fail(error, "sweep step '%s' is not a number of at least %s", parts[2].c_str(),
+                multiply ? "2 (MUL)" : "1 (ADD)");
+  }
+  std::vector<uint32_t> points;
+  for (uint64_t size = first; size <= last; size = multiply ? size * step : size + step) {
+    points.push_back(static_cast<uint32_t>(size));
+    if (points.size() > kMaxPoints) {
+      return fail(error, "sweep '%s' has more than %zu sizes; take a larger step", all.c_str(),
+                  kMaxPoints);
+    }
+  }
+  *sizes = std::move(points);
+  return 0;
+}
+
+const OptionDef* find_option(std::string_view name) {
+  const auto* const at = std::ranges::find(kTable, name, &OptionDef::name);
+  return at == std::end(kTable) ? nullptr : at;
 }
 
 int parse_options(std::span<const std::string_view> args, Options* out, std::string* error) {
@@ -86,9 +305,9 @@ int parse_options(std::span<const std::string_view> args, Options* out, std::str
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 takes the last first
   } catch (const CLI::ExtrasError& unknown) {
-    return fail(error, std::string(unknown.what()) + "; --help lists the options");
+    return fail(error, "%s; --help lists the options", unknown.what());
   } catch (const CLI::ParseError& wrong) {
-    return fail(error, wrong.what());
+    return fail(error, "%s", wrong.what());
   }
   *out = std::move(options);
   return 0;
@@ -108,14 +327,14 @@ int check_options(const Options& options, std::string* error) {
     return fail(error, "--seconds and --count exclude each other; give one of them");
   }
   if (options.sizes.size() > 1 && options.seconds <= 0 && options.count == 0) {
-    return fail(error, "a sweep of " + std::to_string(options.sizes.size()) +
-                           " sizes needs --seconds or --count for each size");
+    return fail(error, "a sweep of %zu sizes needs --seconds or --count for each size",
+                options.sizes.size());
   }
   if (!options.forward_lcores.empty() && options.nb_cores != 0 &&
       options.forward_lcores.size() != options.nb_cores) {
-    return fail(error, "--forward-lcores names " + std::to_string(options.forward_lcores.size()) +
-                           " lcores, but --nb-cores is " + std::to_string(options.nb_cores) +
-                           "; leave --nb-cores out");
+    return fail(error,
+                "--forward-lcores names %zu lcores, but --nb-cores is %u; leave --nb-cores out",
+                options.forward_lcores.size(), options.nb_cores);
   }
   if (!options.json_file.empty() && options.interactive) {
     return fail(error, "--json and -i exclude each other; leave out -i");

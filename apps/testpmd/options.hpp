@@ -57,8 +57,8 @@ struct OptionDef {
   const char* name;   ///< without the dashes
   const char* value;  ///< name of the value for the help, null if it takes none
   const char* help;
-  bool at_prompt;  ///< the prompt's `set` takes it
   int (*set)(Options& options, std::string_view value, std::string* error);
+  bool at_prompt = true;         ///< the prompt's `set` takes it
   const char* letter = nullptr;  ///< "-i", null if it has none
 };
 

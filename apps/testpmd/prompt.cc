@@ -1,18 +1,19 @@
 // The prompt itself, by libedit, and command files.
 #include <poll.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 
 #include <editline/readline.h>
 
 #include "apps/common/std_streams.hpp"
 #include "apps/testpmd/console.hpp"
 #include "apps/testpmd/report.hpp"
+#include "apps/testpmd/text.hpp"
 #include "apps/testpmd/watch.hpp"
 #include "base/text_file.hpp"
 
@@ -20,6 +21,7 @@ namespace rio::testpmd {
 namespace {
 
 Console* g_console = nullptr;  // libedit's completion takes no context
+std::vector<std::string> g_matches;
 
 /// A character for libedit. Its own reading goes on after a signal. @return EOF: end of input, or
 /// Ctrl-C.
@@ -49,28 +51,18 @@ int take_terminal() {
   return 0;
 }
 
-/// Completion of libedit: what may stand in place of the last word.
-char** complete(const char*, int start, int end) {
-  const std::string line(rl_line_buffer, static_cast<size_t>(end));
-  const std::vector<std::string> whole = complete_line(*g_console, line);
-  if (whole.empty()) {
-    return nullptr;
-  }
-  // matches[0] is what all have in common, then the matches themselves.
-  auto** matches = static_cast<char**>(std::malloc((whole.size() + 2) * sizeof(char*)));
-  if (matches == nullptr) {
-    return nullptr;
-  }
-  std::string common = whole.front().substr(static_cast<size_t>(start));
-  for (size_t i = 0; i < whole.size(); ++i) {
-    const std::string word = whole[i].substr(std::min(whole[i].size(), static_cast<size_t>(start)));
-    common.erase(std::mismatch(common.begin(), common.end(), word.begin(), word.end()).first,
-                 common.end());
-    matches[i + 1] = strdup(word.c_str());
-  }
-  matches[0] = strdup(common.c_str());
-  matches[whole.size() + 1] = nullptr;
-  return matches;
+/// One of the matches after the other; libedit frees it. @param state 0: the first. @return null:
+/// no more.
+char* next_match(const char*, int state) {
+  static size_t at = 0;
+  at = state == 0 ? 0 : at + 1;
+  return at < g_matches.size() ? strdup(g_matches[at].c_str()) : nullptr;
+}
+
+/// Completion of libedit.
+char** complete(const char* word, int, int end) {
+  g_matches = complete_line(*g_console, std::string(rl_line_buffer, static_cast<size_t>(end)));
+  return rl_completion_matches(word, next_match);
 }
 
 /// A run that came to its end by itself: say what it gave.
@@ -82,25 +74,18 @@ void collect(TestRun& session) {
 
 /// @return false at the end of input.
 bool read_line(bool tty, std::string* line) {
-  char* text = nullptr;
-  if (tty) {
-    text = readline("rio-testpmd> ");
-  } else {
-    size_t size = 0;
-    if (getline(&text, &size, stdin) < 0) {
-      std::free(text);
-      text = nullptr;
-    }
+  if (!tty) {
+    const bool got = static_cast<bool>(std::getline(std::cin, *line));
+    line->erase(line->find_last_not_of('\r') + 1);
+    return got;
   }
+  char* const text = readline("rio-testpmd> ");
   if (text == nullptr) {
     return false;
   }
   *line = text;
   std::free(text);
-  while (!line->empty() && (line->back() == '\n' || line->back() == '\r')) {
-    line->pop_back();
-  }
-  if (tty && !line->empty()) {
+  if (!line->empty()) {
     add_history(line->c_str());
   }
   return true;
@@ -108,28 +93,20 @@ bool read_line(bool tty, std::string* line) {
 
 int run_file(Console& console, const std::string& path, std::string* error) {
   std::ifstream file(path);
-  if (!file) {
-    *error = "--cmdline-file: cannot read " + path + " (" + std::strerror(errno) + ")";
-    return kExitUsage;
-  }
   std::string line;
   for (uint32_t number = 1; !console.quit && !interrupted() && std::getline(file, line); ++number) {
     if (number == 1) {
       base::drop_byte_order_mark(&line);
     }
-    std::string why;
-    if (run_line(console, line, &why) != 0) {
-      *error =
-          std::string(path).append(":").append(std::to_string(number)).append(": ").append(why);
-      return kExitUsage;
+    if (run_line(console, line, error) != 0) {
+      return fail(error, "%s:%u: %s", path.c_str(), number, error->c_str());
     }
   }
-  if (file.bad()) {  // a folder, for one
-    *error = "--cmdline-file: cannot read " + path + " (" + std::strerror(errno) +
-             "); give a file of commands";
-    return kExitUsage;
+  if (!file.is_open() || file.bad()) {  // bad: a folder, for one
+    return fail(error, "--cmdline-file: cannot read %s (%s); give a file of commands", path.c_str(),
+                std::strerror(errno));
   }
-  return kExitOk;
+  return 0;
 }
 
 void prompt(Console& console) {
@@ -163,11 +140,8 @@ void prompt(Console& console) {
 int run_console(TestRun& session, std::string* error) {
   Console console{session};
   const Options& options = session.options;
-  if (!options.cmdline_file.empty()) {
-    const int code = run_file(console, options.cmdline_file, error);
-    if (code != kExitOk) {
-      return code;
-    }
+  if (!options.cmdline_file.empty() && run_file(console, options.cmdline_file, error) != 0) {
+    return kExitUsage;
   }
   if (options.auto_start && session.running() == nullptr &&
       session.start(options.sizes.front(), error) != 0) {

@@ -2,34 +2,11 @@
 
 #include <rte_cycles.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdarg>
-#include <cstdio>
-
+#include "apps/testpmd/text.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::testpmd {
 namespace {
-
-[[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
-  std::array<char, 256> line;
-  va_list args;
-  va_start(args, text);
-  std::vsnprintf(line.data(), line.size(), text, args);
-  va_end(args);
-  return line.data();
-}
-
-double per_second(uint64_t n, const RunResult& result) {
-  return result.seconds > 0 ? static_cast<double>(n) / result.seconds : 0;
-}
-
-double per_message(uint64_t n, const RunResult& result) {
-  return result.driver_messages == 0
-             ? 0
-             : static_cast<double>(n) / static_cast<double>(result.driver_messages);
-}
 
 /// A percentile of the latency.
 std::string at(const RunResult& result, double percent) {
@@ -71,13 +48,19 @@ double ns_of(double ticks) {
   return ticks * 1e9 / static_cast<double>(rte_get_tsc_hz());
 }
 
-std::string rate_text(double rate) {
+double ratio(uint64_t n, double by) {
+  return by > 0 ? static_cast<double>(n) / by : 0;
+}
+
+std::string rate_text(uint64_t n, double seconds) {
+  const double rate = ratio(n, seconds);
   return rate >= 1e6   ? format("%.2f M/s", rate / 1e6)
          : rate >= 1e3 ? format("%.1f K/s", rate / 1e3)
                        : format("%.0f /s", rate);
 }
 
-std::string bandwidth_text(double rate) {
+std::string bandwidth_text(uint64_t bytes, double seconds) {
+  const double rate = ratio(bytes, seconds);
   return rate >= 1e9   ? format("%.2f GB/s", rate / 1e9)
          : rate >= 1e6 ? format("%.1f MB/s", rate / 1e6)
                        : format("%.1f KB/s", rate / 1e3);
@@ -99,33 +82,34 @@ std::string grouped(uint64_t number) {
 }
 
 std::string totals_text(const RunResult& result) {
-  const bool doorbell = result.mode == "doorbell";
-  std::string text = format("---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode.c_str(),
+  const bool doorbell = result.mode == &kDoorbellMode;
+  std::string text = format("---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode->name,
                             doorbell ? "16 bits" : (grouped(result.size_bytes) + " bytes").c_str(),
                             result.seconds, result.lcores, result.lcores == 1 ? "" : "s",
                             result.is_model ? ", emulated card" : "");
   for (const PortFigures& f : result.streams) {
-    text += format(
-        "%-12sreceived %s (%s, %s), sent %s\n", f.label.c_str(), grouped(f.rx_messages).c_str(),
-        rate_text(per_second(f.rx_messages, result)).c_str(),
-        bandwidth_text(per_second(f.rx_bytes, result)).c_str(), grouped(f.tx_messages).c_str());
+    text +=
+        format("%-12sreceived %s (%s, %s), sent %s\n", f.label.c_str(),
+               grouped(f.rx_messages).c_str(), rate_text(f.rx_messages, result.seconds).c_str(),
+               bandwidth_text(f.rx_bytes, result.seconds).c_str(), grouped(f.tx_messages).c_str());
   }
-  text += "rate        " + rate_text(per_second(result.sum.rx_messages, result)) +
+  text += "rate        " + rate_text(result.sum.rx_messages, result.seconds) +
           " messages, summed over the ports that received them\n";
-  text += "bandwidth   " + bandwidth_text(per_second(result.sum.rx_bytes, result)) + " payload\n";
+  text += "bandwidth   " + bandwidth_text(result.sum.rx_bytes, result.seconds) + " payload\n";
   if (result.latency.total() != 0) {
     text += "latency     p50 " + at(result, 50) + ", p90 " + at(result, 90) + ", p99 " +
             at(result, 99) + ", p99.9 " + at(result, 99.9) + ", max " + at(result, 100) +
-            "\n            " + result.latency_of + ", " + grouped(result.latency.total()) +
+            "\n            " + result.mode->latency_of + ", " + grouped(result.latency.total()) +
             " timed\n";
   }
   if (result.sum.bytes_placed + result.sum.bytes_copied != 0) {
     text += "alignment   " + grouped(result.sum.bytes_placed) + " bytes placed, " +
             grouped(result.sum.bytes_copied) + " bytes copied by the driver\n";
   }
-  text += format("BAR         %.4f reads and %.4f writes a message\n",
-                 per_message(result.driver.bar_reads, result),
-                 per_message(result.driver.bar_writes, result));
+  const auto messages = static_cast<double>(result.driver_messages);
+  text +=
+      format("BAR         %.4f reads and %.4f writes a message\n",
+             ratio(result.driver.bar_reads, messages), ratio(result.driver.bar_writes, messages));
   if (result.sum.retries != 0) {
     text += "retries     " + grouped(result.sum.retries) + "\n";
   }
@@ -144,8 +128,8 @@ std::string sweep_text(const std::vector<RunResult>& results) {
                             "p50", "p99", "max", "errors");
   for (const RunResult& r : results) {
     text += format("%9s %14s %14s %10s %10s %10s %8s\n", grouped(r.size_bytes).c_str(),
-                   rate_text(per_second(r.sum.rx_messages, r)).c_str(),
-                   bandwidth_text(per_second(r.sum.rx_bytes, r)).c_str(), at(r, 50).c_str(),
+                   rate_text(r.sum.rx_messages, r.seconds).c_str(),
+                   bandwidth_text(r.sum.rx_bytes, r.seconds).c_str(), at(r, 50).c_str(),
                    at(r, 99).c_str(), at(r, 100).c_str(),
                    r.verified ? grouped(r.verify.errors()).c_str() : "-");
   }

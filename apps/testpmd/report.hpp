@@ -12,10 +12,12 @@ namespace rio::testpmd {
 /// Nanoseconds of TSC ticks.
 [[nodiscard]] double ns_of(double ticks);
 
+/// How many there are of `n` to one of `by`, 0 if there is none of those.
+[[nodiscard]] double ratio(uint64_t n, double by);
 /// "37.21 M/s", "812.0 K/s".
-[[nodiscard]] std::string rate_text(double per_second);
+[[nodiscard]] std::string rate_text(uint64_t n, double seconds);
 /// "2.38 GB/s".
-[[nodiscard]] std::string bandwidth_text(double bytes_per_second);
+[[nodiscard]] std::string bandwidth_text(uint64_t bytes, double seconds);
 /// "133 ns", "4.1 us".
 [[nodiscard]] std::string time_text(double ns);
 /// 1234567 -> "1,234,567".
@@ -27,10 +29,10 @@ namespace rio::testpmd {
 [[nodiscard]] std::string sweep_text(const std::vector<RunResult>& results);
 
 /// Whether options.json_file, if there is one, can be written; leaves what is there. Before the
-/// runs, so that none is lost. @return 0, or -errno with the remedy in `error`.
+/// runs, so that none is lost. @return 0, or -EINVAL with the remedy in `error`.
 [[nodiscard]] int check_json(const Options& options, std::string* error);
 
-/// Write all runs to options.json_file. @return 0, or -errno with the cause in `error`.
+/// Write all runs to options.json_file. @return 0, or -EINVAL with the cause in `error`.
 [[nodiscard]] int write_json(const Options& options, const std::vector<RunResult>& results,
                              std::string* error);
 

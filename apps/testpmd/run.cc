@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "apps/testpmd/text.hpp"
 #include "base/thread.hpp"
 
 namespace rio::testpmd {
@@ -59,7 +60,6 @@ Run::~Run() {
 }
 
 int Run::start(std::string* error) {
-  driver_before_ = driver_now();
   int rc = 0;
   for (size_t i = 0; rc == 0 && i < lcores_.size(); ++i) {
     std::vector<Stream*> mine;
@@ -76,10 +76,10 @@ int Run::start(std::string* error) {
         "rio-conductor", [this](const std::stop_token& /*stop*/) { conduct(); }, &conductor_);
   }
   if (rc != 0) {
-    *error = base::why_no_thread(rc);
     end_pollers();
+    return fail(error, "%s", base::why_no_thread(rc).c_str());
   }
-  return rc;
+  return 0;
 }
 
 void Run::end_pollers() {
@@ -137,37 +137,31 @@ uint64_t Run::progress() const {
 DriverCounts Run::driver_now() const {
   DriverCounts sum;
   for (const auto& port : setup_.ports) {
-    sum += count_driver(*port);
+    port->add_counts(&sum);
   }
   return sum;
 }
 
-bool Run::stuck() {
-  const uint64_t now = progress();
-  if (now != last_progress_) {
-    last_progress_ = now;
-    last_progress_at_ = Clock::now();
-  }
-  return Clock::now() - last_progress_at_ > kStuckLimit;
-}
-
 void Run::measure() {
   const Clock::time_point begin = Clock::now();
-  last_progress_at_ = begin;
+  Clock::time_point moved_at = begin;
+  uint64_t before = progress();
   const auto limit = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(setup_.options.seconds > 0 ? setup_.options.seconds : 1e9));
-  const bool sends =
-      std::any_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->sends(); });
+  const bool sends = std::ranges::any_of(streams_, [](const auto& s) { return s->sends(); });
   for (;;) {
     const Clock::time_point now = Clock::now();
     if (stop_requested_.load(std::memory_order_relaxed) || now - begin >= limit) {
       return;
     }
-    if (std::all_of(streams_.begin(), streams_.end(),
-                    [](const auto& s) { return s->finished(); })) {
+    if (std::ranges::all_of(streams_, [](const auto& s) { return s->finished(); })) {
       return;
     }
-    if (sends && stuck()) {
+    if (const uint64_t moved = progress(); moved != before) {
+      before = moved;
+      moved_at = now;
+    }
+    if (sends && now - moved_at > kStuckLimit) {
       result_.exit_code = kExitCard;
       return;
     }
@@ -183,8 +177,7 @@ void Run::drain() {
     std::this_thread::sleep_for(milliseconds(1));
     const Clock::time_point now = Clock::now();
     const uint64_t moved = progress();
-    const bool quiet =
-        std::all_of(streams_.begin(), streams_.end(), [](const auto& s) { return s->quiet(); });
+    const bool quiet = std::ranges::all_of(streams_, [](const auto& s) { return s->quiet(); });
     if (moved != before || !quiet) {
       before = moved;
       silent_since = now;
@@ -201,8 +194,9 @@ void Run::drain() {
 }
 
 void Run::conduct() {
+  const DriverCounts driver_before = driver_now();
   const std::vector<PortFigures> before = snapshot();
-  start_tsc_ = rte_rdtsc();
+  const uint64_t start_tsc = rte_rdtsc();
   const Clock::time_point begin = Clock::now();
   // release: pairs with poll().
   phase_.store(Phase::kRun, std::memory_order_release);
@@ -214,12 +208,11 @@ void Run::conduct() {
   end_pollers();
   if (setup_.options.count > 0) {  // all of them count, until the last one came
     after = snapshot();
-    uint64_t last = start_tsc_;
+    uint64_t last = start_tsc;
     for (const auto& stream : streams_) {
       last = std::max(last, stream->stats.last_busy_tsc.get());
     }
-    result_.seconds =
-        static_cast<double>(last - start_tsc_) / static_cast<double>(rte_get_tsc_hz());
+    result_.seconds = static_cast<double>(last - start_tsc) / static_cast<double>(rte_get_tsc_hz());
   }
   for (size_t i = 0; i < after.size(); ++i) {
     result_.streams.push_back(after[i].since(before[i]));
@@ -227,7 +220,10 @@ void Run::conduct() {
     result_.driver_messages += streams_[i]->stats.rx_messages.get();
     result_.latency.merge(streams_[i]->latency);
   }
-  result_.driver = driver_now().since(driver_before_);
+  result_.driver = driver_now();
+  for (const auto& [name, count] : kDriverCounts) {
+    result_.driver.*count -= driver_before.*count;
+  }
   result_.verify = setup_.verifier.totals();
   // release: the result; pairs with wait_for().
   over_.store(true, std::memory_order_release);
@@ -247,23 +243,23 @@ bool Run::wait_for(milliseconds time) const {
 
 RunResult Run::result() {
   conductor_.join();
-  result_.mode = mode_.name;
-  result_.latency_of = mode_.latency_of;
+  result_.mode = &mode_;
   result_.size_bytes = setup_.size_bytes;
   result_.lcores = static_cast<uint32_t>(lcores_.size());
   result_.verified = setup_.verifier.verifies();
   for (const auto& port : setup_.ports) {
     result_.is_model = result_.is_model || port->card().caps().is_model;
     if (result_.exit_code == kExitCard && port->card().gone()) {
-      result_.trouble = port->name() +
+      result_.trouble = port->name +
                         ": the card is gone, its BAR reads all ones; look at the "
                         "slot and dmesg, then reset or rescan it";
     }
   }
   if (result_.exit_code == kExitCard && result_.trouble.empty()) {
-    result_.trouble = "nothing moved for " + std::to_string(kStuckLimit.count() / 1000) +
-                      " s; look at the link (show port info all) and the "
-                      "rings (show port queues all)";
+    result_.trouble = format(
+        "nothing moved for %ld s; look at the link (show port info all) and "
+        "the rings (show port queues all)",
+        kStuckLimit.count() / 1000);
   }
   if (result_.exit_code == kExitOk && result_.verified && result_.verify.errors() != 0) {
     result_.exit_code = kExitVerify;

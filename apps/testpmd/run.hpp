@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "apps/testpmd/driver_counts.hpp"
 #include "apps/testpmd/mode.hpp"
 
 namespace rio::testpmd {
@@ -26,8 +25,7 @@ struct PortFigures : Figures<uint64_t> {
 
 /// The result of a run.
 struct RunResult {
-  std::string mode;
-  const char* latency_of = "";
+  const Mode* mode = nullptr;
   uint32_t size_bytes = 0;
   double seconds = 0;                ///< that were measured
   std::vector<PortFigures> streams;  ///< of the measured time
@@ -50,7 +48,7 @@ class Run {
   Run(const Mode& mode, const RunSetup& setup, Streams streams, std::vector<unsigned> lcores);
   ~Run();
 
-  /// @return 0, -errno (no thread; `error` says why and what to do): nothing runs then.
+  /// @return 0, or -EINVAL (no thread; `error` says why and what to do): nothing runs then.
   [[nodiscard]] int start(std::string* error);
   /// Any thread, any time, signal handlers included.
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
@@ -71,7 +69,6 @@ class Run {
   void end_pollers();
   void measure();
   void drain();
-  [[nodiscard]] bool stuck();
   [[nodiscard]] uint64_t progress() const;
   [[nodiscard]] DriverCounts driver_now() const;
 
@@ -85,10 +82,6 @@ class Run {
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> over_{false};
   bool drained_ = true;
-  uint64_t start_tsc_ = 0;
-  uint64_t last_progress_ = 0;
-  std::chrono::steady_clock::time_point last_progress_at_;
-  DriverCounts driver_before_;
   RunResult result_;
 };
 

@@ -1,14 +1,16 @@
 #include "apps/testpmd/stream.hpp"
 
+#include <algorithm>
+
 namespace rio::testpmd {
 
 uint32_t sender_to(const RunSetup& setup, const TestPort& port) {
   for (const auto& other : setup.ports) {
     if (other->peer() == &port) {
-      return other->index();
+      return other->index;
     }
   }
-  return port.index();
+  return port.index;
 }
 
 uint32_t mailboxes_for(const RunSetup& setup) {
@@ -25,7 +27,7 @@ Stream::Stream(const RunSetup& setup, TestPort& port, TestPort& to)
       size_bytes_(setup.size_bytes),
       offset_bytes_(setup.options.offset_bytes),
       burst_(static_cast<uint16_t>(setup.options.burst)),
-      flow_(static_cast<uint16_t>(to.index())),
+      flow_(static_cast<uint16_t>(to.index)),
       expected_flow_(static_cast<uint16_t>(sender_to(setup, port))),
       left_(setup.options.count == 0 ? UINT64_MAX : setup.options.count) {}
 

@@ -1,5 +1,5 @@
 /// @file
-/// A stream: what one thread polls for one port, and what it has counted.
+/// A stream: the work that one thread does for one port, and its counts.
 #pragma once
 
 #include <rte_cycles.h>
@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "apps/testpmd/card_memory.hpp"
 #include "apps/testpmd/histogram.hpp"
-#include "apps/testpmd/message_pool.hpp"
 #include "apps/testpmd/options.hpp"
 #include "apps/testpmd/test_port.hpp"
 #include "apps/testpmd/verifier.hpp"
@@ -34,7 +33,7 @@ struct Figures {
   Number rx_messages{};  ///< received whole
   Number rx_bytes{};
   Number retries{};
-  Number bytes_placed{};  ///< by the alignment plans
+  Number bytes_placed{};  ///< that the card read or wrote in place
   Number bytes_copied{};
   Number turns{};
   Number busy_turns{};                        ///< turns that moved something
@@ -86,78 +85,6 @@ class LinkPause {
   uint64_t until_ = 0;
 };
 
-/// Memory that a card reaches, freed with this object unless it is left to the card.
-class CardMemory {
- public:
-  CardMemory() = default;
-  CardMemory(const CardMemory&) = delete;
-  CardMemory& operator=(const CardMemory&) = delete;
-  ~CardMemory() {
-    if (memory_.va != nullptr) {
-      bus_->dma_free(memory_);
-    }
-  }
-  /// Once. @param bus outlives the object. @return as Bus::dma_alloc().
-  [[nodiscard]] int allocate(pmd::Bus& bus, uint64_t len_bytes) {
-    bus_ = &bus;
-    return bus.dma_alloc(len_bytes, 4096, &memory_);
-  }
-  /// The card may still use it: it stays allocated.
-  void leave() { memory_ = {}; }
-
-  [[nodiscard]] uint8_t* va(uint64_t at = 0) const {
-    return static_cast<uint8_t*>(memory_.va) + at;
-  }
-  [[nodiscard]] uint64_t iova(uint64_t at = 0) const { return memory_.iova + at; }
-  /// @param iova within the memory. @return its address in this process.
-  [[nodiscard]] uint8_t* va_of(uint64_t iova) const { return va(iova - memory_.iova); }
-  [[nodiscard]] pmd::IovaRun run() const { return {memory_.va, memory_.iova, memory_.len_bytes}; }
-
- private:
-  pmd::Bus* bus_ = nullptr;
-  pmd::DmaMemory memory_;
-};
-
-/// Buffers to send from, named by their bus address. Each has room for the payload at its offset,
-/// then for a copy, which is sent where the card cannot take the payload itself. Their distance
-/// keeps their heads out of one cache set.
-class SendBuffers {
- public:
-  /// @param align_bytes what the card asks of an address; the same answer holds for all buffers.
-  SendBuffers(uint32_t size_bytes, uint32_t offset_bytes, uint32_t align_bytes)
-      : size_bytes_(size_bytes),
-        offset_bytes_(offset_bytes),
-        bounced_((offset_bytes & (align_bytes - 1)) != 0) {}
-  /// Once. @return as Bus::dma_alloc().
-  [[nodiscard]] int allocate(pmd::Bus& bus, uint32_t count) {
-    return memory_.allocate(bus, uint64_t{count} * kStride);
-  }
-  [[nodiscard]] uint64_t buffer(uint32_t index) const {
-    return memory_.iova(uint64_t{index} * kStride);
-  }
-  [[nodiscard]] uint8_t* payload(uint64_t buffer) const {
-    return memory_.va_of(buffer) + offset_bytes_;
-  }
-  [[nodiscard]] bool bounced() const { return bounced_; }
-  /// Bus address of what is sent.
-  [[nodiscard]] uint64_t wire(uint64_t buffer) const {
-    return buffer + (bounced_ ? kBounceAt : offset_bytes_);
-  }
-  void bounce(uint64_t buffer) const {
-    uint8_t* const bytes = memory_.va_of(buffer);
-    std::memcpy(bytes + kBounceAt, bytes + offset_bytes_, size_bytes_);
-  }
-
- private:
-  static constexpr uint32_t kBounceAt = 8192;
-  static constexpr uint32_t kStride = kBounceAt + 4096 + 256;
-
-  const uint32_t size_bytes_;
-  const uint32_t offset_bytes_;
-  const bool bounced_;
-  CardMemory memory_;
-};
-
 /// The set-up that a mode makes streams from. Outlives them.
 struct RunSetup {
   const Options& options;
@@ -180,6 +107,9 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
+  /// Take memory and open what it needs, once, before turn(). @return 0, or -EINVAL with the remedy
+  /// in `error`.
+  [[nodiscard]] virtual int open(std::string* /*error*/) { return 0; }
   /// One round of bursts. Hot: no allocation, system call, log or lock.
   /// @param may_send false while the run drains: nothing new goes out, all that comes is taken.
   /// @return messages moved.
@@ -191,9 +121,7 @@ class Stream {
   /// It sends; false: silence is no trouble, since others may send or not.
   [[nodiscard]] virtual bool sends() const { return true; }
   /// "port 0", for the table.
-  [[nodiscard]] virtual std::string label() const {
-    return "port " + std::to_string(port_.index());
-  }
+  [[nodiscard]] virtual std::string label() const { return "port " + std::to_string(port_.index); }
 
   StreamStats stats;
   Histogram latency;      ///< TSC ticks

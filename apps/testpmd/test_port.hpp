@@ -6,37 +6,65 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "apps/testpmd/driver_counts.hpp"
+#include "apps/testpmd/card_memory.hpp"
 #include "apps/testpmd/histogram.hpp"
-#include "apps/testpmd/message_pool.hpp"
 #include "apps/testpmd/options.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/queue_pair.hpp"
+
+struct rte_device;
 
 namespace rio::testpmd {
 
 /// Buffers that lie in a port's shared receive queue while nothing is going on.
 inline constexpr uint32_t kSharedBuffers = 256;
 
+/// Counts of the driver, summed over the queues of a port, or of several ports.
+struct DriverCounts {
+  uint64_t bar_reads = 0;
+  uint64_t bar_writes = 0;
+  uint64_t tx_messages = 0;
+  uint64_t tx_failed = 0;
+  uint64_t rx_messages = 0;
+  uint64_t rx_failed = 0;
+  uint64_t rejected = 0;
+  uint64_t bad_completions = 0;
+};
+
+/// The counts by name, in the order of the JSON report.
+inline constexpr std::pair<const char*, uint64_t DriverCounts::*> kDriverCounts[] = {
+    {"bar_reads", &DriverCounts::bar_reads},
+    {"bar_writes", &DriverCounts::bar_writes},
+    {"tx_messages", &DriverCounts::tx_messages},
+    {"tx_failed", &DriverCounts::tx_failed},
+    {"rx_messages", &DriverCounts::rx_messages},
+    {"rx_failed", &DriverCounts::rx_failed},
+    {"rejected", &DriverCounts::rejected},
+    {"bad_completions", &DriverCounts::bad_completions}};
+
 /// Opened by the main thread. Queues belong to the stream that polls them during a run.
 class TestPort {
  public:
-  /// All rawdevs of the driver, configured and started. @return 0, -ENODEV (none), or -errno.
+  /// All rawdevs of the driver, configured and started. @return 0, or -EINVAL with the remedy in
+  /// `error`.
   [[nodiscard]] static int open_all(std::vector<std::unique_ptr<TestPort>>* out,
                                     std::string* error);
   /// Find the peer of each port: by --peers, or by the wires. @return 0 or -EINVAL.
   [[nodiscard]] static int connect(std::vector<std::unique_ptr<TestPort>>& ports,
                                    const Options& options, std::string* error);
+  /// Stops the device, which lets go of its buffers. Main thread, nothing running.
   ~TestPort();
   TestPort(const TestPort&) = delete;
   TestPort& operator=(const TestPort&) = delete;
 
-  [[nodiscard]] uint32_t index() const { return index_; }
-  [[nodiscard]] uint16_t dev_id() const { return dev_id_; }
-  [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const std::string& wire() const { return wire_; }
+  const uint32_t index;
+  const uint16_t dev_id;   ///< of the rawdev
+  const std::string name;  ///< of the rawdev
+  const std::string wire;  ///< of an emulated card; "" for a PCI card
+
   [[nodiscard]] pmd::Card& card() const { return *card_; }
   [[nodiscard]] uint32_t queue_pairs() const { return static_cast<uint32_t>(pairs_.size()); }
   [[nodiscard]] pmd::QueuePair& pair(uint32_t i = 0) const { return *pairs_[i]; }
@@ -51,26 +79,24 @@ class TestPort {
   uint32_t shared_posted = 0;
   /// Of what comes in here.
   LatencyProbe probe;
-  /// The counts that clear_counts() has taken for zero.
-  PortCounts counted_before;
   /// Held by a poller while it closes or opens a dedicated queue, and by other threads while they
   /// look at the queues. Never in a burst.
   mutable std::mutex queues_lock;
 
-  /// Stop the device: its buffers are free then. Main thread, nothing running.
-  void close();
+  /// Add the counts since the port was opened, those of queues that were closed meanwhile included.
+  /// Any thread.
+  void add_counts(DriverCounts* sum) const;
 
-  /// Let the emulated card fail from now on. @return 0 or -ENOTSUP (no emulated card).
-  [[nodiscard]] int set_faults(uint64_t seed, double rate);
+  /// Let the emulated card fail as --faults says, from now on. @return 0, or -EINVAL (faults, and
+  /// no emulated card).
+  [[nodiscard]] int set_faults(const Options& options, std::string* error);
 
  private:
-  TestPort() = default;
-  [[nodiscard]] std::string why_alone(const std::vector<std::unique_ptr<TestPort>>& ports,
-                                      const Options& options) const;
-  uint32_t index_ = 0;
-  uint16_t dev_id_ = 0;
-  std::string name_;
-  std::string wire_;
+  TestPort(uint32_t number, uint16_t rawdev, const rte_device* device);
+  [[nodiscard]] int open(std::string* error);
+  [[nodiscard]] int fail_alone(const std::vector<std::unique_ptr<TestPort>>& ports,
+                               const Options& options, std::string* error) const;
+
   bool held_ = false;
   bool started_ = false;
   pmd::Card* card_ = nullptr;
@@ -79,5 +105,22 @@ class TestPort {
   uint32_t peer_dest_id_ = 0;
   TestPort* peer_ = nullptr;
 };
+
+/// Call `visit(regs::Ring, pmd::QueueBase&)` for the open rings of a queue pair, the dedicated ones
+/// excepted.
+template <typename Visit>
+void for_each_ring(pmd::QueuePair& pair, Visit&& visit) {
+  const auto show = [&](regs::Ring ring, auto queue) {
+    if ((pair.rings() & pmd::ring_bit(ring)) != 0) {
+      visit(ring, static_cast<pmd::QueueBase&>((pair.*queue)()));
+    }
+  };
+  show(regs::Ring::kTx, &pmd::QueuePair::tx);
+  show(regs::Ring::kShared, &pmd::QueuePair::shared);
+  show(regs::Ring::kDoorbell, &pmd::QueuePair::doorbells);
+  show(regs::Ring::kDma, &pmd::QueuePair::dma);
+  show(regs::Ring::kMaint, &pmd::QueuePair::maint);
+  show(regs::Ring::kEvent, &pmd::QueuePair::events);
+}
 
 }  // namespace rio::testpmd

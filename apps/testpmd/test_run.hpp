@@ -14,34 +14,31 @@ namespace rio::testpmd {
 /// Main thread. Functions print nothing but warnings; errors go to `error`.
 class TestRun {
  public:
-  /// Open the ports, take memory. @param placement made before EAL pinned the thread; may be null.
-  /// @return 0 or -errno.
-  [[nodiscard]] static int create(const Options& options,
-                                  std::unique_ptr<pmd::cores::Placement> placement,
-                                  std::unique_ptr<TestRun>* out, std::string* error);
-  ~TestRun();
+  /// @param placement made before EAL pinned the thread; may be null.
+  TestRun(const Options& o, std::unique_ptr<pmd::cores::Placement> placement)
+      : options(o), placement_(std::move(placement)) {}
+  /// Open the ports, take memory; once, first. @return 0, or -EINVAL with the remedy in `error`.
+  [[nodiscard]] int open(std::string* error);
 
   Options options;
 
-  /// Set up a run of one size and start it. @return 0, -EINVAL (options), -EBUSY, or -errno.
+  /// Set up a run of one size and start it. @return 0, or -EINVAL with the remedy in `error`.
   [[nodiscard]] int start(uint32_t size_bytes, std::string* error);
   [[nodiscard]] Run* running() const { return run_.get(); }
   /// Wait for the end of the run, and keep its result. Does not ask it to stop.
   const RunResult& finish();
 
-  [[nodiscard]] std::vector<std::unique_ptr<TestPort>>& ports() { return ports_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<TestPort>>& ports() const { return ports_; }
   [[nodiscard]] const std::vector<RunResult>& results() const { return results_; }
   /// Worst of all runs.
   [[nodiscard]] int exit_code() const;
 
  private:
-  TestRun(const Options& o, std::unique_ptr<pmd::cores::Placement> placement)
-      : options(o), placement_(std::move(placement)) {}
   [[nodiscard]] int check(const Mode& mode, uint32_t size_bytes, std::string* error) const;
 
   std::unique_ptr<pmd::cores::Placement> placement_;
-  // Declared in the order of creation: ports go first, so that no card writes into freed buffers.
-  std::unique_ptr<MessagePool> pool_;
+  // The run ends first, then the ports stop, so that no card writes into buffers that are freed.
+  MessagePool pool_;
   std::vector<std::unique_ptr<TestPort>> ports_;
   Verifier verifier_;
   std::unique_ptr<Run> run_;

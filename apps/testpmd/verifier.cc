@@ -1,6 +1,9 @@
 #include "apps/testpmd/verifier.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -8,6 +11,7 @@ namespace {
 /// By Verdict.
 constexpr const char* kVerdicts[] = {"good", "unknown tag", "wrong byte",
                                      "padding that is not zero"};
+static_assert(std::size(kVerdicts) == static_cast<size_t>(Verdict::kPaddingBroken) + 1);
 
 }  // namespace
 
@@ -20,16 +24,21 @@ void Verifier::reset(uint64_t seed, uint32_t flows, uint32_t len_bytes, bool ver
 }
 
 void Verifier::failed(uint16_t flow, pmd::Status status) {
+  if (!verify_) {
+    return;
+  }
   const bool in_doubt = status == pmd::Status::kResponseTimeout || status == pmd::Status::kFlushed;
   ++(in_doubt ? senders_[flow].in_doubt : senders_[flow].refused);
 }
 
-void Verifier::note_error(uint16_t flow, std::string_view what, uint64_t sequence,
+void Verifier::note_error(uint16_t flow, const char* what, uint64_t sequence,
                           uint32_t offset_bytes) {
   Receiver& receiver = receivers_[flow];
   ++receiver.corrupted;
-  if (receiver.first.what == nullptr) {
-    receiver.first = {what.data(), sequence, offset_bytes};
+  if (receiver.first_error == nullptr) {
+    receiver.first_error = what;
+    receiver.first_sequence = sequence;
+    receiver.first_offset_bytes = offset_bytes;
   }
 }
 
@@ -54,16 +63,12 @@ bool Verifier::read(const uint8_t* bytes, uint32_t landed_bytes, uint16_t expect
     return false;
   }
   *stamp = tag.stamp;
-  got_number(flow, tag.sequence, len_bytes_, true);
+  got_number(flow, tag.sequence, len_bytes_);
   return true;
 }
 
-void Verifier::got_number(uint16_t flow, uint64_t sequence, uint64_t bytes, bool right) {
+void Verifier::got_number(uint16_t flow, uint64_t sequence, uint64_t bytes) {
   Receiver& receiver = receivers_[flow];
-  if (!right) {
-    note_error(flow, "wrong byte", sequence, 0);
-    return;
-  }
   receiver.bytes += bytes;
   const SequenceTracker::Seen seen = receiver.seen.accept(sequence);
   receiver.late += seen == SequenceTracker::Seen::kLate ? 1 : 0;
@@ -86,11 +91,9 @@ VerifyTotals Verifier::totals() const {
     const uint64_t missing = sender.next - std::min(sender.next, receiver.seen.unique());
     totals.lost += missing - std::min(missing, sender.refused + sender.in_doubt);
     totals.unrefused += sender.refused - std::min(missing, sender.refused);
-    if (totals.first_error.empty() && receiver.first.what != nullptr) {
-      totals.first_error = std::string(receiver.first.what) + " in message " +
-                           std::to_string(receiver.first.sequence) + " of flow " +
-                           std::to_string(flow) + " at byte " +
-                           std::to_string(receiver.first.offset_bytes);
+    if (totals.first_error.empty() && receiver.first_error != nullptr) {
+      totals.first_error = format("%s in message %lu of flow %zu at byte %u", receiver.first_error,
+                                  receiver.first_sequence, flow, receiver.first_offset_bytes);
     }
   }
   return totals;

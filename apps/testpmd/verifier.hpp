@@ -91,25 +91,25 @@ class Verifier {
   [[nodiscard]] bool verifies() const { return verify_; }
   [[nodiscard]] uint64_t seed() const { return seed_; }
 
-  /// Sender of the flow: write the next message of it. Hot when verifying.
-  void write(uint8_t* bytes, uint16_t flow, uint64_t tsc) {
-    Sender& sender = senders_[flow];
-    fill_message(bytes, len_bytes_, seed_, {sender.next++, tsc, flow});
+  /// Sender of the flow: write the next message of it. Hot when verifying. @return its number.
+  uint64_t write(uint8_t* bytes, uint16_t flow, uint64_t tsc) {
+    const uint64_t sequence = take_number(flow);
+    fill_message(bytes, len_bytes_, seed_, {sequence, tsc, flow});
+    return sequence;
   }
   /// Sender: a doorbell or a transfer that has a sequence but no bytes here.
   [[nodiscard]] uint64_t take_number(uint16_t flow) { return senders_[flow].next++; }
-  /// Sender: the card reported this.
+  /// Sender: the card reported this. Does nothing if the run does not verify.
   void failed(uint16_t flow, pmd::Status status);
 
   /// Receiver of the flow. @param expected_flow who is meant where the message is too short to say.
   /// @param stamp TSC that it was sent at, 0 if unknown. @return it was right and new.
   bool read(const uint8_t* bytes, uint32_t landed_bytes, uint16_t expected_flow, uint64_t* stamp);
-  /// Receiver: a number whose bytes were looked at elsewhere. @param right they were as they
-  /// should.
-  void got_number(uint16_t flow, uint64_t sequence, uint64_t bytes, bool right);
+  /// Receiver: a number whose bytes were looked at elsewhere and are right.
+  void got_number(uint16_t flow, uint64_t sequence, uint64_t bytes);
   [[nodiscard]] uint64_t expected(uint16_t flow) const { return receivers_[flow].seen.next(); }
-  /// Receiver: remember the first error.
-  void note_error(uint16_t flow, std::string_view what, uint64_t sequence, uint32_t offset_bytes);
+  /// Receiver: a wrong message; the first one is remembered. @param what a constant.
+  void note_error(uint16_t flow, const char* what, uint64_t sequence, uint32_t offset_bytes);
 
   /// Main thread, when all has stopped.
   [[nodiscard]] VerifyTotals totals() const;
@@ -120,18 +120,15 @@ class Verifier {
     uint64_t refused = 0;
     uint64_t in_doubt = 0;
   };
-  struct FirstError {
-    const char* what = nullptr;
-    uint64_t sequence = 0;
-    uint32_t offset_bytes = 0;
-  };
   struct alignas(64) Receiver {
     SequenceTracker seen;
     uint64_t bytes = 0;
     uint64_t duplicated = 0;
     uint64_t corrupted = 0;
     uint64_t late = 0;
-    FirstError first;
+    const char* first_error = nullptr;  // what was wrong with the first wrong message
+    uint64_t first_sequence = 0;
+    uint32_t first_offset_bytes = 0;
   };
 
   uint64_t seed_ = 0;

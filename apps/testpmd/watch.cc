@@ -32,13 +32,11 @@ uint64_t failures(const PortFigures& f) {
 }
 
 void row(const char* label, const PortFigures& d, const PortFigures& all, double seconds) {
-  const double busy =
-      d.turns == 0 ? 0 : 100.0 * static_cast<double>(d.busy_turns) / static_cast<double>(d.turns);
+  const double busy = 100 * ratio(d.busy_turns, static_cast<double>(d.turns));
   std::printf("%-12s %14s %14s %12s %12s %9s %5.0f%%\n", label,
-              rate_text(static_cast<double>(d.rx_messages) / seconds).c_str(),
-              rate_text(static_cast<double>(d.tx_messages) / seconds).c_str(),
-              bandwidth_text(static_cast<double>(d.rx_bytes) / seconds).c_str(),
-              grouped(all.retries).c_str(), grouped(failures(all)).c_str(), busy);
+              rate_text(d.rx_messages, seconds).c_str(), rate_text(d.tx_messages, seconds).c_str(),
+              bandwidth_text(d.rx_bytes, seconds).c_str(), grouped(all.retries).c_str(),
+              grouped(failures(all)).c_str(), busy);
 }
 
 /// The figures of a run while it goes on: a table that is drawn anew on a terminal, lines
@@ -47,7 +45,42 @@ class LiveTable {
  public:
   explicit LiveTable(const Run& run) : run_(run), before_(run.snapshot()) {}
   /// Show what came since the last call.
-  void show();
+  void show() {
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    const double since_begin = std::chrono::duration<double>(now - begin_).count();
+    PortFigures sum;
+    PortFigures sum_all;
+    std::vector<PortFigures> all = run_.snapshot();
+    std::vector<PortFigures> delta;
+    for (size_t i = 0; i < before_.size(); ++i) {
+      delta.push_back(all[i].since(before_[i]));
+      sum += delta[i];
+      sum_all += all[i];
+    }
+    if (!tty_) {
+      std::printf("%6.1f s  received %s, %s, %s retries, %s failed\n", since_begin,
+                  rate_text(sum.rx_messages, seconds).c_str(),
+                  bandwidth_text(sum.rx_bytes, seconds).c_str(), grouped(sum_all.retries).c_str(),
+                  grouped(failures(sum_all)).c_str());
+    } else {
+      if (lines_drawn_ != 0) {
+        std::printf("\033[%zuA\033[J", lines_drawn_);
+      }
+      std::printf("%s, %s bytes, %.1f s\n", run_.mode().name, grouped(run_.size_bytes()).c_str(),
+                  since_begin);
+      std::printf("%-12s %14s %14s %12s %12s %9s %6s\n", "", "received", "sent", "payload",
+                  "retries", "failed", "busy");
+      for (size_t i = 0; i < all.size(); ++i) {
+        row(all[i].label.c_str(), delta[i], all[i], seconds);
+      }
+      row("all", sum, sum_all, seconds);
+      lines_drawn_ = all.size() + 3;
+    }
+    std::fflush(stdout);
+    before_ = std::move(all);
+    last_ = now;
+  }
 
  private:
   const Run& run_;
@@ -58,51 +91,14 @@ class LiveTable {
   Clock::time_point last_ = begin_;
 };
 
-void LiveTable::show() {
-  const Clock::time_point now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - last_).count();
-  const double since_begin = std::chrono::duration<double>(now - begin_).count();
-  PortFigures sum;
-  PortFigures sum_all;
-  std::vector<PortFigures> all = run_.snapshot();
-  std::vector<PortFigures> delta;
-  for (size_t i = 0; i < before_.size(); ++i) {
-    delta.push_back(all[i].since(before_[i]));
-    sum += delta[i];
-    sum_all += all[i];
-  }
-  if (!tty_) {
-    std::printf("%6.1f s  received %s, %s, %s retries, %s failed\n", since_begin,
-                rate_text(static_cast<double>(sum.rx_messages) / seconds).c_str(),
-                bandwidth_text(static_cast<double>(sum.rx_bytes) / seconds).c_str(),
-                grouped(sum_all.retries).c_str(), grouped(failures(sum_all)).c_str());
-  } else {
-    if (lines_drawn_ != 0) {
-      std::printf("\033[%zuA\033[J", lines_drawn_);
-    }
-    std::printf("%s, %s bytes, %.1f s\n", run_.mode().name, grouped(run_.size_bytes()).c_str(),
-                since_begin);
-    std::printf("%-12s %14s %14s %12s %12s %9s %6s\n", "", "received", "sent", "payload", "retries",
-                "failed", "busy");
-    for (size_t i = 0; i < all.size(); ++i) {
-      row(all[i].label.c_str(), delta[i], all[i], seconds);
-    }
-    row("all", sum, sum_all, seconds);
-    lines_drawn_ = all.size() + 3;
-  }
-  std::fflush(stdout);
-  before_ = std::move(all);
-  last_ = now;
-}
-
 }  // namespace
 
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGHUP, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    sigaction(number, &action, nullptr);
+  }
 }
 
 bool interrupted() {

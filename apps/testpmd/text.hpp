@@ -1,0 +1,19 @@
+/// @file
+/// Texts for people, by the formats of printf. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rio::testpmd {
+
+/// A text of any length.
+[[nodiscard, gnu::format(printf, 1, 2)]] std::string format(const char* text, ...);
+
+/// Say in `error` what is wrong, and the remedy. @return -EINVAL, for the caller to return.
+[[nodiscard, gnu::format(printf, 2, 3)]] int fail(std::string* error, const char* text, ...);
+
+/// "1 port", "2 ports".
+[[nodiscard]] std::string counted(size_t n, const char* what);
+
+}  // namespace rio::testpmd
