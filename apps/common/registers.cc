@@ -1,18 +1,18 @@
 #include "apps/common/registers.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+
+#include "base/formatted.hpp"
 
 namespace rio::apps {
 
 using pmd::RegWord;
 
 std::string word_line(const RegWord& word, uint32_t value) {
-  char text[80];
-  std::snprintf(text, sizeof(text), "  0x%06x  %-26s 0x%08x  ", word.offset(), word.name().c_str(),
-                value);
-  std::string line = text + pmd::fields_text(word.reg->fields, value);
+  std::string line =
+      base::formatted("  0x%06x  %-26s 0x%08x  ", word.offset(), word.name().c_str(), value) +
+      pmd::fields_text(word.reg->fields, value);
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
 }

@@ -7,25 +7,19 @@
 namespace rio::msgrate {
 namespace {
 
-constexpr uint32_t kPage = TagEnd::kPageBytes;
+constexpr uint32_t kPage = TagCard::kPageBytes;
 constexpr uint32_t kStride = 1597;  // odd
 
 }  // namespace
 
-CopiedSide::CopiedSide(uint32_t peer, const Options& options)
-    : end_(peer, options.size_bytes),
-      size_bytes_(options.size_bytes),
-      count_(options.count),
-      page_(end_.bytes()) {}
-
 int CopiedSide::send(uint64_t bits, const void* data, uint64_t size_bytes) {
   tag::SendRequest request;
-  return end_.wait(end_.send(bits, data, size_bytes, request), request);
+  return card_.end().wait(card_.end().send(bits, data, size_bytes, request), request);
 }
 
 int CopiedSide::receive(uint64_t bits, void* data, uint64_t size_bytes) {
   tag::RecvRequest request;
-  return end_.wait(end_.receive(bits, data, size_bytes, request), request);
+  return card_.end().wait(card_.end().receive(bits, data, size_bytes, request), request);
 }
 
 void CopiedSide::stamp(uint8_t* at, uint64_t number) const {
@@ -44,15 +38,15 @@ int CopiedSide::measure(uint32_t own, uint32_t others, uint64_t* copied_bytes) {
   Report report{};
   int rc = send(kOrder, &order, sizeof(order));
   stamp(page_ + own, number_);
-  const uint64_t before = end_.port().stats().copied;
+  const uint64_t before = card_.port().stats().copied;
   rc = rc != 0 ? rc : send(kMessage, page_ + own, size_bytes_);
-  const uint64_t copied = end_.port().stats().copied - before;
+  const uint64_t copied = card_.port().stats().copied - before;
   rc = rc != 0 ? rc : receive(kReport, &report, sizeof(report));
   if (rc != 0) {
     return rc;
   }
   *copied_bytes = copied + report.copied_bytes;
-  return report.number == number_ ? 0 : complain("the message came back changed", EPROTO);
+  return report.number == number_ ? 0 : apps::complain("the message came back changed", EPROTO);
 }
 
 int CopiedSide::lead(Copied* out) {
@@ -63,7 +57,7 @@ int CopiedSide::lead(Copied* out) {
   // The offsets that the receiver's card can tell apart, and the part in which addresses have to
   // agree.
   const uint32_t offsets = std::clamp(hello.dedicated_addr_align, 1u, kPage);
-  const uint32_t modulus = std::clamp(end_.port().endpoint().caps().tx_addr_align, 1u, kPage);
+  const uint32_t modulus = std::clamp(card_.port().endpoint().caps().tx_addr_align, 1u, kPage);
   const uint32_t steps = std::max(offsets / modulus, 1u);
   for (uint32_t i = 0; i < std::min(count_, offsets) && rc == 0; ++i) {
     // All of them if there are enough; the first has the longest head.
@@ -85,7 +79,7 @@ int CopiedSide::lead(Copied* out) {
 }
 
 int CopiedSide::follow() {
-  const uint32_t align = end_.port().endpoint().caps().dedicated_addr_align;
+  const uint32_t align = card_.port().endpoint().caps().dedicated_addr_align;
   Order order{};
   int rc = receive(kOrder, &order, sizeof(order));
   Report report = {0, 0, align};
@@ -97,9 +91,9 @@ int CopiedSide::follow() {
     }
     uint8_t* const at = page_ + order.offset % kPage;
     stamp(at, 0);
-    const uint64_t before = end_.port().stats().copied;
+    const uint64_t before = card_.port().stats().copied;
     rc = receive(kMessage, at, size_bytes_);
-    report.copied_bytes = end_.port().stats().copied - before;
+    report.copied_bytes = card_.port().stats().copied - before;
     report.number = stamped(at, order.number) ? order.number : 0;
     rc = rc != 0 ? rc : send(kReport, &report, sizeof(report));
   }

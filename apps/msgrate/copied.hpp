@@ -6,7 +6,7 @@
 #include <string>
 
 #include "apps/msgrate/options.hpp"
-#include "apps/msgrate/tag_end.hpp"
+#include "apps/msgrate/tag_side.hpp"
 
 namespace rio::msgrate {
 
@@ -23,10 +23,11 @@ struct Copied {
 /// that does not.
 class CopiedSide {
  public:
-  CopiedSide(uint32_t peer, const Options& options);
+  CopiedSide(uint32_t peer, const Options& options)
+      : peer_(peer), size_bytes_(options.size_bytes), count_(options.count) {}
 
   /// @return 0, or -errno, which is on stderr.
-  [[nodiscard]] int open(const std::string& card) { return end_.open(card); }
+  [[nodiscard]] int open(const std::string& card) { return card_.open(card, peer_); }
   /// @param sends this side sends, and gets the result. @return 0, or -errno, which is on stderr.
   [[nodiscard]] int run(bool sends, Copied* out) { return sends ? lead(out) : follow(); }
 
@@ -54,11 +55,12 @@ class CopiedSide {
   void stamp(uint8_t* at, uint64_t number) const;
   [[nodiscard]] bool stamped(const uint8_t* at, uint64_t number) const;
 
-  TagEnd end_;
+  uint32_t peer_;
   uint32_t size_bytes_;
   uint32_t count_;
   uint64_t number_ = 0;
-  uint8_t* page_;  // the buffer of end_
+  TagCard card_{size_bytes_};
+  uint8_t* page_ = card_.bytes();
 };
 
 }  // namespace rio::msgrate

@@ -119,23 +119,10 @@ int run_side(const Options& options, const std::string& card, uint32_t peer, boo
 }
 
 void pin(const Options& options, uint32_t nth) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
-    return;
-  }
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) {
-      cpus.push_back(cpu);
-    }
-  }
-  if (options.cpus[0] >= 0) {
-    cpus.assign(options.cpus.begin(), options.cpus.end());
-  }
-  if (nth < cpus.size()) {
+  if (nth < options.cpus.size()) {
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(cpus[nth], &one);
+    CPU_SET(options.cpus[nth], &one);
     static_cast<void>(sched_setaffinity(0, sizeof(one), &one));
   }
 }

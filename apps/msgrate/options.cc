@@ -2,9 +2,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
-#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -83,14 +83,22 @@ void add_options(CLI::App& app, Options* out, Words* words) {
   app.footer(kFooter);
 }
 
-/// @return whether this process may run there.
-bool is_allowed(int cpu) {
+/// CPUs that this process may run on.
+std::vector<unsigned> own_cpus() {
   cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_ISSET(cpu, &allowed);
+  std::vector<unsigned> cpus;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &allowed)) {
+        cpus.push_back(cpu);
+      }
+    }
+  }
+  return cpus;
 }
 
-/// @return whether it is two CPUs that there are.
-bool parse_cpus(const std::string& text, std::array<int, 2>* out) {
+/// @return whether it is two of own_cpus().
+bool parse_cpus(const std::string& text, std::vector<unsigned>* out) {
   const size_t comma = text.find(',');
   unsigned first = 0;
   unsigned second = 0;
@@ -99,8 +107,10 @@ bool parse_cpus(const std::string& text, std::array<int, 2>* out) {
       !base::read_decimal(text.substr(comma + 1), 0, CPU_SETSIZE - 1, &second)) {
     return false;
   }
-  *out = {static_cast<int>(first), static_cast<int>(second)};
-  return first != second && is_allowed((*out)[0]) && is_allowed((*out)[1]);
+  *out = {first, second};
+  const std::vector<unsigned> own = own_cpus();
+  return first != second && std::ranges::count(own, first) != 0 &&
+         std::ranges::count(own, second) != 0;
 }
 
 /// Whether two processes can open a card of this name, each one of its own.
@@ -164,6 +174,7 @@ bool parse_options(int argc, char** argv, Options* out, int* code) {
     *code = rc == 0 ? 0 : 2;
     return false;
   }
+  out->cpus = own_cpus();
   out->role = kRoles.at(words.role);
   out->api = kApis.at(words.api);
   out->test = kTests.at(words.test);

@@ -2,9 +2,9 @@
 /// Command-line options of rio-msgrate.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace rio::msgrate {
 
@@ -21,7 +21,7 @@ struct Options {
   uint32_t size_bytes = 16;
   uint32_t count = 1000000;
   uint32_t repeats = 1;
-  std::array<int, 2> cpus = {-1, -1};  ///< for kBoth; -1: the first two
+  std::vector<unsigned> cpus;  ///< for kBoth: the sender's, the receiver's, more that are not used
   bool json = false;
 };
 

@@ -2,9 +2,7 @@
 /// One of the two processes.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <string>
 
 namespace rio::msgrate {
 
@@ -46,32 +44,6 @@ class Side {
 
  private:
   [[nodiscard]] Each& each() { return static_cast<Each&>(*this); }
-};
-
-/// Says it on stderr. @param error errno. @return -error.
-int complain(const std::string& what, int error);
-/// Report a failed send or receive. @param verb "send to". @param peer destID.
-int complain(const char* verb, uint32_t peer, int error);
-
-/// Ends a wait that takes too long.
-class Patience {
- public:
-  /// @param looks since the last call. @return false: it is at its end.
-  [[nodiscard]] bool left(uint32_t looks = 1) {
-    looks_ += looks;
-    if (looks_ < kLooksPerClock) {
-      return true;
-    }
-    looks_ = 0;
-    return std::chrono::steady_clock::now() < end_;
-  }
-
- private:
-  static constexpr uint32_t kLooksPerClock = 1u << 20;
-  static constexpr std::chrono::seconds kPatience{30};
-
-  uint32_t looks_ = 0;
-  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kPatience;
 };
 
 }  // namespace rio::msgrate

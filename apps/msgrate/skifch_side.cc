@@ -1,7 +1,5 @@
 #include "apps/msgrate/skifch_side.hpp"
 
-#include <cerrno>
-
 namespace rio::msgrate {
 namespace {
 
@@ -15,12 +13,12 @@ SkifChSide::SkifChSide(uint32_t peer)
 
 int SkifChSide::open(const std::string& card) {
   channel_.reset(SkifCh_Open(card.c_str(), kChannel, nullptr));
-  return channel_ != nullptr ? 0 : complain(card, errno);
+  return channel_ != nullptr ? 0 : apps::complain(card, errno);
 }
 
 /// As SkifCh_Recv(), but EAGAIN only when it takes too long.
 ssize_t SkifChSide::wait_for_one(iovec* cont, int* count) {
-  Patience patience;
+  apps::Patience patience;
   ssize_t got = -1;
   do {
     for (uint32_t looks = 0; looks < kLooks && got < 0 && errno == EAGAIN; ++looks) {
@@ -41,6 +39,11 @@ bool SkifChSide::peer_is_gone() {
     }
   }
   return false;
+}
+
+int SkifChSide::complain(const char* verb) const {
+  const int error = errno == EAGAIN ? ETIMEDOUT : errno;
+  return apps::complain(std::string(verb) + " destID " + std::to_string(peer_ >> 8), error);
 }
 
 }  // namespace rio::msgrate

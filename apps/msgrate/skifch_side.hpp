@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/tag_end.hpp"
 #include "apps/msgrate/side.hpp"
 #include "lib/skifch/skifch.h"
 
@@ -29,6 +30,8 @@ class SkifChSide : public Side<SkifChSide> {
   [[nodiscard]] int receive_one(uint32_t size_bytes);
   [[nodiscard]] ssize_t wait_for_one(iovec* cont, int* count);
   [[nodiscard]] bool peer_is_gone();
+  /// Report a failed send or receive, of which errno is the cause; EAGAIN: it took too long.
+  [[nodiscard]] int complain(const char* verb) const;
 
   std::unique_ptr<SkifCh, CloseChannel> channel_;
   netaddr_t peer_;
@@ -40,13 +43,13 @@ inline int SkifChSide::send_one(uint32_t size_bytes) {
   if (SkifCh_Send(channel_.get(), peer_, &piece, 1) >= 0) [[likely]] {
     return 0;
   }
-  Patience patience;
+  apps::Patience patience;
   while (errno == EAGAIN && patience.left()) {
     if (SkifCh_Send(channel_.get(), peer_, &piece, 1) >= 0) {
       return 0;
     }
   }
-  return complain("send to", peer_ >> 8, errno == EAGAIN ? ETIMEDOUT : errno);
+  return complain("send to");
 }
 
 inline int SkifChSide::receive_one(uint32_t size_bytes) {
@@ -57,8 +60,8 @@ inline int SkifChSide::receive_one(uint32_t size_bytes) {
     got = wait_for_one(cont, &count);
   }
   if (got != static_cast<ssize_t>(size_bytes)) [[unlikely]] {
-    const int error = errno == EAGAIN ? ETIMEDOUT : errno;
-    return complain("receive from", peer_ >> 8, got < 0 ? error : EPROTO);
+    errno = got < 0 ? errno : EPROTO;
+    return complain("receive from");
   }
   return SkifCh_RecvComp(channel_.get());
 }

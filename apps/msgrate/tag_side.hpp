@@ -2,51 +2,71 @@
 /// Tagged messages.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "apps/common/tag_end.hpp"
 #include "apps/msgrate/side.hpp"
-#include "apps/msgrate/tag_end.hpp"
 
 namespace rio::msgrate {
 
-/// Some requests are always under way; all have the same
-/// buffer, as in the bandwidth tests of others.
+/// A card of this process, with a buffer and one context. Functions return 0 or -errno; what failed
+/// is on stderr.
+class TagCard {
+ public:
+  static constexpr uint32_t kPageBytes = 4096;  // no card wants more
+
+  /// @param len_bytes of the buffer; a page more may be used.
+  explicit TagCard(uint32_t len_bytes) : memory_(uint64_t{len_bytes} + 2 * kPageBytes) {}
+
+  [[nodiscard]] int open(const std::string& card, uint32_t peer) {
+    constexpr uint16_t kContext = 1;
+    msg::PortConfig config;
+    config.card = card;
+    int rc = msg::MessagePort::open(config, &port_);
+    rc = rc != 0 ? rc : end_.open(*port_, kContext, {});
+    end_.set_peer(peer);
+    return rc != 0 ? apps::complain(card, -rc) : 0;
+  }
+  /// The buffer; it begins with a page, as those of others do.
+  [[nodiscard]] uint8_t* bytes() {
+    return memory_.data() + (0u - reinterpret_cast<uintptr_t>(memory_.data())) % kPageBytes;
+  }
+  [[nodiscard]] msg::MessagePort& port() { return *port_; }
+  [[nodiscard]] apps::TagEnd& end() { return end_; }
+
+ private:
+  std::vector<uint8_t> memory_;
+  std::unique_ptr<msg::MessagePort> port_;
+  apps::TagEnd end_;
+};
+
+/// Some requests are always under way.
 class TagSide : public Side<TagSide> {
  public:
   /// @param size_bytes of the longest message.
-  TagSide(uint32_t peer, uint32_t size_bytes) : end_(peer, size_bytes), bytes_(end_.bytes()) {}
-  [[nodiscard]] int open(const std::string& card) { return end_.open(card); }
+  TagSide(uint32_t peer, uint32_t size_bytes) : peer_(peer), card_(size_bytes) {}
+  [[nodiscard]] int open(const std::string& card) { return card_.open(card, peer_); }
 
-  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count);
-  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count);
+  [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) {
+    return stream_.send(size_bytes, count);
+  }
+  [[nodiscard]] int receive(uint32_t size_bytes, uint32_t count) {
+    return stream_.receive(size_bytes, count);
+  }
 
  private:
   friend Side;
   static constexpr uint32_t kAhead = 64;
-  static constexpr uint64_t kBits = 1;
 
-  [[nodiscard]] int begin(uint32_t size_bytes, tag::SendRequest& request) {
-    return end_.send(kBits, bytes_, size_bytes, request);
-  }
-  [[nodiscard]] int begin(uint32_t size_bytes, tag::RecvRequest& request) {
-    return end_.receive(kBits, bytes_, size_bytes, request);
-  }
-  template <class Request>
-  [[nodiscard]] int stream(uint32_t size_bytes, uint32_t count,
-                           std::array<Request, kAhead>& requests);
-  [[nodiscard]] int send_one(uint32_t size_bytes) {
-    return end_.wait(begin(size_bytes, sends_[0]), sends_[0]);
-  }
-  [[nodiscard]] int receive_one(uint32_t size_bytes) {
-    return end_.wait(begin(size_bytes, receives_[0]), receives_[0]);
-  }
+  [[nodiscard]] int send_one(uint32_t size_bytes) { return stream_.send_one(size_bytes); }
+  [[nodiscard]] int receive_one(uint32_t size_bytes) { return stream_.receive_one(size_bytes); }
 
-  TagEnd end_;
-  uint8_t* bytes_;
-  std::array<tag::SendRequest, kAhead> sends_;
-  std::array<tag::RecvRequest, kAhead> receives_;
+  uint32_t peer_;
+  TagCard card_;
+  apps::TagStream<kAhead> stream_{card_.end(), card_.bytes()};
 };
 
 }  // namespace rio::msgrate

@@ -31,9 +31,8 @@ int CardOption::resolve_all(const GlobalOptions& context, std::vector<std::strin
     return rc;
   }
   if (cards.empty()) {
-    (void)complain("this machine has no card",
-                   "name one with --card; an emulated one is --card emu:loop");
-    return -ENODEV;
+    return complain("this machine has no card",
+                    "name one with --card; an emulated one is --card emu:loop", -ENODEV);
   }
   names->clear();
   for (const pci::PciCard& card : cards) {
@@ -52,8 +51,7 @@ int CardOption::resolve(const GlobalOptions& context, std::string* name) const {
     for (const std::string& one : names) {
       list += (list.empty() ? "" : ", ") + one;
     }
-    (void)complain("there are several cards: " + list, "name one, --card " + names[0]);
-    return -EINVAL;
+    return complain("there are several cards: " + list, "name one, --card " + names[0], -EINVAL);
   }
   *name = names[0];
   return 0;
@@ -79,11 +77,9 @@ int open_to_look(const GlobalOptions& context, const std::string& name, LookedAt
   }
   LookedAtCard looked;
   const auto* const on_pci = std::get_if<name::Pci>(&parsed.kind);
-  if (on_pci == nullptr) {
-    if (const int rc = open_bus(parsed, context.paths, &looked.bus); rc != 0) {
-      return rc;
-    }
-  } else if (const int rc = pci::map_bar(on_pci->address, context.paths, &looked.bus); rc != 0) {
+  if (const int rc = on_pci != nullptr ? pci::map_bar(on_pci->address, context.paths, &looked.bus)
+                                       : open_bus(parsed, context.paths, &looked.bus);
+      rc != 0) {
     return rc;
   }
   looked.let_work();
@@ -101,8 +97,8 @@ int find_user(pmd::Card& card, std::string* user) {
       pmd::Mmio bar = card.bus().bar();
       const int busy = pmd::Ring::busy(bar, qp, ring);
       if (busy < 0) {
-        (void)complain(card.bus().name() + ": the card is gone", "check slot, link and power");
-        return busy;
+        return complain(card.bus().name() + ": the card is gone", "check slot, link and power",
+                        busy);
       }
       if (busy != 0) {
         *user = "queue pair " + std::to_string(qp) + ", ring " + pmd::ring_name(ring);
@@ -118,24 +114,17 @@ int refuse_used(const GlobalOptions& context, const std::string& name, const std
   std::string user;
   int rc = open_to_look(context, name, &looked);
   rc = rc != 0 ? rc : find_user(*looked.card, &user);
-  if (rc == 0 && !user.empty()) {
-    (void)complain(looked.bus->name() + " is in use: " + user + " runs",
-                   "end the program that uses it; if none does any more, " + remedy);
-    rc = -EBUSY;
-  }
-  return rc;
+  return rc != 0 || user.empty()
+             ? rc
+             : complain(looked.bus->name() + " is in use: " + user + " runs",
+                        "end the program that uses it; if none does any more, " + remedy, -EBUSY);
 }
 
-int open_card_bus(const GlobalOptions& context, const std::string& name, BusReset reset,
+int open_card_bus(const GlobalOptions& context, const std::string& name,
                   std::unique_ptr<pmd::Bus>* out) {
   name::CardName parsed;
-  if (const int rc = parse_card_name(name, &parsed); rc != 0) {
-    return rc;
-  }
-  if (auto* const pci = std::get_if<name::Pci>(&parsed.kind)) {
-    pci->reset = pci->reset && reset == BusReset::kAsNamed;
-  }
-  return open_bus(parsed, context.paths, out);
+  const int rc = parse_card_name(name, &parsed);
+  return rc != 0 ? rc : open_bus(parsed, context.paths, out);
 }
 
 }  // namespace rio::tool

@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/tool/global_options.hpp"
-#include "pmd/api/riopmd.hpp"
 #include "pmd/bus/bus.hpp"
 #include "pmd/dev/card.hpp"
 
@@ -62,11 +61,9 @@ struct LookedAtCard {
 [[nodiscard]] int refuse_used(const GlobalOptions& context, const std::string& name,
                               const std::string& remedy);
 
-/// The bus of a card with all it can do (memory, interrupts).
-enum class BusReset : uint8_t { kAsNamed, kNever };
-/// @param reset kNever: the function is not reset, whatever the name says, so that what the card
-/// has noted down stays. @return as rio::open_bus(), said on stderr.
+/// Open the bus of a card with all it can do (memory, interrupts). @return as rio::open_bus(), said
+/// on stderr.
 [[nodiscard]] int open_card_bus(const GlobalOptions& context, const std::string& name,
-                                BusReset reset, std::unique_ptr<pmd::Bus>* out);
+                                std::unique_ptr<pmd::Bus>* out);
 
 }  // namespace rio::tool

@@ -16,7 +16,8 @@ std::string shown(const std::string& driver) {
 }
 
 /// Change the driver of each card, and print it before and after. @param verb of messages.
-/// @param change 0, or -errno, said on stderr; `after`: the driver that a dry run would lead to.
+/// @param change returns 0, or -errno, said on stderr. Its `after`: the card's driver now (with -n
+/// the one that it would get), empty if none.
 template <class Change>
 int change_all(const GlobalOptions& context, const Options& options, const char* verb,
                Change change) {

@@ -68,7 +68,7 @@ struct Script {
   std::string words;   ///< lines of the case that completes anything else
 };
 
-void add_command(const CLI::App& app, const std::string& path, Script* script) {
+void add_lines(const CLI::App& app, const std::string& path, Script* script) {
   std::vector<std::string> words;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!sub->get_name().empty()) {
@@ -76,7 +76,7 @@ void add_command(const CLI::App& app, const std::string& path, Script* script) {
       const std::string below = path + " " + sub->get_name();
       script->paths.append("      '").append(below).append("') path='").append(below);
       script->paths += "' ;;\n";
-      add_command(*sub, below, script);
+      add_lines(*sub, below, script);
     }
   }
   std::vector<std::string> seen;
@@ -104,7 +104,7 @@ void add_command(const CLI::App& app, const std::string& path, Script* script) {
 /// It completes subcommands, their options, and values of options that are fixed.
 std::string bash_completion(const CLI::App& app) {
   Script script;
-  add_command(app, "", &script);
+  add_lines(app, "", &script);
   return kHead + script.paths +
          "    esac\n"
          "  done\n"

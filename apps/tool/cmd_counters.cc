@@ -1,11 +1,11 @@
 // rio-tool counters: what the port counts, once or live.
-#include <cstdio>
 #include <optional>
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/port_errors.hpp"
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 namespace {
@@ -16,39 +16,29 @@ struct Options {
   Pace pace;
 };
 
-Json sample_json(const std::string& card, const PortSample& now, const PortSample* before) {
-  Json counts = Json::object();
-  Json rates = Json::object();
-  for (const Count& count : now.counts) {
-    counts[count.name] = count.value;
-    if (before != nullptr) {
-      rates[count.name] = per_second(*before, now, count);
-    }
-  }
-  Json out = {{"time", utc_text()}, {"card", card}, {"port", 0}, {"counters", counts}};
+/// @param before null: there are no rates yet.
+void print_sample(const GlobalOptions& context, bool watch, const std::string& card,
+                  const PortSample& now, const PortSample* before) {
+  Json data = {{"time", utc_text()}, {"card", card}, {"port", 0}, {"counters", Json::object()}};
+  std::vector<std::string> heads = {"counter", "value"};
   if (before != nullptr) {
-    out["per_second"] = rates;
+    data["per_second"] = Json::object();
+    heads.emplace_back("rate");
   }
-  return out;
-}
-
-std::string rate_text(double rate) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.0f/s", rate);
-  return text;
-}
-
-std::string sample_text(const PortSample& now, const PortSample* before) {
-  TextTable table(before == nullptr ? std::vector<std::string>{"counter", "value"}
-                                    : std::vector<std::string>{"counter", "value", "rate"});
+  TextTable table(std::move(heads));
   for (const Count& count : now.counts) {
     std::vector<std::string> row = {count.name, std::to_string(count.value)};
+    data["counters"][count.name] = count.value;
     if (before != nullptr) {
-      row.push_back(rate_text(per_second(*before, now, count)));
+      const double rate = per_second(*before, now, count);
+      data["per_second"][count.name] = rate;
+      row.push_back(base::formatted("%.0f/s", rate));
     }
     table.add(std::move(row));
   }
-  return table.text();
+  print_result(context, data,
+               watch ? time_of_day() + "  " + card + "\n" + table.text() + "\n" : table.text(),
+               watch ? -1 : 2);
 }
 
 int counters(const GlobalOptions& context, Options& options) {
@@ -69,11 +59,7 @@ int counters(const GlobalOptions& context, Options& options) {
     if (take_sample(*looked.card, &now) != 0) {
       return kExitFailed;
     }
-    const PortSample* const old = before ? &*before : nullptr;
-    const std::string text = sample_text(now, old);
-    print_result(context, sample_json(card, now, old),
-                 options.watch ? time_of_day() + "  " + card + "\n" + text + "\n" : text,
-                 options.watch ? -1 : 2);
+    print_sample(context, options.watch, card, now, before ? &*before : nullptr);
     before = std::move(now);
   } while (options.watch && options.pace.next());
   return kExitOk;

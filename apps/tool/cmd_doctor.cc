@@ -23,9 +23,17 @@ const char* name_of(Severity severity) {
   return severity == Severity::kError ? "error" : "warning";
 }
 
-std::string counted(size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}  // namespace
+
+/// The JSON library finds it, and makes an array of findings by it.
+static void to_json(Json& json, const Finding& one) {
+  json = {{"id", one.kind->id},  {"severity", name_of(one.kind->severity)},
+          {"card", one.card},    {"what", one.kind->line},
+          {"seen", one.seen},    {"remedy", one.remedy},
+          {"advice", one.advice}};
 }
+
+namespace {
 
 /// In lines that a terminal shows whole.
 std::string wrapped(std::string_view text) {
@@ -42,40 +50,23 @@ std::string wrapped(std::string_view text) {
   return lines.append(text);
 }
 
-Json data_of(const Findings& findings) {
-  Json list = Json::array();
-  for (const Finding& one : findings.all()) {
-    list.push_back({{"id", one.kind->id},
-                    {"severity", name_of(one.kind->severity)},
-                    {"card", one.card},
-                    {"what", one.kind->line},
-                    {"seen", one.seen},
-                    {"remedy", one.remedy},
-                    {"advice", one.advice}});
-  }
-  return {{"findings", list},
-          {"errors", findings.count(Severity::kError)},
-          {"warnings", findings.count(Severity::kWarning)},
-          {"not_seen", findings.unseen()}};
-}
-
 std::string text_of_findings(const Findings& findings) {
   std::string text;
-  for (const Finding& one : findings.all()) {
+  for (const Finding& one : findings.all) {
     text.append(name_of(one.kind->severity)).append("  ").append(one.kind->id);
     text.append(one.card.empty() ? "" : "  " + one.card).append(": ").append(one.kind->line);
     text.append("\n  seen    ").append(one.seen).append("\n");
     text.append(one.remedy.empty() ? "" : "  remedy  " + one.remedy + "\n");
     text.append(one.advice.empty() ? "" : "  advice  " + one.advice + "\n");
   }
-  for (const std::string& what : findings.unseen()) {
+  for (const std::string& what : findings.unseen) {
     text.append("not looked at: ").append(what).append("\n");
   }
   const size_t errors = findings.count(Severity::kError);
   const size_t warnings = findings.count(Severity::kWarning);
-  text.append(errors + warnings == 0
-                  ? "nothing found\n"
-                  : counted(errors, "error") + ", " + counted(warnings, "warning") + "\n");
+  text.append(errors + warnings == 0 ? "nothing found\n"
+                                     : counted(errors, "error", "errors") + ", " +
+                                           counted(warnings, "warning", "warnings") + "\n");
   return text;
 }
 
@@ -86,24 +77,22 @@ int list_kinds(const GlobalOptions& context) {
     data.push_back({{"id", kind.id}, {"severity", name_of(kind.severity)}, {"what", kind.line}});
     table.add({kind.id, name_of(kind.severity), kind.line});
   }
-  print_result(context, data, table.text());
-  return kExitOk;
+  return print_result(context, data, table.text());
 }
 
 int explain(const GlobalOptions& context, const std::string& id) {
   const Kind* kind = find_kind(id);
   if (kind == nullptr) {
-    (void)complain("no finding has the id \"" + id + "\"", "rio-tool doctor --list shows them all");
-    return kExitUsage;
+    return complain("no finding has the id \"" + id + "\"", "rio-tool doctor --list shows them all",
+                    kExitUsage);
   }
-  print_result(context,
-               {{"id", kind->id},
-                {"severity", name_of(kind->severity)},
-                {"what", kind->line},
-                {"why", kind->why}},
-               std::string(kind->id) + " (" + name_of(kind->severity) + "): " + kind->line +
-                   "\n\n" + wrapped(kind->why) + "\n");
-  return kExitOk;
+  return print_result(context,
+                      {{"id", kind->id},
+                       {"severity", name_of(kind->severity)},
+                       {"what", kind->line},
+                       {"why", kind->why}},
+                      std::string(kind->id) + " (" + name_of(kind->severity) + "): " + kind->line +
+                          "\n\n" + wrapped(kind->why) + "\n");
 }
 
 int doctor(const GlobalOptions& context, Options& options) {
@@ -121,7 +110,12 @@ int doctor(const GlobalOptions& context, Options& options) {
   for (const Check check : kChecks) {
     check(*machine, findings);
   }
-  print_result(context, data_of(findings), text_of_findings(findings));
+  print_result(context,
+               {{"findings", findings.all},
+                {"errors", findings.count(Severity::kError)},
+                {"warnings", findings.count(Severity::kWarning)},
+                {"not_seen", findings.unseen}},
+               text_of_findings(findings));
   return findings.count(Severity::kError) != 0 ? kExitFound : kExitOk;
 }
 

@@ -36,14 +36,18 @@ struct Source {
 /// The card with all that it can do. On PCI it was opened to be looked at only, and if that woke it
 /// up it has one user, who is us; other cards can do all from the beginning.
 int open_whole(const GlobalOptions& context, const std::string& name, LookedAtCard* looked) {
-  if (name::CardName parsed; parse_card_name(name, &parsed) != 0) {
+  name::CardName parsed;
+  if (parse_card_name(name, &parsed) != 0) {
     return -EINVAL;
-  } else if (!std::holds_alternative<name::Pci>(parsed.kind)) {
+  }
+  auto* const on_pci = std::get_if<name::Pci>(&parsed.kind);
+  if (on_pci == nullptr) {
     return 0;
   }
-  looked->card.reset();  // before its bus
+  on_pci->reset = false;  // whatever the name says: what the card has noted down stays
+  looked->card.reset();   // before its bus
   looked->bus.reset();
-  const int rc = open_card_bus(context, name, BusReset::kNever, &looked->bus);
+  const int rc = open_bus(parsed, context.paths, &looked->bus);
   const int again =
       rc == 0 ? pmd::Card::look(*looked->bus, &looked->card) : open_to_look(context, name, looked);
   return rc != 0 ? rc : again;
@@ -67,13 +71,10 @@ int open_queues(const GlobalOptions& context, const std::string& name, Source* s
   }
   pmd::QueuePairConfig queues;
   queues.rings = pmd::ring_bit(regs::Ring::kMaint) | pmd::ring_bit(regs::Ring::kEvent);
-  std::unique_ptr<pmd::QueuePair> pair;
-  if (rc = card->open_queue_pair(0, queues, &pair); rc != 0) {
-    return rc;
+  if (rc = card->open_queue_pair(0, queues, &source->pair); rc == 0) {
+    source->looked.card = std::move(card);
   }
-  source->looked.card = std::move(card);
-  source->pair = std::move(pair);
-  return 0;
+  return rc;
 }
 
 int open_source(const GlobalOptions& context, const std::string& name, Source* source) {
@@ -102,20 +103,13 @@ int open_source(const GlobalOptions& context, const std::string& name, Source* s
   return 0;
 }
 
-/// All findings now. @return 0 or -errno, said on stderr.
+/// Add all findings now. @return 0 or -errno, said on stderr.
 int look(Source& source, std::vector<CardError>* out) {
   source.looked.let_work();
-  std::vector<CardError> found;
-  if (const int rc = read_card_errors(*source.looked.card, &found); rc != 0) {
-    return rc;
-  }
-  if (source.pair != nullptr) {
-    if (const int rc = read_error_registers(csr_reader(source.pair->maint()), &found); rc != 0) {
-      return rc;
-    }
-  }
-  *out = std::move(found);
-  return 0;
+  const int rc = read_card_errors(*source.looked.card, out);
+  return rc != 0 || source.pair == nullptr
+             ? rc
+             : read_error_registers(csr_reader(source.pair->maint()), out);
 }
 
 std::vector<pmd::CardEvent> take_events(Source& source) {
@@ -130,11 +124,9 @@ int once(const GlobalOptions& context, Source& source) {
   if (look(source, &found) != 0) {
     return kExitFailed;
   }
-  Json findings = Json::array();
   Json events = Json::array();
   TextTable table({"where", "what", "register"});
   for (const CardError& finding : found) {
-    findings.push_back(error_json(finding));
     table.add({finding.where, finding.what, finding.code});
   }
   std::string text = table.empty() ? "no errors\n" : table.text();
@@ -145,7 +137,7 @@ int once(const GlobalOptions& context, Source& source) {
   text += source.missing.empty() ? "" : "without the error registers: " + source.missing + '\n';
   print_result(context,
                {{"card", source.looked.bus->name()},
-                {"errors", findings},
+                {"errors", found},
                 {"events", events},
                 {"registers_missing", source.missing}},
                text);
@@ -174,7 +166,7 @@ int watch(const GlobalOptions& context, Source& source, Pace& pace) {
     for (const CardError& finding : now) {
       if (std::find(before.begin(), before.end(), finding) == before.end()) {
         any = true;
-        print_line(context, "error", error_json(finding),
+        print_line(context, "error", finding,
                    finding.where + ": " + finding.what + " (" + finding.code + ")");
       }
     }

@@ -1,14 +1,12 @@
 // rio-tool fabric: what is behind a card's link.
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/fabric_view.hpp"
+#include "base/formatted.hpp"
 #include "lib/enumerate/card_access.hpp"
 #include "lib/enumerate/enumerator.hpp"
 #include "lib/enumerate/looker.hpp"
@@ -22,7 +20,6 @@ namespace {
 using enumerate::FabricMap;
 
 constexpr uint32_t kSmallIds = 0xFF;
-constexpr uint32_t kLargeIdsAsked = 4096;  // of 65536: each is two accesses at each switch
 constexpr uint32_t kLinkWaitMs = 2000;
 
 volatile std::sig_atomic_t g_stop = 0;
@@ -53,12 +50,10 @@ class OrderlyEnd {
 /// Options of the command line.
 struct FabricOptions {
   CardOption card;
-  uint32_t host_id = 0;
+  enumerate::EnumerateOptions run;  ///< its width of destIDs and its time are in the next two
   uint32_t id_bits = 8;
-  uint32_t timeout_ms = 50;
-  uint32_t tries = 3;
   uint32_t limit_s = 120;
-  bool steal = false;
+  uint32_t timeout_ms = 50;
   bool look = false;
   std::string dot;
   uint32_t dest = 0;
@@ -70,8 +65,9 @@ struct FabricOptions {
 
 [[nodiscard]] int open(const GlobalOptions& context, const FabricOptions& options,
                        std::unique_ptr<enumerate::CardAccess>* out) {
-  if (options.host_id == enumerate::kProbeId || (!options.large() && options.host_id > kSmallIds)) {
-    return complain("--host-id " + std::to_string(options.host_id) + " cannot be used",
+  const uint32_t host_id = options.run.host_id;
+  if (host_id == enumerate::kProbeId || (!options.large() && host_id > kSmallIds)) {
+    return complain("--host-id " + std::to_string(host_id) + " cannot be used",
                     "take 0 to 254, or with --id-bits 16 anything below 65535 but 255");
   }
   std::string name;
@@ -87,8 +83,8 @@ struct FabricOptions {
   std::unique_ptr<pmd::Bus> bus;
   std::unique_ptr<Endpoint> endpoint;
   const EndpointConfig config =
-      enumerate::CardAccess::config(options.host_id, options.large(), options.timeout_ms);
-  if (open_card_bus(context, name, BusReset::kAsNamed, &bus) != 0 ||
+      enumerate::CardAccess::config(host_id, options.large(), options.timeout_ms);
+  if (open_card_bus(context, name, &bus) != 0 ||
       Endpoint::open(std::move(bus), config, &endpoint) != 0) {
     return kExitFailed;
   }
@@ -112,39 +108,21 @@ int card_stopped(int rc) {
   if (const int code = open(context, options, &access); code != kExitOk) {
     return code;
   }
-  enumerate::Limits limits;
-  limits.tries = options.tries;
-  limits.time = std::chrono::seconds(options.limit_s);
+  enumerate::EnumerateOptions run = options.run;
+  run.large = options.large();
+  run.limits.time = std::chrono::seconds(options.limit_s);
   int rc = 0;
   if (only_look) {
-    enumerate::LookOptions config;
-    config.host_id = options.host_id;
-    config.ids = options.large() ? kLargeIdsAsked : kSmallIds;
-    config.limits = limits;
-    rc = enumerate::Looker(*access, config).run(map);
+    rc = enumerate::Looker(*access, run).run(map);
   } else {
-    enumerate::EnumerateOptions config;
-    config.host_id = options.host_id;
-    config.large = options.large();
-    config.steal = options.steal;
-    config.limits = limits;
-    config.limits.stop = &g_stop;
+    run.limits.stop = &g_stop;
     const OrderlyEnd orderly;
-    rc = enumerate::Enumerator(*access, config).run(map);
+    rc = enumerate::Enumerator(*access, run).run(map);
   }
   if (rc != 0 && rc != -ETIME && rc != -EBUSY) {
     return card_stopped(rc);
   }
   return map->problems.empty() ? kExitOk : kExitFound;
-}
-
-[[nodiscard]] int draw(const std::string& path, const FabricMap& map) {
-  std::ofstream file(path, std::ios::trunc);
-  file << to_dot(map);
-  file.close();
-  return file ? kExitOk
-              : complain(path + ": cannot be written: " + std::strerror(errno),
-                         "name a file in a folder that you may write to");
 }
 
 int run_fabric(const GlobalOptions& context, const FabricOptions& options) {
@@ -154,7 +132,7 @@ int run_fabric(const GlobalOptions& context, const FabricOptions& options) {
     return code;
   }
   print_result(context, to_json(map), tree_text(map));
-  if (!options.dot.empty() && draw(options.dot, map) != kExitOk) {
+  if (!options.dot.empty() && write_file(options.dot, to_dot(map)) != 0) {
     return kExitFailed;
   }
   return code;
@@ -172,7 +150,7 @@ int run_route(const GlobalOptions& context, const FabricOptions& options) {
   }
   Json data = {{"source", options.source},
                {"dest", options.dest},
-               {"arrives", trace.arrives},
+               {"arrives", trace.why.empty()},
                {"why", trace.why},
                {"switches", Json::array()}};
   std::string text = "destID " + std::to_string(options.source) + '\n';
@@ -184,10 +162,10 @@ int run_route(const GlobalOptions& context, const FabricOptions& options) {
     text += "  " + map.name(step.node) + "  in by port " + std::to_string(step.in_port) +
             (out ? ", out by port " + std::to_string(step.out_port) : "") + '\n';
   }
-  text += trace.arrives ? "destID " + std::to_string(options.dest) + '\n'
-                        : "does not arrive: " + trace.why + '\n';
+  text += trace.why.empty() ? "destID " + std::to_string(options.dest) + '\n'
+                            : "does not arrive: " + trace.why + '\n';
   print_result(context, data, text);
-  return trace.arrives ? kExitOk : kExitFound;
+  return trace.why.empty() ? kExitOk : kExitFound;
 }
 
 int run_ping(const GlobalOptions& context, const FabricOptions& options) {
@@ -201,27 +179,23 @@ int run_ping(const GlobalOptions& context, const FabricOptions& options) {
   }
   const bool is_model = access->endpoint().caps().is_model;
   const std::string identity = identity_text(result.identity);
-  std::string text = "destID " + std::to_string(result.dest_id) + ": " +
-                     std::to_string(result.answered) + " of " + std::to_string(result.sent) +
-                     " answered";
-  if (result.answered == 0) {
-    text += "; see whether it was enumerated: rio-tool fabric\n";
-  } else {
-    std::array<char, 128> times{};
-    std::snprintf(times.data(), times.size(), "; round trip min %.1f, mean %.1f, max %.1f us",
-                  result.min_us, result.mean_us, result.max_us);
-    text += " as " + identity + times.data() + (is_model ? " (emulated card)\n" : "\n");
-  }
+  const std::string rest =
+      result.answered == 0
+          ? "; see whether it was enumerated: rio-tool fabric"
+          : base::formatted(" as %s; round trip min %.1f, mean %.1f, max %.1f us%s",
+                            identity.c_str(), result.min_us, result.mean_us, result.max_us,
+                            is_model ? " (emulated card)" : "");
   print_result(context,
-               {{"dest_id", result.dest_id},
-                {"sent", result.sent},
+               {{"dest_id", options.dest},
+                {"sent", options.count},
                 {"answered", result.answered},
                 {"identity", result.answered > 0 ? Json(identity) : Json()},
                 {"min_us", result.min_us},
                 {"mean_us", result.mean_us},
                 {"max_us", result.max_us},
                 {"emulated", is_model}},
-               text);
+               base::formatted("destID %u: %u of %u answered%s\n", options.dest, result.answered,
+                               options.count, rest.c_str()));
   return result.answered == options.count ? kExitOk
          : result.answered > 0            ? kExitFound
                                           : kExitFailed;
@@ -236,14 +210,16 @@ void add_number(CLI::App& command, const char* name, uint32_t& value, const char
 void add_common(CLI::App& command, FabricOptions& options) {
   using CLI::Range;
   options.card.add_to(command);
-  add_number(command, "--host-id", options.host_id,
+  add_number(command, "--host-id", options.run.host_id,
              "destID of this card, and the host that its locks name", Range(0u, 0xFFFEu));
   add_number(command, "--id-bits", options.id_bits, "Width of destIDs: 8 or 16",
              CLI::IsMember({8u, 16u}));
-  add_number(command, "--timeout-ms", options.timeout_ms, "For an answer", Range(1u, 10000u));
-  add_number(command, "--tries", options.tries, "Of an access that is not answered",
-             Range(1u, 100u));
-  add_number(command, "--limit", options.limit_s, "Seconds for the whole", Range(1u, 86400u));
+  add_number(command, "--timeout-ms", options.timeout_ms, "Milliseconds to wait for an answer",
+             Range(1u, 10000u));
+  add_number(command, "--tries", options.run.limits.tries,
+             "Tries of an access that is not answered", Range(1u, 100u));
+  add_number(command, "--limit", options.limit_s, "Seconds for the whole enumeration",
+             Range(1u, 86400u));
 }
 
 void add_ping(CLI::App& command, GlobalOptions& context,
@@ -273,7 +249,7 @@ void add_fabric(CLI::App& app, GlobalOptions& context) {
   CLI::App* command = app.add_subcommand(
       "fabric", "Find all devices behind a card, set all routes; the card is reset");
   add_common(*command, *options);
-  command->add_flag("--steal", options->steal, "Break locks of other hosts");
+  command->add_flag("--steal", options->run.steal, "Break locks of other hosts");
   command->add_flag("--look", options->look,
                     "Only show what the routes lead to, change nothing (as with -n)");
   command->add_option("--dot", options->dot, "Write a drawing for Graphviz there");

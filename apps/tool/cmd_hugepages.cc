@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "apps/tool/command.hpp"
+#include "apps/tool/doctor/machine.hpp"
 #include "apps/tool/system/files.hpp"
-#include "apps/tool/system/hugepage_pools.hpp"
 #include "apps/tool/system/sysfs_writer.hpp"
 
 namespace rio::tool {
@@ -26,14 +26,13 @@ int show(const GlobalOptions& context) {
     table.add({pool.node < 0 ? "all" : std::to_string(pool.node), size_text(pool.page_bytes),
                std::to_string(pool.total), std::to_string(pool.free)});
   }
-  print_result(context, data, table.empty() ? "this kernel has no hugepages\n" : table.text());
-  return kExitOk;
+  return print_result(context, data,
+                      table.empty() ? "this kernel has no hugepages\n" : table.text());
 }
 
 /// The kernel would take all memory that it can get before it gives up.
 bool more_than_memory(const GlobalOptions& context, uint64_t count, uint64_t page_bytes) {
-  const std::string text = text_of(context.paths.proc + "/meminfo").value_or("");
-  const std::string total = field_of(text, "MemTotal").value_or("");
+  const std::string total = field_of(text_of(context.paths.proc + "/meminfo"), "MemTotal");
   const auto kib = parse_number(total.substr(0, total.find(' ')));
   return kib && count > *kib / (page_bytes >> 10);
 }
@@ -81,17 +80,16 @@ int set(const GlobalOptions& context, const Options& options, uint64_t count, ui
   if (const int code = check_count(count, now, page_bytes); code != kExitOk) {
     return code;
   }
-  print_result(context,
-               {{"node", pool->node},
-                {"page_bytes", page_bytes},
-                {"before", pool->total},
-                {"after", now},
-                {"writes", writer.data()},
-                {"done", !context.dry_run}},
-               context.dry_run ? writer.text()
-                               : std::to_string(pool->total) + " -> " + std::to_string(now) +
-                                     " hugepages of " + size_text(page_bytes) + "\n");
-  return kExitOk;
+  return print_result(context,
+                      {{"node", pool->node},
+                       {"page_bytes", page_bytes},
+                       {"before", pool->total},
+                       {"after", now},
+                       {"writes", writer.data()},
+                       {"done", !context.dry_run}},
+                      context.dry_run ? writer.text()
+                                      : std::to_string(pool->total) + " -> " + std::to_string(now) +
+                                            " hugepages of " + size_text(page_bytes) + "\n");
 }
 
 int hugepages(const GlobalOptions& context, Options& options) {
@@ -101,10 +99,9 @@ int hugepages(const GlobalOptions& context, Options& options) {
   const auto count = parse_number(options.count);
   const auto page_bytes = parse_size(options.size);
   if (!count || !page_bytes) {
-    (void)complain(!count ? "\"" + options.count + "\" is no number of hugepages"
-                          : "\"" + options.size + "\" is no size of a hugepage",
-                   "for example: rio-tool hugepages --size 2M 64");
-    return kExitUsage;
+    return complain(!count ? "\"" + options.count + "\" is no number of hugepages"
+                           : "\"" + options.size + "\" is no size of a hugepage",
+                    "for example: rio-tool hugepages --size 2M 64", kExitUsage);
   }
   return set(context, options, *count, *page_bytes);
 }

@@ -1,8 +1,7 @@
 // rio-tool links: what the ports trained to, against what they can.
-#include <cstdio>
-
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 namespace {
@@ -13,12 +12,6 @@ constexpr uint32_t k8b10bMbaudMax = 6250;  // faster lanes have 64b/67b. RIO Par
 double data_gbps(const pmd::LinkState& link) {
   const double code = link.lane_mbaud <= k8b10bMbaudMax ? 8.0 / 10 : 64.0 / 67;
   return link.lanes * (link.lane_mbaud / 1000.0) * code;
-}
-
-std::string fixed(double value, const char* unit) {
-  char text[48];
-  std::snprintf(text, sizeof(text), "%.3g %s", value, unit);
-  return text;
 }
 
 /// The fault of a port, empty if there is none.
@@ -65,8 +58,9 @@ int links(const GlobalOptions& context, CardOption& option) {
                     {"data_gbps", data_gbps(link)},
                     {"wrong", what}});
     table.add({looked.bus->name(), "0", link.up ? "up" : "down", std::to_string(link.lanes),
-               std::to_string(link.lanes_max), fixed(link.lane_mbaud / 1000.0, "Gbaud"),
-               fixed(data_gbps(link), "Gb/s"), what});
+               std::to_string(link.lanes_max),
+               base::formatted("%.3g Gbaud", link.lane_mbaud / 1000.0),
+               base::formatted("%.3g Gb/s", data_gbps(link)), what});
   }
   print_result(context, data, table.text());
   return wrong ? kExitFound : kExitOk;

@@ -1,11 +1,11 @@
 // rio-tool list: which cards are there.
-#include <cstdio>
 #include <memory>
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/doctor/machine.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/files.hpp"
+#include "base/formatted.hpp"
 #include "pmd/cores/cpu_list.hpp"
 
 namespace rio::tool {
@@ -17,12 +17,6 @@ std::string or_dash(const std::string& text) {
 
 std::string number_or_dash(int number) {
   return number < 0 ? "-" : std::to_string(number);
-}
-
-std::string ids_of(const CardState& card) {
-  char text[16];
-  std::snprintf(text, sizeof(text), "%04x:%04x", card.card.vendor, card.card.device);
-  return text;
 }
 
 /// The link as it is, and behind it the card's best, where that is more.
@@ -42,8 +36,7 @@ std::string gateware_of(const CardState& card) {
   if (!card.id->is_card()) {
     return card.id->all_ones() ? "no answer" : "unknown";
   }
-  return std::to_string(card.id->major()) + "." + std::to_string(card.id->minor()) + "." +
-         std::to_string(card.id->patch());
+  return base::formatted("%u.%u.%u", card.id->major(), card.id->minor(), card.id->patch());
 }
 
 std::string build_of(const CardState& card) {
@@ -111,14 +104,10 @@ std::vector<std::pair<std::string, std::string>> details_of(const CardState& car
 }
 
 Json data_of(const CardState& card) {
-  return {{"address", card.card.address},
-          {"vendor", card.card.vendor},
-          {"device", card.card.device},
-          {"driver", card.card.driver},
-          {"iommu_group", card.card.iommu_group},
-          {"numa_node", card.card.numa_node},
-          {"link", link_data(card)},
-          {"bars", bars_data(card)},
+  return {{"address", card.address},         {"vendor", card.vendor},
+          {"device", card.device},           {"driver", card.driver},
+          {"iommu_group", card.iommu_group}, {"numa_node", card.numa_node},
+          {"link", link_data(card)},         {"bars", bars_data(card)},
           {"gateware", gateware_of(card)}};
 }
 
@@ -138,9 +127,9 @@ std::string add_details(const Machine& machine, const Findings& findings, const 
     data["capabilities"][name] = value;
     table.add({"  " + name, value});
   }
-  std::string text = "\n" + card.card.address + "\n" + table.text();
-  for (const Finding& one : findings.all()) {
-    if (one.card == card.card.address) {
+  std::string text = "\n" + card.address + "\n" + table.text();
+  for (const Finding& one : findings.all) {
+    if (one.card == card.address) {
       data["wrong"].push_back({{"id", one.kind->id}, {"seen", one.seen}});
       text.append("  wrong: ").append(one.kind->line).append(": ").append(one.seen);
       text.append(" (").append(one.kind->id).append("; see rio-tool doctor)\n");
@@ -168,12 +157,12 @@ int list(const GlobalOptions& context, bool& verbose) {
       details += add_details(*machine, findings, card, one);
     }
     data.push_back(std::move(one));
-    table.add({card.card.address, ids_of(card), or_dash(card.card.driver),
-               number_or_dash(card.card.iommu_group), number_or_dash(card.card.numa_node),
-               or_dash(link_of(card)), or_dash(bars_of(card)), or_dash(gateware_of(card))});
+    table.add({card.address, base::formatted("%04x:%04x", card.vendor, card.device),
+               or_dash(card.driver), number_or_dash(card.iommu_group),
+               number_or_dash(card.numa_node), or_dash(link_of(card)), or_dash(bars_of(card)),
+               or_dash(gateware_of(card))});
   }
-  print_result(context, data, table.empty() ? "no cards\n" : table.text() + details);
-  return kExitOk;
+  return print_result(context, data, table.empty() ? "no cards\n" : table.text() + details);
 }
 
 }  // namespace

@@ -1,15 +1,14 @@
 // rio-tool regs: registers by name, read, written, dumped, watched, compared.
 #include <cerrno>
 #include <cinttypes>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
 #include "apps/common/registers.hpp"
 #include "apps/tool/card_option.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/pace.hpp"
 #include "apps/tool/reg_dump.hpp"
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 
 namespace rio::tool {
@@ -30,25 +29,27 @@ struct Options {
   Pace pace;
 };
 
-/// Registers by name or offset, and whole blocks.
-int find_words(const pmd::Card& card, const std::vector<std::string>& names,
-               std::vector<RegWord>* out) {
-  std::vector<RegWord> words;
+/// Open a card to look at, and find registers of it by name or offset, and whole blocks.
+/// @return 0 or -errno, said on stderr.
+int open_words(const GlobalOptions& context, const CardOption& option,
+               const std::vector<std::string>& names, LookedAtCard* looked,
+               std::vector<RegWord>* words) {
+  if (const int rc = option.open_to_look(context, looked); rc != 0) {
+    return rc;
+  }
   for (const std::string& name : names) {
     RegWord word;
     std::string error;
     if (pmd::find_register(name, &word, &error) == 0) {
-      words.push_back(word);
+      words->push_back(word);
       continue;
     }
-    const std::vector<RegWord> block = pmd::words_of(card, name + ".");
+    const std::vector<RegWord> block = pmd::words_of(*looked->card, name + ".");
     if (block.empty()) {
-      (void)complain(error, "'rio-tool regs dump' shows the names of all");
-      return -EINVAL;
+      return complain(error, "'rio-tool regs dump' shows the names of all", -EINVAL);
     }
-    words.insert(words.end(), block.begin(), block.end());
+    words->insert(words->end(), block.begin(), block.end());
   }
-  *out = std::move(words);
   return 0;
 }
 
@@ -64,23 +65,11 @@ int read(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
   RegDump dump;
-  if (options.card.open_to_look(context, &looked) != 0 ||
-      find_words(*looked.card, options.names, &words) != 0 ||
+  if (open_words(context, options.card, options.names, &looked, &words) != 0 ||
       take_dump(*looked.card, words, &dump) != 0) {
     return kExitFailed;
   }
-  print_result(context, dump_json(dump)["registers"], dump_text(dump));
-  return kExitOk;
-}
-
-int wrong(const std::string& error, const std::string& remedy) {
-  (void)complain(error, remedy);
-  return -EINVAL;
-}
-
-int wrong_number(const std::string& text, const std::string& name, uint32_t width, uint64_t most) {
-  return wrong("'" + text + "': not a number of " + std::to_string(width) + " bits",
-               "write " + name + "=0 to " + name + "=" + std::to_string(most));
+  return print_result(context, dump.values, dump_text(dump));
 }
 
 /// "enable=0" into `value`.
@@ -96,13 +85,15 @@ int set_field(const RegWord& word, const std::string& text, uint32_t* value) {
     const uint64_t most = (uint64_t{1} << field.width) - 1;
     uint64_t number = 0;
     if (!base::read_number(text.substr(equals + 1), 0, most, &number)) {
-      return wrong_number(text, name, field.width, most);
+      return complain("'" + text + "': not a number of " + std::to_string(field.width) + " bits",
+                      "write " + name + "=0 to " + name + "=" + std::to_string(most), -EINVAL);
     }
     *value = static_cast<uint32_t>((*value & ~(most << field.lsb)) | number << field.lsb);
     return 0;
   }
-  return wrong(word.name() + " has no field '" + name + "'",
-               known.empty() ? "it has none; write a number" : "its fields are " + known);
+  return complain(word.name() + " has no field '" + name + "'",
+                  known.empty() ? "it has none; write a number" : "its fields are " + known,
+                  -EINVAL);
 }
 
 /// Work out a write; writes nothing. @param values foreign: one number, or any of FIELD=NUMBER,
@@ -116,9 +107,10 @@ int plan_write(const RegWord& word, const std::vector<std::string>& values, uint
         return rc;
       }
     } else if (values.size() > 1) {
-      return wrong("'" + text + "' beside other values", "write one number, or FIELD=NUMBER only");
+      return complain("'" + text + "' beside other values",
+                      "write one number, or FIELD=NUMBER only", -EINVAL);
     } else if (!base::read_number(text, &value)) {
-      return wrong("'" + text + "' is not a 32-bit number", "write it as 16 or 0x10");
+      return complain("'" + text + "' is not a 32-bit number", "write it as 16 or 0x10", -EINVAL);
     }
   }
   *out = value;
@@ -132,24 +124,20 @@ int carry_out(pmd::Card& card, const RegWord& word, uint32_t value) {
   int rc = card.reg_write(word.offset(), value);
   rc = rc != 0 ? rc : card.reg_read(word.offset(), &after);
   if (rc != 0) {
-    (void)complain(apps::access_error("write", word, rc), "see what the log says above");
-    return rc;
+    return complain(apps::access_error("write", word, rc), "see what the log says above", rc);
   }
-  if (after != value) {
-    char text[64];
-    std::snprintf(text, sizeof(text), " holds 0x%08x after 0x%08x was written", after, value);
-    (void)complain(word.name() + text,
-                   "a running program may write it as well; 'rio-tool regs watch' shows that");
-    return -EIO;
-  }
-  return 0;
+  return after == value
+             ? 0
+             : complain(word.name() +
+                            base::formatted(" holds 0x%08x after 0x%08x was written", after, value),
+                        "a running program may write it as well; 'rio-tool regs watch' shows that",
+                        -EIO);
 }
 
 int write(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
-  if (options.card.open_to_look(context, &looked) != 0 ||
-      find_words(*looked.card, {options.name}, &words) != 0) {
+  if (open_words(context, options.card, {options.name}, &looked, &words) != 0) {
     return kExitFailed;
   }
   const RegWord& word = words[0];
@@ -170,13 +158,12 @@ int write(const GlobalOptions& context, Options& options) {
       (!context.dry_run && carry_out(*looked.card, word, value) != 0)) {
     return kExitFailed;
   }
-  print_result(context,
-               {{"before", word_json(before.values[0])},
-                {"after", word_json({word, value})},
-                {"written", !context.dry_run}},
-               dump_text(before) + apps::word_line(word, value) +
-                   (context.dry_run ? "  (not written: dry run)\n" : "\n"));
-  return kExitOk;
+  return print_result(context,
+                      {{"before", before.values[0]},
+                       {"after", RegValue{word, value}},
+                       {"written", !context.dry_run}},
+                      dump_text(before) + apps::word_line(word, value) +
+                          (context.dry_run ? "  (not written: dry run)\n" : "\n"));
 }
 
 int dump(const GlobalOptions& context, Options& options) {
@@ -193,28 +180,25 @@ int dump(const GlobalOptions& context, Options& options) {
     return kExitFailed;
   }
   if (options.file.empty()) {
-    print_result(context, dump_json(taken), dump_text(taken));
-    return kExitOk;
+    return print_result(context, dump_json(taken), dump_text(taken));
   }
   if (!context.dry_run && write_file(options.file, json_text(dump_json(taken), 1) + "\n") != 0) {
     return kExitFailed;
   }
-  print_result(
+  return print_result(
       context,
       {{"file", options.file}, {"registers", taken.values.size()}, {"written", !context.dry_run}},
       std::to_string(taken.values.size()) + " registers of " + taken.card +
           (context.dry_run ? " would go to " : " in ") + options.file + '\n');
-  return kExitOk;
 }
 
 void print_change(const GlobalOptions& context, const RegValue& now, const RegValue* before) {
   Json line = {{"time", utc_text()}};
-  line.update(word_json(now));
-  char was[64] = "";
-  if (before != nullptr) {
-    std::snprintf(was, sizeof(was), "  (was 0x%08x, %+" PRId64 ")", before->value,
-                  int64_t{now.value} - int64_t{before->value});
-  }
+  line.update(Json(now));
+  const std::string was = before == nullptr
+                              ? ""
+                              : base::formatted("  (was 0x%08x, %+" PRId64 ")", before->value,
+                                                int64_t{now.value} - int64_t{before->value});
   print_result(context, line, time_of_day() + apps::word_line(now.word, now.value) + was + "\n",
                -1);
 }
@@ -222,8 +206,7 @@ void print_change(const GlobalOptions& context, const RegValue& now, const RegVa
 int watch(const GlobalOptions& context, Options& options) {
   LookedAtCard looked;
   std::vector<RegWord> words;
-  if (options.card.open_to_look(context, &looked) != 0 ||
-      find_words(*looked.card, options.names, &words) != 0) {
+  if (open_words(context, options.card, options.names, &looked, &words) != 0) {
     return kExitFailed;
   }
   RegDump before;
@@ -269,8 +252,8 @@ int diff(const GlobalOptions& context, Options& options) {
   Json data = Json::array();
   TextTable table({"register", a.card + " " + a.time, b.card + " " + b.time});
   for (const RegDifference& one : found) {
-    const Json in_a = one.a ? word_json({one.word, *one.a}) : Json();
-    const Json in_b = one.b ? word_json({one.word, *one.b}) : Json();
+    const Json in_a = one.a ? Json(RegValue{one.word, *one.a}) : Json();
+    const Json in_b = one.b ? Json(RegValue{one.word, *one.b}) : Json();
     data.push_back({{"name", one.word.name()}, {"a", in_a}, {"b", in_b}});
     const auto cell = [&](const Json& side, const std::optional<uint32_t>& value) {
       return side.is_null() ? std::string("-")

@@ -34,11 +34,12 @@ int reset_by(const GlobalOptions& context, SysfsWriter& writer, const std::strin
   const std::string folder = device_folder(context.paths, address);
   const std::string methods_path = folder + "/reset_method";
   const std::string others = other_way(context, address, method);
-  const auto methods = text_of(methods_path);
-  if (!methods || (" " + *methods + " ").find(" " + method + " ") == std::string::npos) {
+  const std::string methods = text_of(methods_path);
+  if ((" " + methods + " ").find(" " + method + " ") == std::string::npos) {
     return complain(address + ": the kernel has no " + method + " reset for it (" +
-                        (methods ? "it has: " + (methods->empty() ? "none" : *methods)
-                                 : methods_path + " is not there") +
+                        (!exists(methods_path) ? methods_path + " is not there"
+                         : methods.empty()     ? "it has: none"
+                                               : "it has: " + methods) +
                         ")",
                     others);
   }
@@ -46,10 +47,7 @@ int reset_by(const GlobalOptions& context, SysfsWriter& writer, const std::strin
     return kExitFailed;
   }
   const int rc = writer.write(folder + "/reset", "1", others);
-  if (writer.write(methods_path, *methods) != 0 || rc != 0) {
-    return kExitFailed;
-  }
-  return kExitOk;
+  return writer.write(methods_path, methods) != 0 || rc != 0 ? kExitFailed : kExitOk;
 }
 
 /// Take the card off the bus and look for it anew: its BARs, and all else that was read when it
@@ -93,13 +91,12 @@ int reset(const GlobalOptions& context, Options& options) {
   if (code != kExitOk) {
     return code;
   }
-  print_result(context,
-               {{"address", card.address},
-                {"reset", what},
-                {"writes", writer.data()},
-                {"done", !context.dry_run}},
-               context.dry_run ? writer.text() : card.address + ": " + what + " done\n");
-  return kExitOk;
+  return print_result(context,
+                      {{"address", card.address},
+                       {"reset", what},
+                       {"writes", writer.data()},
+                       {"done", !context.dry_run}},
+                      context.dry_run ? writer.text() : card.address + ": " + what + " done\n");
 }
 
 }  // namespace

@@ -61,8 +61,7 @@ int plan(const GlobalOptions& context, const std::string& card) {
     steps.push_back({{"step", step.name}, {"what", step.help}});
     table.add({step.name, step.help});
   }
-  print_result(context, {{"card", card}, {"dry_run", true}, {"steps", steps}}, table.text());
-  return kExitOk;
+  return print_result(context, {{"card", card}, {"dry_run", true}, {"steps", steps}}, table.text());
 }
 
 int run(const GlobalOptions& context, Options& options) {
@@ -81,7 +80,7 @@ int run(const GlobalOptions& context, Options& options) {
     return kExitFailed;
   }
   std::unique_ptr<pmd::Bus> bus;
-  if (open_card_bus(context, name, BusReset::kAsNamed, &bus) != 0) {
+  if (open_card_bus(context, name, &bus) != 0) {
     return kExitFailed;  // the log has said why
   }
   Ticker ticker;
@@ -117,7 +116,7 @@ void add_selftest(CLI::App& app, GlobalOptions& context) {
   command.add_flag("--loop", options.test.must_loop,
                    "The link is looped back: fail, rather than skip, if nothing comes back");
   options.seed = command.add_option("--seed", options.test.seed,
-                                    "Of the bytes that are sent; drawn if left out");
+                                    "Seed of the bytes that are sent; random if left out");
   command.add_option("--report", options.report, "Write FILE.txt and FILE.json, to be kept")
       ->type_name("FILE");
   command.add_flag("--force", options.force, "Even if rings run: their program has died");

@@ -26,8 +26,7 @@ int once(const GlobalOptions& context, const Options& options, TopSource& source
     std::this_thread::sleep_for(std::chrono::duration<double>(options.pace.interval_s()));
     source.ask(&data);
   }
-  print_result(context, top_json(data), top_text(data));
-  return kExitOk;
+  return print_result(context, top_json(data), top_text(data));
 }
 
 /// Not on a terminal: a page after the other, or a line of JSON.

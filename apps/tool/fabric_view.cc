@@ -1,7 +1,8 @@
 #include "apps/tool/fabric_view.hpp"
 
 #include <array>
-#include <cstdio>
+
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 
@@ -16,6 +17,7 @@ namespace {
 /// By PortView::State.
 constexpr std::array kStateNames = {"down", "to this card", "device",
                                     "loop", "skipped",      "not looked at"};
+static_assert(kStateNames.size() == PortView::kUnknown + 1);
 
 void indent(std::string* out, uint32_t depth) {
   out->append(size_t{2} * depth, ' ');
@@ -54,15 +56,11 @@ void subtree(const FabricMap& map, size_t node, uint32_t depth, std::string* out
     if (view.state == PortView::kNode) {
       subtree(map, view.node, depth + 1, out);
     } else if (view.state == PortView::kLoop) {
-      *out += "loop to " + map.place(view.node, view.peer_port) + '\n';
+      *out += "loop to " + map.place({view.node, view.peer_port}) + '\n';
     } else {
       *out += "skipped: " + view.why + '\n';
     }
   }
-}
-
-std::string plural(size_t count, const char* one, const char* many) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : many);
 }
 
 size_t loop_ends(const FabricMap& map) {
@@ -120,9 +118,7 @@ Json node_json(const FabricMap& map, size_t index) {
 }  // namespace
 
 std::string identity_text(uint32_t identity) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%04x:%04x", identity & 0xFFFF, identity >> 16);
-  return text.data();
+  return base::formatted("%04x:%04x", identity & 0xFFFF, identity >> 16);
 }
 
 std::string tree_text(const FabricMap& map) {
@@ -135,11 +131,11 @@ std::string tree_text(const FabricMap& map) {
     }
   }
   const size_t found = map.nodes.size() - 1;
-  out += plural(found, "device", "devices") +
-         " found: " + plural(map.endpoints(), "endpoint", "endpoints") + ", " +
-         plural(map.switches(), "switch", "switches");
-  out += "; " + plural(loop_ends(map) / 2, "loop", "loops") + "; " +
-         plural(map.problems.size(), "problem", "problems") + '\n';
+  out += counted(found, "device", "devices") +
+         " found: " + counted(map.endpoints(), "endpoint", "endpoints") + ", " +
+         counted(map.switches(), "switch", "switches");
+  out += "; " + counted(loop_ends(map) / 2, "loop", "loops") + "; " +
+         counted(map.problems.size(), "problem", "problems") + '\n';
   for (const Problem& problem : map.problems) {
     out += "problem (" + problem.kind + "): " + problem.where + ": " + problem.what +
            "\n  remedy: " + problem.remedy + '\n';

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "apps/common/columns.hpp"
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 
@@ -16,20 +17,20 @@ std::string json_text(const Json& data, int indent) {
 }
 
 std::string harmless(const std::string& text) {
-  static constexpr size_t kTextMax = 80;
-  std::string out = text.substr(0, kTextMax);
+  std::string out = text.substr(0, 80);
   std::replace_if(
       out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return out;
 }
 
-void print_result(const GlobalOptions& context, const Json& data, const std::string& text,
-                  int indent) {
+int print_result(const GlobalOptions& context, const Json& data, const std::string& text,
+                 int indent) {
   if (context.json) {
     std::printf("%s\n", json_text(data, indent).c_str());
   } else {
     std::fputs(text.c_str(), stdout);
   }
+  return kExitOk;
 }
 
 int write_file(const std::string& path, const std::string& text) {
@@ -41,9 +42,8 @@ int write_file(const std::string& path, const std::string& text) {
     return 0;
   }
   const int error = errno != 0 ? errno : EIO;
-  (void)complain("cannot write " + path + ": " + std::strerror(error),
-                 "name a file in a folder that you may write to");
-  return -error;
+  return complain("cannot write " + path + ": " + std::strerror(error),
+                  "name a file in a folder that you may write to", -error);
 }
 
 std::string TextTable::text() const {
@@ -76,16 +76,19 @@ std::string time_of_day() {
   using namespace std::chrono;
   const auto now = system_clock::now();
   const auto ms = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
-  char text[8];
-  std::snprintf(text, sizeof(text), ".%03d", static_cast<int>(ms));
-  return utc_text(system_clock::to_time_t(now)).substr(11, 8) + text;
+  return utc_text(system_clock::to_time_t(now)).substr(11, 8) +
+         base::formatted(".%03d", static_cast<int>(ms));
 }
 
-int complain(const std::string& error, const std::string& remedy) {
+std::string counted(size_t count, const char* one, const char* many) {
+  return std::to_string(count) + ' ' + (count == 1 ? one : many);
+}
+
+int complain(const std::string& error, const std::string& remedy, int code) {
   std::fflush(stdout);
   std::fprintf(stderr, "rio-tool: error: %s\nrio-tool: remedy: %s\n", error.c_str(),
                remedy.c_str());
-  return kExitFailed;
+  return code;
 }
 
 }  // namespace rio::tool

@@ -40,9 +40,9 @@ struct GlobalOptions {
 [[nodiscard]] std::string harmless(const std::string& text);
 
 /// Print a result: `data` as JSON with --json, else `text` (which ends with a newline or is empty).
-/// @param indent of the JSON; below 0: one line.
-void print_result(const GlobalOptions& context, const Json& data, const std::string& text,
-                  int indent = 2);
+/// @param indent of the JSON; below 0: one line. @return kExitOk.
+int print_result(const GlobalOptions& context, const Json& data, const std::string& text,
+                 int indent = 2);
 
 /// Write a file anew. @return 0, or -errno, said on stderr.
 [[nodiscard]] int write_file(const std::string& path, const std::string& text);
@@ -66,7 +66,10 @@ class TextTable {
 /// Now as "02:38:24.123", UTC.
 [[nodiscard]] std::string time_of_day();
 
-/// Say on stderr what went wrong and what to do about it. @return kExitFailed.
-int complain(const std::string& error, const std::string& remedy);
+/// "1 switch", "2 switches".
+[[nodiscard]] std::string counted(size_t count, const char* one, const char* many);
+
+/// Say on stderr what went wrong and what to do about it. @return `code`, of whatever kind.
+int complain(const std::string& error, const std::string& remedy, int code = kExitFailed);
 
 }  // namespace rio::tool

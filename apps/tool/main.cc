@@ -1,4 +1,4 @@
-// rio-tool: brings a RapidIO card up, and looks at it.
+// rio-tool: brings up and inspects RapidIO message cards.
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ std::string help_command(const CLI::App& app) {
 int program(int argc, char** argv) {
   std::signal(SIGBUS, on_bus_error);
   GlobalOptions context;
-  CLI::App app("Brings a RapidIO card up, and looks at it.", "rio-tool");
+  CLI::App app("Bring up and inspect RapidIO message cards.", "rio-tool");
   add_global_options(app, context);
   // Runs before the subcommands' callbacks.
   app.parse_complete_callback([&] {

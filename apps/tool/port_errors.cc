@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <span>
 
+#include "base/formatted.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/ring.hpp"
 
@@ -80,9 +80,7 @@ constexpr std::array kStatusBits = {
 };
 
 std::string code(uint32_t offset, uint32_t bits) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "0x%06x: 0x%08x", offset, bits);
-  return text;
+  return base::formatted("0x%06x: 0x%08x", offset, bits);
 }
 
 void decode(const char* where, uint32_t offset, uint32_t word, std::span<const Bit> bits,
@@ -97,28 +95,20 @@ void decode(const char* where, uint32_t offset, uint32_t word, std::span<const B
 /// A CSR. Says on stderr what went wrong.
 int read_csr(const ReadCsr& read, uint32_t offset, uint32_t* word) {
   const int rc = read(offset, word);
-  if (rc != 0) {
-    char text[96];
-    std::snprintf(text, sizeof(text), "CSR 0x%06x of the card cannot be read: %s", offset,
-                  std::strerror(-rc));
-    (void)complain(text, rc == -ENODEV ? "check slot, link and power, then rescan the bus"
-                                       : "reset the card: 'rio-tool selftest' does");
-  }
-  return rc;
+  return rc == 0 ? 0
+                 : complain(base::formatted("CSR 0x%06x of the card cannot be read: %s", offset,
+                                            std::strerror(-rc)),
+                            rc == -ENODEV ? "check slot, link and power, then rescan the bus"
+                                          : "reset the card: 'rio-tool selftest' does",
+                            rc);
 }
 
 /// Offset of the port's error and status CSR from its block, 0 if the block is no LP-Serial one.
 uint32_t status_offset(uint32_t block_id) {
   constexpr uint32_t kMapTwo = 0x10;  // in the ids of register map II. RIO Part 6 §6.5
-  switch (block_id & ~kMapTwo) {
-    case 0x0001:
-    case 0x0002:
-    case 0x0003:
-    case 0x0009:
-      return (block_id & kMapTwo) != 0 ? 0x48 : 0x58;
-    default:
-      return 0;
-  }
+  const uint32_t kind = block_id & ~kMapTwo;
+  const bool is_lp_serial = (kind >= 0x0001 && kind <= 0x0003) || kind == 0x0009;
+  return !is_lp_serial ? 0 : (block_id & kMapTwo) != 0 ? 0x48 : 0x58;
 }
 
 /// Read one block of extended features.
@@ -170,12 +160,10 @@ void add_rings(pmd::Card& card, std::vector<Count>* counts) {
 /// Call it last: what was read before it may be all ones. @return 0, -ENODEV (the card is gone),
 /// said on stderr.
 int check_there(pmd::Card& card) {
-  if (!card.gone()) {
-    return 0;
-  }
-  (void)complain(card.bus().name() + ": the card is gone (its magic reads all ones)",
-                 "check slot, link and power, then rescan the bus");
-  return -ENODEV;
+  return !card.gone()
+             ? 0
+             : complain(card.bus().name() + ": the card is gone (its magic reads all ones)",
+                        "check slot, link and power, then rescan the bus", -ENODEV);
 }
 
 }  // namespace
@@ -250,11 +238,10 @@ int read_error_registers(const ReadCsr& read, std::vector<CardError>* out) {
   uint32_t base = word & 0xFFFF;
   for (uint32_t i = 0; base != 0; ++i) {
     if (i == kBlocksMax || base % 4 != 0) {
-      (void)complain("the chain of extended features of the card " +
-                         std::string(i == kBlocksMax ? "loops" : "is broken") + " at " +
-                         std::to_string(base),
-                     "update the gateware");
-      return -EPROTO;
+      return complain("the chain of extended features of the card " +
+                          std::string(i == kBlocksMax ? "loops" : "is broken") + " at " +
+                          std::to_string(base),
+                      "update the gateware", -EPROTO);
     }
     uint32_t header = 0;
     int rc = read_csr(read, base, &header);
@@ -275,7 +262,6 @@ ReadCsr csr_reader(pmd::MaintQueue& maint) {
 }
 
 std::string event_text(const pmd::CardEvent& event) {
-  char text[160] = "";
   switch (event.type) {
     case regs::EventType::kLink:
       return event.info != 0 ? "link went up" : "link went down";
@@ -288,20 +274,18 @@ std::string event_text(const pmd::CardEvent& event) {
     case regs::EventType::kOverflow:
       return std::to_string(event.info) + " events were lost for want of room";
     case regs::EventType::kPortWrite: {
-      std::snprintf(text, sizeof(text), "port-write of the device with tag 0x%x, port %u",
-                    event.data[0], event.data[2] & kPortWritePort);
-      std::string all = text;
+      std::string text = base::formatted("port-write of the device with tag 0x%x, port %u",
+                                         event.data[0], event.data[2] & kPortWritePort);
       for (const std::string& error : port_write_errors(event)) {
-        all.append("; ").append(error);
+        text.append("; ").append(error);
       }
-      return all;
+      return text;
     }
     default:
-      break;
+      return base::formatted("%s from 0x%x, data %08x %08x %08x %08x", pmd::name(event.type),
+                             event.source, event.data[0], event.data[1], event.data[2],
+                             event.data[3]);
   }
-  std::snprintf(text, sizeof(text), "%s from 0x%x, data %08x %08x %08x %08x", pmd::name(event.type),
-                event.source, event.data[0], event.data[1], event.data[2], event.data[3]);
-  return text;
 }
 
 Json event_json(const pmd::CardEvent& event) {
@@ -317,8 +301,8 @@ Json event_json(const pmd::CardEvent& event) {
   return json;
 }
 
-Json error_json(const CardError& finding) {
-  return {{"where", finding.where}, {"what", finding.what}, {"code", finding.code}};
+void to_json(Json& json, const CardError& finding) {
+  json = {{"where", finding.where}, {"what", finding.what}, {"code", finding.code}};
 }
 
 }  // namespace rio::tool

@@ -1,5 +1,5 @@
 /// @file
-/// What a card and its port count, and what went wrong with them, decoded.
+/// Counters and errors of a card and its port, decoded.
 #pragma once
 
 #include <chrono>
@@ -61,6 +61,7 @@ using ReadCsr = std::function<int(uint32_t offset, uint32_t* word)>;
 /// An event for people.
 [[nodiscard]] std::string event_text(const pmd::CardEvent& event);
 [[nodiscard]] Json event_json(const pmd::CardEvent& event);
-[[nodiscard]] Json error_json(const CardError& finding);
+/// The JSON library finds it, and makes an array of a vector by it.
+void to_json(Json& json, const CardError& finding);
 
 }  // namespace rio::tool

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "apps/common/registers.hpp"
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 #include "base/text_file.hpp"
 
@@ -17,17 +18,10 @@ constexpr const char* kFormat = "riopmd-registers";
 constexpr int kVersion = 1;
 constexpr size_t kFileBytesMax = size_t{64} << 20;  // a full card's is a tenth of it
 
-std::string hex(uint32_t value, int digits) {
-  char text[16];
-  std::snprintf(text, sizeof(text), "0x%0*x", digits, value);
-  return text;
-}
-
 /// Report the fault of a file; the rest of the text is the same for all.
 int no_dump(const std::string& path, const std::string& what) {
-  (void)complain(path + ": " + what,
-                 "give a file that 'rio-tool regs dump --file' wrote, or take a new one");
-  return -EINVAL;
+  return complain(path + ": " + what,
+                  "give a file that 'rio-tool regs dump --file' wrote, or take a new one", -EINVAL);
 }
 
 /// One entry of "registers". @return what is wrong with it, empty if nothing.
@@ -58,15 +52,15 @@ std::string text_of(const Json& object, const char* key) {
 
 }  // namespace
 
-Json word_json(const RegValue& value) {
+void to_json(Json& json, const RegValue& value) {
   Json fields = Json::object();
   for (const regs::names::FieldName& field : value.word.reg->fields) {
     const uint64_t mask = (uint64_t{1} << field.width) - 1;
     fields[field.name] = value.value >> field.lsb & mask;
   }
-  return {{"name", value.word.name()},
-          {"offset", hex(value.word.offset(), 6)},
-          {"value", hex(value.value, 8)},
+  json = {{"name", value.word.name()},
+          {"offset", base::formatted("0x%06x", value.word.offset())},
+          {"value", base::formatted("0x%08x", value.value)},
           {"owner", value.word.reg->host ? "host" : "card"},
           {"fields", fields}};
 }
@@ -77,8 +71,7 @@ int take_dump(pmd::Card& card, const std::vector<RegWord>& words, RegDump* out) 
   for (const RegWord& word : words) {
     uint32_t value = 0;
     if (const int rc = card.reg_read(word.offset(), &value); rc != 0) {
-      (void)complain(apps::access_error("read", word, rc), "see what the log says above");
-      return rc;
+      return complain(apps::access_error("read", word, rc), "see what the log says above", rc);
     }
     dump.values.push_back({word, value});
   }
@@ -87,23 +80,19 @@ int take_dump(pmd::Card& card, const std::vector<RegWord>& words, RegDump* out) 
 }
 
 Json dump_json(const RegDump& dump) {
-  Json registers = Json::array();
-  for (const RegValue& value : dump.values) {
-    registers.push_back(word_json(value));
-  }
   return {{"format", kFormat},
           {"version", kVersion},
           {"card", dump.card},
           {"time", dump.time},
-          {"registers", registers}};
+          {"registers", dump.values}};
 }
 
 int read_dump(const std::string& path, RegDump* out) {
   std::string text;
   std::string error;
   if (const int rc = base::read_text_file(path, kFileBytesMax, &text, &error); rc != 0) {
-    (void)complain("cannot read " + error, "name a file that 'rio-tool regs dump --file' wrote");
-    return rc;
+    return complain("cannot read " + error, "name a file that 'rio-tool regs dump --file' wrote",
+                    rc);
   }
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || text_of(json, "format") != kFormat) {

@@ -33,13 +33,14 @@ struct RegDifference {
   std::optional<uint32_t> b;
 };
 
-/// Name, offset, value, owner and fields of a word.
-[[nodiscard]] Json word_json(const RegValue& value);
+/// Name, offset, value, owner and fields of a word. The JSON library finds it, and makes an array
+/// of a vector by it.
+void to_json(Json& json, const RegValue& value);
 
 /// Read the words of a card. @return 0, or as Card::reg_read(), said on stderr.
 [[nodiscard]] int take_dump(pmd::Card& card, const std::vector<pmd::RegWord>& words, RegDump* out);
 
-/// The text that is written to a file.
+/// The dump as it is written to a file.
 [[nodiscard]] Json dump_json(const RegDump& dump);
 /// Read a file of dump_json(), maybe another user's, maybe damaged: all of it is checked.
 /// @return 0, -EINVAL (not such a file), or what reading it says; said on stderr.

@@ -2,7 +2,6 @@
 /// A terminal that shows pages of text, with ncurses.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace rio::tool {

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/formatted.hpp"
 #include "pmd/dev/card.hpp"
 
 namespace rio::tool {
@@ -25,12 +25,6 @@ std::string amount(const Verdict& verdict) {
   return text;
 }
 
-std::string seconds(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f s", value);
-  return text;
-}
-
 /// Where and on what it is run; zeros where the card does not answer.
 Json describe(pmd::Bus& bus, const selftest::Config& config) {
   using regs::id::HwVersion;
@@ -38,20 +32,20 @@ Json describe(pmd::Bus& bus, const selftest::Config& config) {
   const uint32_t version = bar.read32(regs::id::hw_version());
   char host[256] = "?";
   (void)gethostname(host, sizeof(host) - 1);
-  return {{"report", "riopmd-selftest"},
-          {"version", 1},
-          {"date", utc_text()},
-          {"host", host},
-          {"card", bus.name()},
-          {"emulated", HwVersion::model.get(version) != 0},
-          {"gateware", std::to_string(HwVersion::major.get(version)) + "." +
-                           std::to_string(HwVersion::minor.get(version)) + "." +
-                           std::to_string(HwVersion::patch.get(version))},
-          {"gateware_build", bar.read32(regs::id::build())},
-          {"tool", RIO_VERSION},
-          {"seed", config.seed},
-          {"quick", config.quick},
-          {"peer", config.has_peer ? Json(std::to_string(config.peer)) : Json()}};
+  return {
+      {"report", "riopmd-selftest"},
+      {"version", 1},
+      {"date", utc_text()},
+      {"host", host},
+      {"card", bus.name()},
+      {"emulated", HwVersion::model.get(version) != 0},
+      {"gateware", base::formatted("%u.%u.%u", HwVersion::major.get(version),
+                                   HwVersion::minor.get(version), HwVersion::patch.get(version))},
+      {"gateware_build", bar.read32(regs::id::build())},
+      {"tool", RIO_VERSION},
+      {"seed", config.seed},
+      {"quick", config.quick},
+      {"peer", config.has_peer ? Json(std::to_string(config.peer)) : Json()}};
 }
 
 }  // namespace
@@ -99,7 +93,8 @@ std::string SelftestReport::text() const {
   for (const StepReport& step : steps) {
     std::string what = amount(step.verdict);
     what += (what.empty() || step.verdict.reason.empty() ? "" : "; ") + step.verdict.reason;
-    table.add({step.step, name(step.verdict.outcome), seconds(step.seconds), what});
+    table.add(
+        {step.step, name(step.verdict.outcome), base::formatted("%.2f s", step.seconds), what});
   }
   return out + "\n" + table.text() + "\n" + std::to_string(count(Outcome::kPass)) + " passed, " +
          std::to_string(count(Outcome::kFail)) + " failed, " +

@@ -17,12 +17,12 @@ namespace {
 
 constexpr const char* kSocketName = "dpdk_telemetry.v2";  // with ":1" … for --in-memory programs
 constexpr size_t kSocketsMax = 256;
+constexpr std::chrono::milliseconds kTimeout(500);  // of each wait
 
 }  // namespace
 
-int TelemetryClient::connect(const std::string& path, int timeout_ms) {
+int TelemetryClient::connect(const std::string& path) {
   TelemetryClient fresh;
-  fresh.timeout_ms_ = timeout_ms;
   fresh.deadline_ = deadline_;
   // Not blocking: a program that never accepts must not hold us.
   if (const int rc = base::connect_to(path, SOCK_SEQPACKET, &fresh.socket_); rc != 0) {
@@ -46,7 +46,7 @@ int TelemetryClient::connect(const std::string& path, int timeout_ms) {
 int TelemetryClient::receive(std::string* text) {
   using std::chrono::milliseconds;
   const auto left = deadline_ - std::chrono::steady_clock::now();
-  const auto wait = std::clamp<decltype(left)>(left, milliseconds(0), milliseconds(timeout_ms_));
+  const auto wait = std::clamp<decltype(left)>(left, milliseconds(0), kTimeout);
   pollfd poll_fd{socket_.get(), POLLIN, 0};
   const int ready =
       poll(&poll_fd, 1, static_cast<int>(std::chrono::ceil<milliseconds>(wait).count()));

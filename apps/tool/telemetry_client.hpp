@@ -19,15 +19,14 @@ class TelemetryClient {
   static constexpr size_t kAnswerBytesMax = size_t{1} << 20;
 
   /// Connect and read the greeting. Says nothing on stderr: programs come and go.
-  /// @param timeout_ms of each wait, also later.
   /// @return 0; -ECONNREFUSED (no listener: left over by a program that died), -EPROTO (no
   /// greeting of DPDK's), -ETIMEDOUT, -ENAMETOOLONG, or what the kernel said.
-  [[nodiscard]] int connect(const std::string& path, int timeout_ms);
+  [[nodiscard]] int connect(const std::string& path);
   /// @param command "/raw_rio/info,0". @param answer what the program says to it; null if it knows
   /// the command and has nothing to say. @return 0; -EPROTO (no JSON, or no answer to this
   /// command), -EMSGSIZE (too long), -ETIMEDOUT, -EPIPE (it has ended).
   [[nodiscard]] int ask(const std::string& command, Json* answer);
-  /// No wait lasts longer than until then, however short each of them is; -ETIMEDOUT after it.
+  /// No wait lasts longer than half a second, nor than until then; -ETIMEDOUT after it.
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
 
   [[nodiscard]] uint64_t pid() const { return pid_; }
@@ -38,7 +37,6 @@ class TelemetryClient {
   [[nodiscard]] int receive(std::string* text);
 
   base::Fd socket_;
-  int timeout_ms_ = 0;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   uint64_t pid_ = 0;
   std::string version_;

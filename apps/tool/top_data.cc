@@ -9,7 +9,6 @@
 namespace rio::tool {
 namespace {
 
-constexpr int kTimeoutMs = 500;
 // Of all questions to a program, and of a round: a screen that hangs on a slow program is of no
 // use.
 constexpr std::chrono::milliseconds kProgramTime(1000);
@@ -128,8 +127,12 @@ class Questions {
                                 (rc == -EPROTO ? "no answer to it" : std::strerror(-rc)));
     return false;
   }
-  void nonsense(const std::string& command) {
-    program_.problems.push_back(command + ": makes no sense");
+  /// Note an answer that is not `good`. @return `good`.
+  bool check(const std::string& command, bool good) {
+    if (!good) {
+      program_.problems.push_back(command + ": makes no sense");
+    }
+    return good;
   }
   /// The answers are out of step from now on, so the connection is of no more use.
   [[nodiscard]] bool broken() const { return broken_; }
@@ -148,11 +151,8 @@ void ask_queues(Questions& questions, uint64_t pairs, TopDevice* device) {
         "/raw_rio/queue," + std::to_string(device->id) + "," + std::to_string(qp);
     Json answer;
     TopQueue queue;
-    if (!questions.ask(command, &answer)) {
-      return;
-    }
-    if (!parse_queue(answer, &queue)) {
-      questions.nonsense(command);
+    if (!questions.ask(command, &answer) ||
+        !questions.check(command, parse_queue(answer, &queue))) {
       return;
     }
     device->queues.push_back(std::move(queue));
@@ -165,20 +165,13 @@ void ask_device(Questions& questions, uint64_t id, TopProgram* program) {
   Json answer;
   TopDevice device;
   device.id = id;
-  if (!questions.ask(info, &answer) || answer.is_null()) {  // null: unplugged meanwhile
-    return;
-  }
   uint64_t pairs = 0;
-  if (!parse_info(answer, &device, &pairs)) {
-    questions.nonsense(info);
+  if (!questions.ask(info, &answer) || answer.is_null() ||  // null: unplugged meanwhile
+      !questions.check(info, parse_info(answer, &device, &pairs)) ||
+      !questions.ask(regs, &answer)) {
     return;
   }
-  if (!questions.ask(regs, &answer)) {
-    return;
-  }
-  if (!parse_regs(answer, &device)) {
-    questions.nonsense(regs);
-  }
+  questions.check(regs, parse_regs(answer, &device));
   ask_queues(questions, pairs, &device);
   program->devices.push_back(std::move(device));
 }
@@ -215,7 +208,7 @@ void set_rates(const TopData& before, TopData* now) {
   const std::chrono::duration<double> took = now->at - before.at;
   for (TopProgram& program : now->programs) {
     for (const TopProgram& old : before.programs) {
-      if (old.path != program.path || old.pid != program.pid || took.count() <= 0) {
+      if (old.socket.path != program.socket.path || old.pid != program.pid || took.count() <= 0) {
         continue;
       }
       for (TopDevice& device : program.devices) {
@@ -231,11 +224,12 @@ void set_rates(const TopData& before, TopData* now) {
 
 }  // namespace
 
-bool TopSource::ask_program(const TelemetrySocket& socket, Time deadline, TopProgram* out) {
+bool TopSource::ask_program(Time deadline, TopProgram* out) {
+  const TelemetrySocket& socket = out->socket;
   TelemetryClient& client = clients_[socket.path];
   client.set_deadline(deadline);
   if (client.pid() == 0) {
-    const int rc = client.connect(socket.path, kTimeoutMs);
+    const int rc = client.connect(socket.path);
     if (rc == -ECONNREFUSED || rc == -ENOENT) {
       return false;  // left over by a program that died
     }
@@ -253,9 +247,7 @@ bool TopSource::ask_program(const TelemetrySocket& socket, Time deadline, TopPro
     if (answer.is_null()) {
       return false;  // a program without our driver
     }
-    if (!parse_list(answer, &ids)) {
-      questions.nonsense("/raw_rio/list");
-    }
+    questions.check("/raw_rio/list", parse_list(answer, &ids));
   }
   for (const uint64_t id : ids) {
     if (!questions.broken()) {
@@ -283,15 +275,14 @@ void TopSource::ask(TopData* out) {
   const Time end = data.at + kRoundTime;
   for (const TelemetrySocket& socket : sockets) {
     TopProgram program;
-    program.prefix = socket.prefix;
-    program.path = socket.path;
+    program.socket = socket;
     const Time begin = std::chrono::steady_clock::now();
     if (begin >= end) {
       program.problems = {"not asked: others took the time of this round"};
       data.programs.push_back(std::move(program));
       continue;
     }
-    if (ask_program(socket, std::min(end, begin + kProgramTime), &program)) {
+    if (ask_program(std::min(end, begin + kProgramTime), &program)) {
       data.programs.push_back(std::move(program));
     }
     if (std::chrono::steady_clock::now() - begin >= kProgramTime / 4) {
@@ -301,7 +292,7 @@ void TopSource::ask(TopData* out) {
     }
   }
   std::sort(data.programs.begin(), data.programs.end(),
-            [](const TopProgram& a, const TopProgram& b) { return a.path < b.path; });
+            [](const TopProgram& a, const TopProgram& b) { return a.socket.path < b.socket.path; });
   set_rates(last_, &data);
   last_ = data;
   *out = std::move(data);

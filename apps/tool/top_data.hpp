@@ -58,8 +58,7 @@ struct TopDevice {
 };
 
 struct TopProgram {
-  std::string prefix;
-  std::string path;  ///< of its socket
+  TelemetrySocket socket;
   uint64_t pid = 0;
   std::string version;
   std::vector<TopDevice> devices;
@@ -83,7 +82,7 @@ class TopSource {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  [[nodiscard]] bool ask_program(const TelemetrySocket& socket, Time deadline, TopProgram* out);
+  [[nodiscard]] bool ask_program(Time deadline, TopProgram* out);
 
   const std::string runtime_dir_;
   std::map<std::string, TelemetryClient> clients_;  // by path

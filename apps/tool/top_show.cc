@@ -1,8 +1,9 @@
 // TopData as JSON and tables.
-#include <cstdio>
+#include <cinttypes>
 #include <sstream>
 
 #include "apps/tool/top_data.hpp"
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 namespace {
@@ -15,9 +16,7 @@ std::string short_number(double value) {
     value /= 1000;
     ++unit;
   }
-  char text[32];
-  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
-  return text;
+  return base::formatted(unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
 }
 
 std::string link_text(const TopDevice& device) {
@@ -27,11 +26,8 @@ std::string link_text(const TopDevice& device) {
   if (!device.link_up) {
     return "down";
   }
-  char text[48];
-  std::snprintf(text, sizeof(text), "%llux %.3g Gbaud",
-                static_cast<unsigned long long>(device.lanes),
-                static_cast<double>(device.lane_mbaud) / 1000);
-  return text;
+  return base::formatted("%" PRIu64 "x %.3g Gbaud", device.lanes,
+                         static_cast<double>(device.lane_mbaud) / 1000);
 }
 
 std::string indented(const std::string& text, const char* by) {
@@ -84,8 +80,12 @@ std::string queue_table(const TopProgram& program) {
   return table.empty() ? "" : table.text();
 }
 
-Json ring_json(const TopRing& ring) {
-  return {{"ring", ring.name},
+}  // namespace
+
+// The JSON library finds these, and makes arrays of vectors by them.
+
+static void to_json(Json& json, const TopRing& ring) {
+  json = {{"ring", ring.name},
           {"messages", ring.messages},
           {"bytes", ring.bytes},
           {"failed", ring.failed},
@@ -97,48 +97,38 @@ Json ring_json(const TopRing& ring) {
           {"failed_per_second", ring.failed_per_s}};
 }
 
-Json device_json(const TopDevice& device) {
+static void to_json(Json& json, const TopQueue& queue) {
+  json = {{"queue_pair", queue.qp},
+          {"owner_pid", queue.owner_pid},
+          {"dest_id", queue.dest_id},
+          {"rings", queue.rings}};
+}
+
+static void to_json(Json& json, const TopDevice& device) {
   Json counters = Json::object();
   Json rates = Json::object();
   for (const TopCounter& counter : device.counters) {
     counters[counter.name] = counter.value;
     rates[counter.name] = counter.per_s;
   }
-  Json queues = Json::array();
-  for (const TopQueue& queue : device.queues) {
-    Json rings = Json::array();
-    for (const TopRing& ring : queue.rings) {
-      rings.push_back(ring_json(ring));
-    }
-    queues.push_back({{"queue_pair", queue.qp},
-                      {"owner_pid", queue.owner_pid},
-                      {"dest_id", queue.dest_id},
-                      {"rings", rings}});
-  }
-  return {{"port", device.id},     {"name", device.name},
-          {"card", device.bus},    {"emulated", device.emulated},
-          {"gone", device.gone},   {"link_up", device.link_up},
-          {"lanes", device.lanes}, {"lane_mbaud", device.lane_mbaud},
-          {"counters", counters},  {"per_second", rates},
-          {"queues", queues}};
+  json = {{"port", device.id},      {"name", device.name},
+          {"card", device.bus},     {"emulated", device.emulated},
+          {"gone", device.gone},    {"link_up", device.link_up},
+          {"lanes", device.lanes},  {"lane_mbaud", device.lane_mbaud},
+          {"counters", counters},   {"per_second", rates},
+          {"queues", device.queues}};
 }
 
-}  // namespace
+static void to_json(Json& json, const TopProgram& program) {
+  json = {{"file_prefix", program.socket.prefix},
+          {"pid", program.pid},
+          {"version", program.version},
+          {"ports", program.devices},
+          {"problems", program.problems}};
+}
 
 Json top_json(const TopData& data) {
-  Json programs = Json::array();
-  for (const TopProgram& program : data.programs) {
-    Json ports = Json::array();
-    for (const TopDevice& device : program.devices) {
-      ports.push_back(device_json(device));
-    }
-    programs.push_back({{"file_prefix", program.prefix},
-                        {"pid", program.pid},
-                        {"version", program.version},
-                        {"ports", ports},
-                        {"problems", program.problems}});
-  }
-  return {{"time", utc_text()}, {"programs", programs}};
+  return {{"time", utc_text()}, {"programs", data.programs}};
 }
 
 std::string top_text(const TopData& data) {
@@ -150,7 +140,7 @@ std::string top_text(const TopData& data) {
   }
   std::string out;
   for (const TopProgram& program : data.programs) {
-    out += "program " + program.prefix + ", pid " + std::to_string(program.pid) + ", " +
+    out += "program " + program.socket.prefix + ", pid " + std::to_string(program.pid) + ", " +
            program.version + '\n';
     if (!program.devices.empty()) {
       out += indented(port_table(program), "  ");

@@ -1,4 +1,5 @@
 // rio-tune: from which size on messages are moved where they are, measured on this machine.
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,58 +25,44 @@ namespace {
 
 constexpr int kExitVague = 3;
 
-/// The destIDs go through pipes, since a card may have been given one.
-int exchange(int to, int from, uint32_t own, uint32_t* peer) {
-  if (write(to, &own, sizeof(own)) != sizeof(own) ||
-      read(from, peer, sizeof(*peer)) != sizeof(*peer)) {
+/// Tell the other process the destID of this card, since a card may have been given one, and hear
+/// of its.
+int exchange(const base::Fd& socket, uint32_t own, uint32_t* peer) {
+  if (write(socket.get(), &own, sizeof(own)) != sizeof(own) ||
+      read(socket.get(), peer, sizeof(*peer)) != sizeof(*peer)) {
     std::fprintf(stderr, "rio-tune: the other side could not open its card\n");
     return -EPIPE;
   }
   return 0;
 }
 
-struct Pipes {
-  base::Fd to;
-  base::Fd from;
-};
-
-/// Make the two ends of one pipe. @return false: errno tells the cause.
-bool make_pipe(base::Fd* from, base::Fd* to) {
-  int ends[2];
-  if (pipe(ends) != 0) {
-    return false;
-  }
-  *from = base::Fd(ends[0]);
-  *to = base::Fd(ends[1]);
-  return true;
-}
-
-int run_side(const Options& options, const std::string& card, const Pipes& pipes, bool sends,
+int run_side(const Options& options, const std::string& card, const base::Fd& socket, bool sends,
              std::vector<Point>* points, bool* is_emulated) {
-  std::unique_ptr<Side> side;
+  Side side;
   uint32_t peer = 0;
-  int rc = Side::open(card, &side);
-  rc = rc != 0 ? rc : exchange(pipes.to.get(), pipes.from.get(), side->dest_id(), &peer);
-  rc = rc != 0 ? rc : side->meet(peer);
-  rc = rc != 0 ? rc : side->run(options, sends, points);
+  int rc = side.open(card);
+  rc = rc != 0 ? rc : exchange(socket, side.dest_id(), &peer);
+  rc = rc != 0 ? rc : side.meet(peer);
+  rc = rc != 0 ? rc : side.run(options, sends, points);
   if (rc == 0) {
-    *is_emulated = side->is_emulated();
+    *is_emulated = side.is_emulated();
   }
   return rc;
 }
 
 int measure(const Options& options, std::vector<Point>* points, bool* is_emulated) {
   const std::string fabric = "shm:rio-tune-" + std::to_string(getpid());
-  Pipes own;
-  Pipes peer;
-  if (!make_pipe(&peer.from, &own.to) || !make_pipe(&own.from, &peer.to)) {
-    std::perror("rio-tune: pipe");
-    return -errno;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
+    std::perror("rio-tune: socketpair");
+    return -EIO;
   }
+  base::Fd own(ends[0]);
+  base::Fd peer(ends[1]);
   const pid_t child = fork();
   if (child < 0) {
     std::perror("rio-tune: fork");
-    return -errno;
+    return -EIO;
   }
   if (child == 0) {
     own = {};
@@ -87,7 +73,7 @@ int measure(const Options& options, std::vector<Point>* points, bool* is_emulate
   peer = {};
   const std::string& card = options.card.empty() ? fabric : options.card;
   const int rc = run_side(options, card, own, true, points, is_emulated);
-  own = {};  // a child that still waits for the destID of a card that did not open reads the end
+  own = {};  // ends the wait of a child that still expects this side's destID
   int status = 0;
   static_cast<void>(waitpid(child, &status, 0));
   return rc != 0 ? rc : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
@@ -101,10 +87,11 @@ int write_profile(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(target.parent_path(), error);
   }
   const std::string part = path + "." + std::to_string(getpid());
+  errno = 0;
   std::ofstream file(part, std::ios::trunc);
   file << text;
   file.close();
-  error.assign(file ? 0 : errno, std::generic_category());
+  error.assign(file ? 0 : errno != 0 ? errno : EIO, std::generic_category());
   if (!error) {
     std::filesystem::rename(part, target, error);
   }

@@ -3,10 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 namespace rio::tune {
@@ -14,18 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kBits = 1;
-constexpr uint64_t kSignal = 2;
 constexpr uint32_t kLeast = 1024;
 constexpr uint32_t kMost = 1u << 20;
 constexpr uint32_t kCountMin = 16;
 constexpr uint32_t kCountMax = 2048;
-constexpr std::chrono::seconds kPatience{30};
-
-int complain(const char* what, int error) {
-  std::fprintf(stderr, "rio-tune: %s: %s\n", what, std::strerror(-error));
-  return error;
-}
 
 [[nodiscard]] double middle(std::vector<double> values) {
   const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -79,88 +69,43 @@ Spread spread(const std::vector<Point>& points) {
   return {borders[left_out], borders[borders.size() - 1 - left_out]};
 }
 
-int Side::open(const std::string& card, std::unique_ptr<Side>* out) {
-  std::unique_ptr<Side> side(new Side);
+Side::Side() : memory_(kMost) {}
+
+int Side::open(const std::string& card) {
   msg::PortConfig config;
   config.card = card;
   config.profile = "none";
-  int rc = msg::MessagePort::open(config, &side->port_);
-  for (uint32_t way = 0; way < kWays && rc == 0; ++way) {
+  int rc = msg::MessagePort::open(config, &port_);
+  for (uint16_t way = 0; way < kWays && rc == 0; ++way) {
     tag::TaggedConfig one;
     one.eager_bytes = way == kCopied ? uint64_t{kMost} : 1;
-    rc = tag::TaggedContext::create(*side->port_, static_cast<uint16_t>(way), one,
-                                    &side->ways_[way]);
+    rc = ends_[way].open(*port_, way, one);
   }
-  side->memory_.resize(kMost);
-  if (rc != 0) {
-    return complain(card.c_str(), rc);
-  }
-  *out = std::move(side);
-  return 0;
-}
-
-int Side::wait(tag::TaggedContext& endpoint, int begun, tag::Request& request) {
-  const auto end = Clock::now() + kPatience;
-  for (uint32_t looks = 1; begun == 0 && !endpoint.test(request); ++looks) {
-    endpoint.progress();
-    if (looks % (1u << 16) == 0 && Clock::now() > end) {
-      return complain("message", -ETIMEDOUT);
-    }
-  }
-  const int status = begun < 0 ? begun : request.status;
-  return status == 0 ? 0 : complain("message", status);
+  return rc != 0 ? apps::complain(card, -rc) : 0;
 }
 
 /// An empty message to the other side, or from it.
-int Side::signal(tag::TaggedContext& endpoint, uint32_t number, bool sends) {
-  const tag::Address peer = tag::address(peer_, number);
-  if (sends) {
-    return wait(endpoint, endpoint.send(peer, kSignal, nullptr, 0, sends_[0]), sends_[0]);
-  }
-  const int begun = endpoint.receive({kSignal, 0, peer}, nullptr, 0, receives_[0]);
-  return wait(endpoint, begun, receives_[0]);
+int Side::signal(Way way, bool sends) {
+  return sends ? streams_[way].send_one(0) : streams_[way].receive_one(0);
 }
 
 int Side::meet(uint32_t peer) {
-  peer_ = peer;
-  for (uint32_t way = 0; way < kWays; ++way) {
-    int rc = signal(*ways_[way], way, true);
-    rc = rc != 0 ? rc : signal(*ways_[way], way, false);
-    if (rc != 0) {
-      return rc;
-    }
+  int rc = 0;
+  for (const Way way : {kCopied, kMoved}) {
+    ends_[way].set_peer(peer);
+    rc = rc != 0 ? rc : signal(way, true);
+    rc = rc != 0 ? rc : signal(way, false);
   }
-  return 0;
-}
-
-/// Messages one after the other, some of them ahead.
-int Side::stream(Way way, uint32_t size_bytes, uint32_t count, bool sends) {
-  tag::TaggedContext& endpoint = *ways_[way];
-  const tag::Address peer = tag::address(peer_, way);
-  std::array<int, kAhead> begun{};
-  for (uint32_t i = 0; i < count + kAhead; ++i) {
-    const uint32_t at = i % kAhead;
-    tag::Request& request = sends ? static_cast<tag::Request&>(sends_[at]) : receives_[at];
-    if (i >= kAhead && i - kAhead < count) {
-      if (const int rc = wait(endpoint, begun[at], request); rc != 0) {
-        return rc;
-      }
-    }
-    if (i < count && sends) {
-      begun[at] = endpoint.send(peer, kBits, memory_.data(), size_bytes, sends_[at]);
-    } else if (i < count) {
-      begun[at] = endpoint.receive({kBits, 0, peer}, memory_.data(), size_bytes, receives_[at]);
-    }
-  }
-  return 0;
+  return rc;
 }
 
 /// @param each_ns time of a message, until the receiver has said that all are there.
 int Side::round(const Options& options, Way way, uint32_t size_bytes, bool sends, double* each_ns) {
   const uint32_t count = std::clamp(options.round_bytes / size_bytes, kCountMin, kCountMax);
   const auto start = Clock::now();
-  int rc = stream(way, size_bytes, count, sends);
-  rc = rc != 0 ? rc : signal(*ways_[way], way, !sends);
+  Stream& stream = streams_[way];
+  int rc = sends ? stream.send(size_bytes, count) : stream.receive(size_bytes, count);
+  rc = rc != 0 ? rc : signal(way, !sends);
   const std::chrono::duration<double, std::nano> took = Clock::now() - start;
   *each_ns = took.count() / count;
   return rc;
@@ -205,9 +150,8 @@ int Side::run(const Options& options, bool sends, std::vector<Point>* out) {
     std::fprintf(stderr, "\r%40s\r", "");
   }
   // Neither goes while the other needs it.
-  int rc = signal(*ways_[kCopied], kCopied, sends);
-  rc = rc != 0 ? rc : signal(*ways_[kCopied], kCopied, !sends);
-  return rc != 0 ? rc : ways_[kCopied]->flush(1000) == -ENODEV ? -ENODEV : 0;
+  const int rc = signal(kCopied, sends);
+  return rc != 0 ? rc : signal(kCopied, !sends);
 }
 
 }  // namespace rio::tune

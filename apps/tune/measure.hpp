@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/tag_end.hpp"
 #include "apps/tune/options.hpp"
-#include "lib/tag/tagged_context.hpp"
 
 namespace rio::tune {
 
@@ -46,8 +46,9 @@ struct Spread {
 /// One of the two processes; both go through the same sizes, rounds and ways.
 class Side {
  public:
-  /// @return 0, or -errno; the log has the reason.
-  [[nodiscard]] static int open(const std::string& card, std::unique_ptr<Side>* out);
+  Side();
+  /// @return 0, or -errno, which is on stderr; the log has the reason.
+  [[nodiscard]] int open(const std::string& card);
 
   /// The two hear of each other. @param peer destID.
   [[nodiscard]] int meet(uint32_t peer);
@@ -58,23 +59,19 @@ class Side {
   [[nodiscard]] int run(const Options& options, bool sends, std::vector<Point>* out);
 
  private:
-  static constexpr uint32_t kAhead = 16;
   enum Way : uint32_t { kCopied, kMoved, kWays };
+  using Stream = apps::TagStream<16>;
 
-  Side() = default;
-  [[nodiscard]] int wait(tag::TaggedContext& endpoint, int begun, tag::Request& request);
-  [[nodiscard]] int signal(tag::TaggedContext& endpoint, uint32_t number, bool sends);
-  [[nodiscard]] int stream(Way way, uint32_t size_bytes, uint32_t count, bool sends);
+  [[nodiscard]] int signal(Way way, bool sends);
   [[nodiscard]] int round(const Options& options, Way way, uint32_t size_bytes, bool sends,
                           double* each_ns);
   [[nodiscard]] int point(const Options& options, bool sends, Point* out);
 
+  std::vector<uint8_t> memory_;  // of all messages
   std::unique_ptr<msg::MessagePort> port_;
-  std::array<std::unique_ptr<tag::TaggedContext>, kWays> ways_;
-  uint32_t peer_ = 0;
-  std::vector<uint8_t> memory_;
-  std::array<tag::SendRequest, kAhead> sends_;
-  std::array<tag::RecvRequest, kAhead> receives_;
+  std::array<apps::TagEnd, kWays> ends_;
+  std::array<Stream, kWays> streams_{Stream(ends_[kCopied], memory_.data()),
+                                     Stream(ends_[kMoved], memory_.data())};
 };
 
 }  // namespace rio::tune

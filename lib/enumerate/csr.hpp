@@ -34,15 +34,7 @@ inline constexpr uint32_t kToEndpoint = 0xFF;
 /// Extended feature blocks, by the low half of their header.
 inline constexpr uint32_t kErrorManagementBlock = 0x0007;
 [[nodiscard]] constexpr bool is_lp_serial(uint32_t block) {
-  switch (block) {
-    case 0x0001:
-    case 0x0002:
-    case 0x0003:
-    case 0x0009:
-      return true;
-    default:
-      return false;
-  }
+  return (block >= 0x0001 && block <= 0x0003) || block == 0x0009;
 }
 /// Of an LP-Serial block: error and status of a port, and its bit for a link that works.
 [[nodiscard]] constexpr uint32_t port_status(uint32_t block, uint32_t port) {

@@ -38,29 +38,20 @@ Enumerator::Enumerator(MaintAccess& access, const EnumerateOptions& options)
       router_(access_, map_),
       id_limit_(options.large ? kLargeIds : kSmallIds) {}
 
-void Enumerator::skip(const std::string& kind, const std::string& where, const std::string& what,
-                      const std::string& remedy) {
-  map_.problems.push_back({kind, where, what, remedy});
-}
-
-void Enumerator::lost(size_t node) {
-  skip("lost", map_.name(node), "it answered, and stopped answering",
-       "look at its power and its link, then enumerate again");
-}
-
 int Enumerator::run(FabricMap* out) {
   int rc = lock_own_card();
   const bool ours = rc != -EBUSY;
-  rc = rc != 0 ? rc : visit(0, 0);
+  rc = rc != 0 ? rc : visit({0, 0});
   rc = rc != 0 ? rc : each(true, [this](size_t node) { return explore_switch(node); });
   rc = rc != 0 ? rc : give_way();
-  rc = rc != 0 ? rc : set_routes();
+  rc = rc != 0 ? rc : each(true, [this](size_t node) { return set_routes(node); });
   rc = rc != 0 ? rc : each(false, [this](size_t node) { return verify(node); });
   if (rc == -ETIME) {
-    skip("limit", "the fabric",
+    map_.problems.push_back(
+        {"limit", "the fabric",
          "it was interrupted, or the limit of time or accesses was reached; what was found so far "
          "is shown",
-         "run it again; raise --limit, or look at what answers slowly");
+         "run it again; raise --limit, or look at what answers slowly"});
   }
   const int tidied = ours ? tidy_up() : 0;
   *out = std::move(map_);
@@ -86,7 +77,8 @@ int Enumerator::each(bool switches, const std::function<int(size_t node)>& step)
   for (size_t i = 1; i < map_.nodes.size(); ++i) {
     const int rc = map_.nodes[i].is_switch == switches ? step(i) : 0;
     if (is_of_device(rc)) {
-      lost(i);
+      map_.problems.push_back({"lost", map_.name(i), "it answered, and stopped answering",
+                               "look at its power and its link, then enumerate again"});
     } else if (rc != 0) {
       return rc;
     }
@@ -98,83 +90,74 @@ int Enumerator::explore_switch(size_t node) {
   const Node self = map_.nodes[node];  // a copy: the map grows
   map_.nodes[node].ports[self.entry_port] = {PortView::kUp, self.parent, self.parent_port, ""};
   Address at;
-  if (const int rc = router_.reach(node, &at); rc != 0) {
-    return rc;
-  }
-  if (self.error_management != 0) {
+  int rc = router_.reach(node, &at);
+  if (rc == 0 && self.error_management != 0) {
     const uint32_t target = options_.host_id << 16 | (options_.large ? kTargetIsLarge : 0);
-    if (const int rc = access_.write(at, self.error_management + kPortWriteTarget, target);
-        rc != 0) {
-      return rc;
-    }
+    rc = access_.write(at, self.error_management + kPortWriteTarget, target);
   }
-  for (uint32_t port = 0; port < self.ports.size(); ++port) {
+  for (uint32_t port = 0; port < self.ports.size() && rc == 0; ++port) {
     PortView& view = map_.nodes[node].ports[port];
     if (view.state != PortView::kUnknown) {
       continue;
     }
+    uint32_t status = kPortOk;
     if (self.lp_serial != 0) {
-      uint32_t status = 0;
-      int rc = router_.reach(node, &at);
+      rc = router_.reach(node, &at);
       rc = rc != 0 ? rc : access_.read(at, port_status(self.lp_serial, port), &status);
-      if (rc != 0) {
-        return rc;
-      }
-      if ((status & kPortOk) == 0) {
-        view.state = PortView::kDown;
-        continue;
-      }
     }
-    if (const int rc = visit(node, port); rc != 0) {
-      return rc;
+    if ((status & kPortOk) == 0) {
+      view.state = PortView::kDown;
+    } else {
+      rc = rc != 0 ? rc : visit({node, port});
     }
   }
-  return 0;
+  return rc;
 }
 
 // A fault of the device there is a problem in the map, and no error; only a fault of the way is
 // one.
-int Enumerator::visit(size_t parent, uint32_t port) {
+int Enumerator::visit(const Place& parent) {
   if (map_.nodes.size() > options_.nodes) {
     return -ETIME;
   }
   Address at;
-  if (const int rc = router_.reach_behind(parent, port, &at); rc != 0) {
+  if (const int rc = router_.reach_behind(parent, &at); rc != 0) {
     return rc;
   }
   PortView view;
   view.state = PortView::kSkipped;
-  const int rc = introduce(at, parent, port, &view);
-  if (is_of_device(rc) && half_way_.parent != kNoNode) {
+  const int rc = introduce(at, parent, &view);
+  if (is_of_device(rc) && half_way_.node != kNoNode) {
     // A device that is left alone is not left locked. The failure was reported before.
     (void)lock_.release(at);
     half_way_ = {};
   }
   if (view.state == PortView::kSkipped && is_of_device(rc)) {
-    map_.problems.push_back(problem_of(rc, map_.place(parent, port), view.why));
+    map_.problems.push_back(problem_of(rc, map_.place(parent), view.why));
     view.why = map_.problems.back().what;
   }
-  if (parent == 0 && view.state == PortView::kLoop) {
-    skip("loop", map_.name(0), "the card hears itself", "plug its link into a fabric");
+  if (parent.node == 0 && view.state == PortView::kLoop) {
+    map_.problems.push_back(
+        {"loop", map_.name(0), "the card hears itself", "plug its link into a fabric"});
   }
-  if (map_.nodes[parent].is_switch) {
-    map_.nodes[parent].ports[port] = view;
+  if (map_.nodes[parent.node].is_switch) {
+    map_.nodes[parent.node].ports[parent.port] = view;
   }
   return is_of_device(rc) ? 0 : rc;
 }
 
-int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortView* view) {
+int Enumerator::introduce(const Address& at, const Place& parent, PortView* view) {
   uint32_t identity = 0;
   if (const int rc = access_.read(at, Csr::kDeviceIdentity, &identity); rc != 0) {
     return rc;
   }
   uint32_t holder = kUnlocked;
   bool was_ours = false;
-  half_way_ = {parent, port};
+  half_way_ = parent;
   int rc = lock_.acquire(at, &holder, &was_ours);
   if (rc == -EBUSY) {
     half_way_ = {};
-    view->why = is_locked(map_.place(parent, port), holder);
+    view->why = is_locked(map_.place(parent), holder);
     const int asked = reserve_dest_id_of(at);
     return is_of_device(asked) ? 0 : asked;
   }
@@ -184,32 +167,30 @@ int Enumerator::introduce(const Address& at, size_t parent, uint32_t port, PortV
   }
   if (was_ours) {
     size_t known = kNoNode;
-    if (rc = find_seen(at, parent, port, &known); rc != 0) {
+    if (rc = find_seen(at, parent, &known); rc != 0) {
       view->why = "it stopped answering";
       return rc;
     }
     if (known != kNoNode) {
       half_way_ = {};
-      return close_loop(at, parent, port, known, view);
+      return close_loop(at, parent, known, view);
     }
   }
   Node node;
-  rc = admit(at, identity, parent, port, &node, &view->why);
+  rc = admit(at, identity, parent, &node, &view->why);
   if (rc != 0) {
     view->why = view->why.empty() && rc == -ETIMEDOUT ? "it stopped answering" : view->why;
     return rc;
   }
-  view->state = PortView::kNode;
-  view->node = map_.nodes.size();
-  view->peer_port = node.entry_port;
+  *view = {PortView::kNode, map_.nodes.size(), node.entry_port, ""};
   map_.nodes.push_back(std::move(node));
   half_way_ = {};
   return 0;
 }
 
 // A device that keeps what is written, and whose answers fit together, belongs to the fabric.
-int Enumerator::admit(const Address& at, uint32_t identity, size_t parent, uint32_t port,
-                      Node* node, std::string* why) {
+int Enumerator::admit(const Address& at, uint32_t identity, const Place& parent, Node* node,
+                      std::string* why) {
   if (const int rc = inquire(access_, at, node, why); rc != 0) {
     return rc;
   }
@@ -217,8 +198,8 @@ int Enumerator::admit(const Address& at, uint32_t identity, size_t parent, uint3
     *why = "its identity changes while one looks";
     return -EPROTO;
   }
-  node->parent = parent;
-  node->parent_port = port;
+  node->parent = parent.node;
+  node->parent_port = parent.port;
   node->hops = at.hops;
   node->tag = static_cast<uint32_t>(map_.nodes.size()) + 1;
   if (const int rc = mark(at, Csr::kComponentTag, node->tag, ~0u, "component tag", why); rc != 0) {
@@ -241,8 +222,11 @@ int Enumerator::admit(const Address& at, uint32_t identity, size_t parent, uint3
 }
 
 int Enumerator::give_dest_id(const Address& at, Node* node, std::string* why) {
-  uint32_t id = 0;
-  if (!next_dest_id(&id)) {
+  uint32_t id = last_id_ + 1;
+  while (is_taken(id)) {
+    ++id;
+  }
+  if (id >= id_limit_) {
     *why = "no destID is left for it: the switches' tables hold " + std::to_string(id_limit_) +
            " of them";
     return -ENOSPC;
@@ -270,7 +254,7 @@ int Enumerator::mark(const Address& at, uint32_t offset, uint32_t value, uint32_
 
 // Ours before we came: found before by this run, or left behind by one that was interrupted, whose
 // tags say nothing. So another tag is written here, and looked for there.
-int Enumerator::find_seen(const Address& at, size_t parent, uint32_t port, size_t* known) {
+int Enumerator::find_seen(const Address& at, const Place& parent, size_t* known) {
   uint32_t tag = 0;
   if (const int rc = access_.read(at, Csr::kComponentTag, &tag); rc != 0) {
     return rc;
@@ -285,7 +269,7 @@ int Enumerator::find_seen(const Address& at, size_t parent, uint32_t port, size_
   rc = rc != 0 ? rc : router_.reach(candidate, &address);
   const int asked =
       rc != 0 ? rc : access_.read(candidate == 0 ? kOwnCard : address, Csr::kComponentTag, &there);
-  rc = router_.reach_behind(parent, port, &address);
+  rc = router_.reach_behind(parent, &address);
   rc = rc != 0 ? rc : access_.write(at, Csr::kComponentTag, tag);
   if (rc == 0 && asked == 0 && there == ~tag) {
     *known = candidate;
@@ -293,8 +277,7 @@ int Enumerator::find_seen(const Address& at, size_t parent, uint32_t port, size_
   return asked == -ETIME ? asked : rc;
 }
 
-int Enumerator::close_loop(const Address& at, size_t parent, uint32_t port, size_t known,
-                           PortView* view) {
+int Enumerator::close_loop(const Address& at, const Place& parent, size_t known, PortView* view) {
   uint32_t word = 0;
   if (map_.nodes[known].is_switch) {
     if (const int rc = access_.read(at, Csr::kSwitchPort, &word); rc != 0) {
@@ -304,7 +287,7 @@ int Enumerator::close_loop(const Address& at, size_t parent, uint32_t port, size
   *view = {PortView::kLoop, known, word & 0xFF, ""};
   std::vector<PortView>& ports = map_.nodes[known].ports;
   if (view->peer_port < ports.size() && ports[view->peer_port].state == PortView::kUnknown) {
-    ports[view->peer_port] = {PortView::kLoop, parent, port, ""};
+    ports[view->peer_port] = {PortView::kLoop, parent.node, parent.port, ""};
   }
   return 0;
 }
@@ -341,7 +324,7 @@ int Enumerator::give_way() {
       return rc;
     }
     if (rc != 0) {
-      map_.problems.push_back(problem_of(rc, map_.place(node.parent, node.parent_port),
+      map_.problems.push_back(problem_of(rc, map_.place({node.parent, node.parent_port}),
                                          why.empty() ? "it stopped answering" : why));
       node.dest_id = kNoDestId;  // no route leads to it
     }
@@ -349,42 +332,21 @@ int Enumerator::give_way() {
   return 0;
 }
 
-bool Enumerator::next_dest_id(uint32_t* dest_id) {
-  uint32_t id = last_id_ + 1;
-  while (is_taken(id)) {
-    ++id;
-  }
-  *dest_id = id;
-  return id < id_limit_;
-}
-
-int Enumerator::set_routes() {
-  std::vector<std::vector<uint32_t>> ways(std::max<size_t>(
-      kSmallIds, size_t{std::max(options_.host_id, last_id_ == UINT32_MAX ? 0 : last_id_)} + 1));
+// IDs without a device lead nowhere: routes of an earlier enumeration may go in circles.
+int Enumerator::set_routes(size_t node) {
+  const uint32_t last_id = std::max(options_.host_id, last_id_ == UINT32_MAX ? 0 : last_id_);
+  std::vector<uint32_t> ports(std::max(kSmallIds, last_id + 1), kNoRoute);
   for (size_t i = 0; i < map_.nodes.size(); ++i) {
     if (!map_.nodes[i].is_switch && map_.nodes[i].dest_id != kNoDestId) {
-      ways[map_.nodes[i].dest_id] = tree_routes(map_, i);
+      ports[map_.nodes[i].dest_id] = tree_route(map_, node, i);
     }
   }
-  return each(true, [&](size_t node) { return set_routes_of(node, ways); });
-}
-
-// IDs without a device lead nowhere: routes of an earlier enumeration may go in circles.
-int Enumerator::set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways) {
   Address at;
-  if (const int rc = router_.reach(node, &at); rc != 0) {
-    return rc;
+  int rc = router_.reach(node, &at);
+  for (uint32_t id = 0; id < ports.size() && rc == 0; ++id) {
+    rc = id == kProbeId ? 0 : router_.set_route(at, id, ports[id]);
   }
-  for (uint32_t id = 0; id < ways.size(); ++id) {
-    if (id == kProbeId) {
-      continue;
-    }
-    const uint32_t port = ways[id].empty() ? kNoRoute : ways[id][node];
-    if (const int rc = router_.set_route(at, id, port); rc != 0) {
-      return rc;
-    }
-  }
-  return 0;
+  return rc;
 }
 
 int Enumerator::verify(size_t endpoint) {
@@ -394,8 +356,8 @@ int Enumerator::verify(size_t endpoint) {
                      ? 0
                      : access_.read({node.dest_id, kToEndpoint}, Csr::kComponentTag, &tag);
   if (rc == 0 && tag != node.tag) {
-    skip("changed", map_.name(endpoint), "another device answers by its destID",
-         "another host plugs or enumerates at the same time; enumerate again");
+    map_.problems.push_back({"changed", map_.name(endpoint), "another device answers by its destID",
+                             "another host plugs or enumerates at the same time; enumerate again"});
   }
   return rc;
 }
@@ -422,27 +384,28 @@ int Enumerator::tidy_up() {
 
 // A run that was cut off in the middle of a device.
 int Enumerator::release_half_way() {
-  if (half_way_.parent == kNoNode) {
+  if (half_way_.node == kNoNode) {
     return 0;
   }
   Address at;
-  int rc = router_.reach_behind(half_way_.parent, half_way_.port, &at);
+  int rc = router_.reach_behind(half_way_, &at);
   rc = rc != 0 ? rc : lock_.release(at);
   if (rc != 0) {
-    stays_locked(map_.place(half_way_.parent, half_way_.port));
+    stays_locked(map_.place(half_way_));
   }
   return is_of_device(rc) ? 0 : rc;
 }
 
 std::string Enumerator::is_locked(const std::string& where, uint32_t holder) {
-  std::string what = "it is locked by host " + std::to_string(holder);
-  skip("locked", where, what, "let that host finish, or break its lock with --steal");
-  return what;
+  map_.problems.push_back({"locked", where, "it is locked by host " + std::to_string(holder),
+                           "let that host finish, or break its lock with --steal"});
+  return map_.problems.back().what;
 }
 
 void Enumerator::stays_locked(const std::string& where) {
-  skip("unlock", where, "it may stay locked by host " + std::to_string(options_.host_id),
-       "enumerate again as the same host");
+  map_.problems.push_back({"unlock", where,
+                           "it may stay locked by host " + std::to_string(options_.host_id),
+                           "enumerate again as the same host"});
 }
 
 }  // namespace rio::enumerate

@@ -16,14 +16,6 @@
 
 namespace rio::enumerate {
 
-struct EnumerateOptions {
-  uint32_t host_id = 0;   ///< destID of the card itself, and whose lock it is
-  bool large = false;     ///< destIDs of 16 bits
-  bool steal = false;     ///< break other hosts' locks
-  uint32_t nodes = 4096;  ///< devices to find at most, and more is a limit reached
-  Limits limits;
-};
-
 /// One run. One thread.
 class Enumerator {
  public:
@@ -41,41 +33,33 @@ class Enumerator {
   /// fails is noted as lost.
   [[nodiscard]] int each(bool switches, const std::function<int(size_t node)>& step);
   [[nodiscard]] int explore_switch(size_t node);
-  [[nodiscard]] int visit(size_t parent, uint32_t port);
-  [[nodiscard]] int introduce(const Address& at, size_t parent, uint32_t port, PortView* view);
-  [[nodiscard]] int admit(const Address& at, uint32_t identity, size_t parent, uint32_t port,
-                          Node* node, std::string* why);
+  [[nodiscard]] int visit(const Place& parent);
+  [[nodiscard]] int introduce(const Address& at, const Place& parent, PortView* view);
+  [[nodiscard]] int admit(const Address& at, uint32_t identity, const Place& parent, Node* node,
+                          std::string* why);
   [[nodiscard]] int mark(const Address& at, uint32_t offset, uint32_t value, uint32_t mask,
                          const char* what, std::string* why);
-  [[nodiscard]] int find_seen(const Address& at, size_t parent, uint32_t port, size_t* known);
-  [[nodiscard]] int close_loop(const Address& at, size_t parent, uint32_t port, size_t known,
+  [[nodiscard]] int find_seen(const Address& at, const Place& parent, size_t* known);
+  [[nodiscard]] int close_loop(const Address& at, const Place& parent, size_t known,
                                PortView* view);
-  [[nodiscard]] bool next_dest_id(uint32_t* dest_id);
   [[nodiscard]] bool is_taken(uint32_t dest_id) const;
   [[nodiscard]] int give_dest_id(const Address& at, Node* node, std::string* why);
   [[nodiscard]] int reserve_dest_id_of(const Address& at);
   [[nodiscard]] int give_way();
-  [[nodiscard]] int set_routes();
-  [[nodiscard]] int set_routes_of(size_t node, const std::vector<std::vector<uint32_t>>& ways);
+  [[nodiscard]] int set_routes(size_t node);
   [[nodiscard]] int verify(size_t endpoint);
   [[nodiscard]] int tidy_up();
   [[nodiscard]] int release_half_way();
   /// Note that another host holds a device. @return what is wrong with it.
   std::string is_locked(const std::string& where, uint32_t holder);
   void stays_locked(const std::string& where);
-  void skip(const std::string& kind, const std::string& where, const std::string& what,
-            const std::string& remedy);
-  void lost(size_t node);
 
   EnumerateOptions options_;
   PatientAccess access_;
   FabricMap map_;
   HostLock lock_;
   Router router_;
-  struct {
-    size_t parent = kNoNode;
-    uint32_t port = 0;
-  } half_way_;                     // locked, and not among the nodes yet
+  Place half_way_;                 // what is behind it is locked, and not among the nodes yet
   std::set<uint32_t> reserved_;    // destIDs of others: hosts, and devices that they hold
   uint32_t last_id_ = UINT32_MAX;  // given last; UINT32_MAX: none yet
   uint32_t id_limit_;              // IDs are below it

@@ -27,9 +27,9 @@ std::string FabricMap::name(size_t node) const {
   return "switch " + std::to_string(number);
 }
 
-std::string FabricMap::place(size_t node, uint32_t port) const {
-  return nodes[node].is_switch ? name(node) + " port " + std::to_string(port)
-                               : "the link of " + name(node);
+std::string FabricMap::place(const Place& at) const {
+  return nodes[at.node].is_switch ? name(at.node) + " port " + std::to_string(at.port)
+                                  : "the link of " + name(at.node);
 }
 
 }  // namespace rio::enumerate

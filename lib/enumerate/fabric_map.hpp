@@ -16,6 +16,12 @@ inline constexpr uint32_t kProbeId = 0xFF;
 /// Value of the host lock while no host holds it.
 inline constexpr uint32_t kUnlocked = 0xFFFF;
 
+/// A port of a switch, or the link of an endpoint.
+struct Place {
+  size_t node = kNoNode;
+  uint32_t port = 0;
+};
+
 /// The view behind a port of a switch.
 struct PortView {
   enum State : uint8_t {
@@ -72,7 +78,7 @@ struct FabricMap {
   /// "this card", "switch 3", "destID 7".
   [[nodiscard]] std::string name(size_t node) const;
   /// "switch 3 port 5".
-  [[nodiscard]] std::string place(size_t node, uint32_t port) const;
+  [[nodiscard]] std::string place(const Place& at) const;
 };
 
 }  // namespace rio::enumerate

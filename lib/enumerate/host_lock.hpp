@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "lib/enumerate/patient_access.hpp"
+#include "lib/enumerate/maint_access.hpp"
 
 namespace rio::enumerate {
 

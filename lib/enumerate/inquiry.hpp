@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/enumerate/fabric_map.hpp"
-#include "lib/enumerate/patient_access.hpp"
+#include "lib/enumerate/maint_access.hpp"
 
 namespace rio::enumerate {
 

@@ -11,11 +11,16 @@ namespace rio::enumerate {
 namespace {
 
 constexpr uint32_t kHopsMax = 254;
+constexpr uint32_t kSmallIds = 255;
+constexpr uint32_t kLargeIdsAsked = 4096;  // of 65536: each is two accesses at each switch
 
 }  // namespace
 
-Looker::Looker(MaintAccess& access, const LookOptions& options)
-    : options_(options), access_(access, options.limits), router_(access_, map_) {}
+Looker::Looker(MaintAccess& access, const EnumerateOptions& options)
+    : options_(options),
+      id_limit_(options.large ? kLargeIdsAsked : kSmallIds),
+      access_(access, options.limits),
+      router_(access_, map_) {}
 
 int Looker::run(FabricMap* out) {
   const int rc = look();
@@ -37,7 +42,7 @@ int Looker::look() {
   }
   card.dest_id = options_.host_id;
   map_.nodes.push_back(card);
-  Ids all(options_.ids);
+  Ids all(id_limit_);
   std::iota(all.begin(), all.end(), 0u);
   std::erase(all, options_.host_id);
   ways_.push_back(all);
@@ -57,15 +62,16 @@ int Looker::look() {
 }
 
 int Looker::read_table(const Address& at, size_t node) {
-  const uint32_t count = std::min(options_.ids, map_.nodes[node].table_entries);
+  const uint32_t count = std::min(id_limit_, map_.nodes[node].table_entries);
   std::vector<uint32_t> routes(count, kNoRoute);
-  for (uint32_t id = 0; id < count; ++id) {
-    if (const int rc = router_.get_route(at, id, &routes[id]); rc != 0) {
-      return rc;
-    }
+  int rc = 0;
+  for (uint32_t id = 0; id < count && rc == 0; ++id) {
+    rc = router_.get_route(at, id, &routes[id]);
   }
-  map_.nodes[node].routes = std::move(routes);
-  return 0;
+  if (rc == 0) {
+    map_.nodes[node].routes = std::move(routes);
+  }
+  return rc;
 }
 
 int Looker::read_switch(size_t node) {
@@ -73,18 +79,14 @@ int Looker::read_switch(size_t node) {
   const Ids ways = ways_[node];
   const Address at{ways.front(), self.hops};
   map_.nodes[node].ports[self.entry_port] = {PortView::kUp, self.parent, self.parent_port, ""};
-  if (const int rc = read_table(at, node); rc != 0) {
-    return rc;
-  }
-  for (uint32_t port = 0; port < self.ports.size(); ++port) {
+  int rc = read_table(at, node);
+  for (uint32_t port = 0; port < self.ports.size() && rc == 0; ++port) {
     if (map_.nodes[node].ports[port].state != PortView::kUnknown) {
       continue;
     }
     uint32_t status = kPortOk;
     if (self.lp_serial != 0) {
-      if (const int rc = access_.read(at, port_status(self.lp_serial, port), &status); rc != 0) {
-        return rc;
-      }
+      rc = access_.read(at, port_status(self.lp_serial, port), &status);
     }
     Ids through;
     const std::vector<uint32_t>& routes = map_.nodes[node].routes;
@@ -92,13 +94,11 @@ int Looker::read_switch(size_t node) {
                  [&](uint32_t id) { return id < routes.size() && routes[id] == port; });
     if ((status & kPortOk) == 0) {
       map_.nodes[node].ports[port].state = PortView::kDown;
-    } else if (!through.empty()) {
-      if (const int rc = look_behind(node, port, std::move(through)); rc != 0) {
-        return rc;
-      }
+    } else if (rc == 0 && !through.empty()) {
+      rc = look_behind(node, port, std::move(through));
     }
   }
-  return 0;
+  return rc;
 }
 
 int Looker::ask(const Address& at, Node* node, std::string* why) {
@@ -135,8 +135,8 @@ int Looker::look_behind(size_t parent, uint32_t port, Ids ids) {
   }
   if (rc != 0) {
     view.why = view.why.empty() ? "it does not answer" : view.why;
-    map_.problems.push_back({rc == -EPROTO ? "lying" : "silent", map_.place(parent, port), view.why,
-                             "look at the device's power and link"});
+    map_.problems.push_back({rc == -EPROTO ? "lying" : "silent", map_.place({parent, port}),
+                             view.why, "look at the device's power and link"});
   } else if (const size_t known = find(node); known != kNoNode) {
     view = {PortView::kLoop, known, node.entry_port, ""};
   } else {

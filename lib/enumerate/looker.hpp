@@ -11,18 +11,12 @@
 
 namespace rio::enumerate {
 
-struct LookOptions {
-  uint32_t host_id = 0;
-  uint32_t ids = 255;     ///< destIDs below this are asked for
-  uint32_t nodes = 4096;  ///< devices to show at most
-  Limits limits;
-};
-
 /// One run. One thread.
 class Looker {
  public:
-  /// @param access outlives the object.
-  Looker(MaintAccess& access, const LookOptions& options);
+  /// @param access outlives the object. @param options destIDs below 255 are asked for, of 16 bits
+  /// those below 4096; no lock is looked for or broken.
+  Looker(MaintAccess& access, const EnumerateOptions& options);
 
   /// @param out what was seen. Set always; complete if 0.
   /// @return 0; -ETIME (limit reached); another -errno: the card itself failed.
@@ -38,7 +32,8 @@ class Looker {
   [[nodiscard]] int ask(const Address& at, Node* node, std::string* why);
   [[nodiscard]] size_t find(const Node& node) const;
 
-  LookOptions options_;
+  EnumerateOptions options_;
+  uint32_t id_limit_;  // of the destIDs that are asked for
   PatientAccess access_;
   FabricMap map_;
   Router router_;

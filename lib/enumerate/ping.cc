@@ -11,9 +11,8 @@ namespace rio::enumerate {
 int ping(MaintAccess& access, uint32_t dest_id, uint32_t count, PingResult* out) {
   using Clock = std::chrono::steady_clock;
   PingResult result;
-  result.dest_id = dest_id;
   double sum_us = 0.0;
-  for (; result.sent < count; ++result.sent) {
+  for (uint32_t i = 0; i < count; ++i) {
     const Clock::time_point start = Clock::now();
     const int rc = access.read({dest_id, kToEndpoint}, Csr::kDeviceIdentity, &result.identity);
     const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -9,8 +9,6 @@
 namespace rio::enumerate {
 
 struct PingResult {
-  uint32_t dest_id = 0;
-  uint32_t sent = 0;
   uint32_t answered = 0;
   uint32_t identity = 0;  ///< of the last answer
   double min_us = 0.0;    ///< of answers; 0 if there was none

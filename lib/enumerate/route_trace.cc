@@ -8,11 +8,6 @@
 namespace rio::enumerate {
 namespace {
 
-struct Place {
-  size_t node = kNoNode;
-  uint32_t port = 0;
-};
-
 // The place that the first link of an endpoint leads to.
 Place neighbour_of(const FabricMap& map, size_t endpoint) {
   for (size_t i = 1; i < map.nodes.size(); ++i) {
@@ -50,16 +45,15 @@ int trace_route(const FabricMap& map, uint32_t source, uint32_t dest, RouteTrace
     const PortView& view = node.ports[port];
     if (view.state != PortView::kNode && view.state != PortView::kUp &&
         view.state != PortView::kLoop) {
-      trace.why = "no device was seen behind " + map.place(at.node, port);
+      trace.why = "no device was seen behind " + map.place({at.node, port});
       break;
     }
     at = {view.node, view.peer_port};
   }
-  if (trace.why.empty()) {
-    trace.arrives = at.node != kNoNode && map.nodes[at.node].dest_id == dest;
-    trace.why = trace.arrives        ? ""
-                : at.node == kNoNode ? "nothing is plugged in there"
-                                     : "it ends at " + map.name(at.node);
+  if (trace.why.empty() && at.node == kNoNode) {
+    trace.why = "nothing is plugged in there";
+  } else if (trace.why.empty() && map.nodes[at.node].dest_id != dest) {
+    trace.why = "it ends at " + map.name(at.node);
   }
   *out = std::move(trace);
   return 0;

@@ -18,8 +18,7 @@ struct RouteStep {
 
 struct RouteTrace {
   std::vector<RouteStep> steps;
-  bool arrives = false;
-  std::string why;  ///< if it does not
+  std::string why;  ///< it does not arrive; empty: it does
 };
 
 /// @return 0, or -ENOENT: no endpoint with the destID `source` was seen.

@@ -49,14 +49,14 @@ int Router::reach(size_t node, Address* at) {
   return 0;
 }
 
-int Router::reach_behind(size_t node, uint32_t port, Address* at) {
-  if (node == 0) {
+int Router::reach_behind(const Place& place, Address* at) {
+  if (place.node == 0) {
     *at = {kProbeId, 0};
     return 0;
   }
   Address here;
-  int rc = reach(node, &here);
-  rc = rc != 0 ? rc : turn(node, port);
+  int rc = reach(place.node, &here);
+  rc = rc != 0 ? rc : turn(place.node, place.port);
   if (rc == 0) {
     *at = {kProbeId, here.hops + 1};
   }
@@ -70,15 +70,13 @@ int Router::end_probe(size_t node, const Address& at) {
   return set_route(at, kProbeId, kNoRoute);
 }
 
-std::vector<uint32_t> tree_routes(const FabricMap& map, size_t endpoint) {
-  std::vector<uint32_t> ports(map.nodes.size(), kNoRoute);
-  for (size_t i = 0; i < map.nodes.size(); ++i) {
-    ports[i] = map.nodes[i].entry_port;  // toward the card, unless the endpoint is below
-  }
+uint32_t tree_route(const FabricMap& map, size_t node, size_t endpoint) {
   for (size_t i = endpoint; i != 0; i = map.nodes[i].parent) {
-    ports[map.nodes[i].parent] = map.nodes[i].parent_port;
+    if (map.nodes[i].parent == node) {
+      return map.nodes[i].parent_port;
+    }
   }
-  return ports;
+  return map.nodes[node].entry_port;  // toward the card: the endpoint is not below
 }
 
 }  // namespace rio::enumerate

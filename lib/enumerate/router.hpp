@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/enumerate/fabric_map.hpp"
-#include "lib/enumerate/patient_access.hpp"
+#include "lib/enumerate/maint_access.hpp"
 
 namespace rio::enumerate {
 
@@ -20,7 +20,7 @@ class Router {
   [[nodiscard]] int reach(size_t node, Address* at);
   /// Turn the probe ID toward the device behind a port of a switch, or behind the card itself (node
   /// 0).
-  [[nodiscard]] int reach_behind(size_t node, uint32_t port, Address* at);
+  [[nodiscard]] int reach_behind(const Place& place, Address* at);
   /// Turn the probe ID toward nothing at a switch that was reached.
   [[nodiscard]] int end_probe(size_t node, const Address& at);
 
@@ -36,9 +36,8 @@ class Router {
   std::vector<uint32_t> turned_;  // by node: port of the probe ID; UINT32_MAX: unknown
 };
 
-/// Port of each switch by which an endpoint (or node 0) is reached over the tree in which the
-/// devices were found. Such routes have no circle, and neither have the queues along them.
-/// @return by node; of switches only.
-[[nodiscard]] std::vector<uint32_t> tree_routes(const FabricMap& map, size_t endpoint);
+/// Port of a switch by which an endpoint (or node 0) is reached over the tree in which the devices
+/// were found. Such routes have no circle, and neither have the queues along them.
+[[nodiscard]] uint32_t tree_route(const FabricMap& map, size_t node, size_t endpoint);
 
 }  // namespace rio::enumerate

@@ -1,55 +1,54 @@
 // Is there a card, and does it answer?
-#include <cstdio>
-
 #include "apps/tool/doctor/machine.hpp"
 #include "apps/tool/system/files.hpp"
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 namespace {
 
 std::string rescan(const CardState& card) {
-  return "rio-tool reset --rescan " + card.card.address;
+  return "rio-tool reset --rescan " + card.address;
 }
 
 void check_id(const CardState& card, Findings& findings) {
-  const std::string& address = card.card.address;
+  const std::string& address = card.address;
   if (!card.id) {
-    findings.add_unseen(address + ": its registers" +
-                        (card.awake() ? " (run as root)"
-                                      : " (vfio-pci keeps it powered down until a program opens "
-                                        "it)"));
+    findings.unseen.push_back(address + ": its registers" +
+                              (card.awake()
+                                   ? " (run as root)"
+                                   : " (vfio-pci keeps it powered down until a program opens "
+                                     "it)"));
     return;
   }
   if (card.id->all_ones()) {
     findings.add("card.all-ones", address, "the first word of its BAR reads ffffffff", rescan(card),
                  "reboot if that does not help");
   } else if (!card.id->is_card()) {
-    char word[16];
-    std::snprintf(word, sizeof(word), "%08x", card.id->magic);
-    findings.add("card.gateware", address, std::string("its BAR begins with ") + word, "",
+    findings.add("card.gateware", address,
+                 base::formatted("its BAR begins with %08x", card.id->magic), "",
                  "load the message card's gateware into the FPGA, then: " + rescan(card));
   }
 }
 
 void check_command(const Machine& machine, const CardState& card, Findings& findings) {
-  const bool uio = !uio_node(machine.context.paths, card.card.address).empty();
+  const bool uio = !uio_node(machine.context.paths, card.address).empty();
   const auto holders = machine.users_of(card);
   // While the card is not in use, neither has to be switched on.
   if (card.awake() && (uio || !holders.empty()) && !card.config->memory_on()) {
-    findings.add("bar.decoding-off", card.card.address, "the command register's memory bit is 0",
-                 "setpci -s " + card.card.address + " COMMAND=2:2");
+    findings.add("bar.decoding-off", card.address, "the command register's memory bit is 0",
+                 "setpci -s " + card.address + " COMMAND=2:2");
   }
   if (!holders.empty() && !card.config->master_on()) {
-    findings.add("bar.bus-master-off", card.card.address,
+    findings.add("bar.bus-master-off", card.address,
                  names_of(holders) + " uses it, and the command register's bus master bit is 0",
-                 "setpci -s " + card.card.address + " COMMAND=4:4",
+                 "setpci -s " + card.address + " COMMAND=4:4",
                  "or restart the program, which sets the card up from the beginning");
   }
 }
 
 void check_card(const Machine& machine, const CardState& card, Findings& findings) {
-  const std::string& address = card.card.address;
-  const auto bar = static_cast<size_t>(card.card.bar);
+  const std::string& address = card.address;
+  const auto bar = static_cast<size_t>(card.bar);
   if (card.config && card.config->gone) {
     findings.add("card.gone", address, "all ones in configuration space", rescan(card),
                  "if it does not come back: power and gateware of the card, then a reboot");
@@ -64,11 +63,11 @@ void check_card(const Machine& machine, const CardState& card, Findings& finding
                  "pci=realloc");
     return;
   }
-  const size_t before = findings.all().size();
+  const size_t before = findings.all.size();
   if (card.config) {
     check_command(machine, card, findings);
   }
-  if (findings.all().size() == before) {
+  if (findings.all.size() == before) {
     check_id(card, findings);
   }
 }

@@ -37,7 +37,7 @@ void check_distance(const Machine& machine, const CardState& card, Findings& fin
   const int node = machine.placement->numa_node_of(near.front());
   const int own = machine.placement->numa_node_of(machine.allowed.front());
   const unsigned distance = machine.placement->numa_distance(node, own);
-  findings.add("numa.far", card.card.address,
+  findings.add("numa.far", card.address,
                "allowed: CPUs " + format_cpu_list(machine.allowed) + ", near the card (node " +
                    std::to_string(node) + "): " + format_cpu_list(near) +
                    (distance == 0 ? "" : ", distance " + std::to_string(distance) + " (local 10)"),
@@ -64,10 +64,10 @@ void check_governor(const Machine& machine, const std::vector<unsigned>& cpus, F
   std::vector<unsigned> slow;
   std::string name;
   for (const unsigned cpu : cpus) {
-    const auto governor = text_of(cpu_folder(machine, cpu) + "/cpufreq/scaling_governor");
-    if (governor && *governor != "performance") {
+    const std::string governor = text_of(cpu_folder(machine, cpu) + "/cpufreq/scaling_governor");
+    if (!governor.empty() && governor != "performance") {
       slow.push_back(cpu);
-      name = *governor;
+      name = governor;
     }
   }
   if (!slow.empty()) {
@@ -92,7 +92,8 @@ void check_idle(const Machine& machine, const std::vector<unsigned>& cpus, Findi
       if (number && latency_us > kLatencyMaxUs && number_of(state + "/disable") == 0) {
         found = true;
         states.insert(*number);
-        seen = "state " + text_of(state + "/name").value_or(name) + " wakes after " +
+        const std::string shown = text_of(state + "/name");
+        seen = "state " + (shown.empty() ? name : shown) + " wakes after " +
                std::to_string(latency_us) + " us";
       }
     }

@@ -3,7 +3,6 @@
 #include <sstream>
 
 #include "apps/tool/doctor/machine.hpp"
-#include "apps/tool/doctor/parsers.hpp"
 #include "apps/tool/system/files.hpp"
 
 namespace rio::tool {
@@ -70,7 +69,7 @@ bool check_count(const Machine& machine, Findings& findings) {
 void check_nodes(const Machine& machine, Findings& findings) {
   std::vector<int> told;
   for (const CardState& card : machine.cards) {
-    const int node = card.card.numa_node;
+    const int node = card.numa_node;
     const bool known =
         std::any_of(machine.pools.begin(), machine.pools.end(), [node](const HugepagePool& pool) {
           return pool.node == node && pool.page_bytes == kPageBytes;
@@ -80,15 +79,14 @@ void check_nodes(const Machine& machine, Findings& findings) {
       continue;
     }
     told.push_back(node);
-    findings.add("hugepages.node", card.card.address,
+    findings.add("hugepages.node", card.address,
                  "the card is on node " + std::to_string(node) + ", the pages are on others",
                  command(kPagesWanted, node));
   }
 }
 
 void check_files(const Machine& machine, Findings& findings) {
-  const auto mounts =
-      hugetlbfs_mounts(text_of(machine.context.paths.proc + "/mounts").value_or(""));
+  const auto mounts = hugetlbfs_mounts(text_of(machine.context.paths.proc + "/mounts"));
   if (mounts.empty()) {
     findings.add("hugepages.mount", "", "no hugetlbfs in /proc/mounts",
                  "mkdir -p /dev/hugepages && mount -t hugetlbfs hugetlbfs /dev/hugepages");

@@ -1,6 +1,5 @@
 // Programs that use the cards, what dead ones left, and the DPDK that they would load.
 #include "apps/tool/doctor/machine.hpp"
-#include "apps/tool/doctor/parsers.hpp"
 #include "apps/tool/system/files.hpp"
 
 namespace rio::tool {
@@ -62,18 +61,15 @@ void check_card(const Machine& machine, const CardState& card, Findings& finding
   for (size_t i = 1; i < holders.size(); ++i) {
     command += " " + std::to_string(holders[i].pid);
   }
-  findings.add("programs.two", card.card.address, names_of(holders), command,
+  findings.add("programs.two", card.address, names_of(holders), command,
                "keep the one that you want; two programs may share a card as primary and "
                "secondary of one DPDK application");
 }
 
-/// Run-time folders of DPDK: of root, and of a user who is logged in.
-std::vector<std::string> runtime_folders(const Machine& machine) {
-  return {"/var/run/dpdk", "/run/user/" + std::to_string(machine.account.uid) + "/dpdk"};
-}
-
 void check_leftovers(const Machine& machine, Findings& findings) {
-  for (const std::string& folder : runtime_folders(machine)) {
+  // Run-time folders of DPDK: of root, and of a user who is logged in.
+  const std::string of_user = "/run/user/" + std::to_string(machine.account.uid) + "/dpdk";
+  for (const std::string& folder : {std::string("/var/run/dpdk"), of_user}) {
     std::string list;
     for (const std::string& prefix : names_in(machine.context.root + folder)) {
       const std::string place = joined(folder, prefix);
@@ -107,7 +103,7 @@ void check_programs(const Machine& machine, Findings& findings) {
   }
   check_leftovers(machine, findings);
   if (!machine.files.complete()) {
-    findings.add_unseen("programs of other users (run as root)");
+    findings.unseen.push_back("programs of other users (run as root)");
   }
 }
 
@@ -122,7 +118,7 @@ void check_dpdk(const Machine& machine, Findings& findings) {
   }
   for (const std::string& folder : folders) {
     const std::string path = folder + "/" + kDriver;
-    const auto needed = needed_eal(text_of(root + path).value_or(""));
+    const auto needed = needed_eal(text_of(root + path));
     if (needed && versions.find(" " + std::to_string(*needed) + " ") == std::string::npos) {
       add_version(path, *needed, versions, findings);
     }

@@ -2,7 +2,6 @@
 #include <sstream>
 
 #include "apps/tool/doctor/machine.hpp"
-#include "apps/tool/doctor/parsers.hpp"
 #include "apps/tool/system/files.hpp"
 
 namespace rio::tool {
@@ -11,19 +10,19 @@ namespace {
 constexpr uint64_t kMemlockWanted = uint64_t{128} << 20;
 
 void check_vfio(const Machine& machine, const CardState& card, Findings& findings) {
-  const std::string number = std::to_string(card.card.iommu_group);
+  const std::string number = std::to_string(card.iommu_group);
   const std::string node = machine.context.paths.dev + "/vfio/" + number;
   const std::string& user = machine.account.name;
-  if (card.card.iommu_group < 0) {
+  if (card.iommu_group < 0) {
     return;  // told as iommu.no-group
   }
   if (!exists(node)) {
-    findings.add("rights.vfio-node", card.card.address, "there is no /dev/vfio/" + number, "",
+    findings.add("rights.vfio-node", card.address, "there is no /dev/vfio/" + number, "",
                  "in a container: start it with --device=/dev/vfio/vfio --device=/dev/vfio/" +
-                     number + "; on the host: rio-tool unbind " + card.card.address +
+                     number + "; on the host: rio-tool unbind " + card.address +
                      " and bind it again");
   } else if (!may_use(machine.account, node)) {
-    findings.add("rights.vfio-group", card.card.address,
+    findings.add("rights.vfio-group", card.address,
                  "user " + user + " may not open /dev/vfio/" + number,
                  "chown " + user + " /dev/vfio/" + number,
                  "for good: a udev rule, SUBSYSTEM==\"vfio\", OWNER=\"" + user + "\"");
@@ -31,8 +30,7 @@ void check_vfio(const Machine& machine, const CardState& card, Findings& finding
 }
 
 void check_memlock(const Machine& machine, Findings& findings) {
-  const auto limit =
-      parse_memlock(text_of(machine.context.paths.proc + "/self/limits").value_or(""));
+  const auto limit = parse_memlock(text_of(machine.context.paths.proc + "/self/limits"));
   if (machine.account.is_root() || !limit || *limit >= kMemlockWanted) {
     return;  // root is not counted
   }
@@ -65,16 +63,16 @@ std::optional<uint64_t> parse_memlock(const std::string& limits) {
 void check_rights(const Machine& machine, Findings& findings) {
   bool vfio = false;
   for (const CardState& card : machine.cards) {
-    const std::string node = uio_node(machine.context.paths, card.card.address);
-    if (card.card.driver == "vfio-pci") {
+    const std::string node = uio_node(machine.context.paths, card.address);
+    if (card.driver == "vfio-pci") {
       vfio = true;
       check_vfio(machine, card, findings);
     } else if (!node.empty() && !machine.account.is_root()) {
       findings.add(
-          "rights.uio", card.card.address,
-          "user " + machine.account.name + " is not root, the card is bound to " + card.card.driver,
-          card.card.iommu_group >= 0 ? "rio-tool bind --driver vfio-pci " + card.card.address : "",
-          card.card.iommu_group >= 0 ? "" : "run programs with sudo");
+          "rights.uio", card.address,
+          "user " + machine.account.name + " is not root, the card is bound to " + card.driver,
+          card.iommu_group >= 0 ? "rio-tool bind --driver vfio-pci " + card.address : "",
+          card.iommu_group >= 0 ? "" : "run programs with sudo");
     }
   }
   const std::string container = machine.context.paths.dev + "/vfio/vfio";

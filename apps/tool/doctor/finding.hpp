@@ -35,23 +35,16 @@ struct Finding {
   std::string advice;  ///< what a person must do, instead or besides
 };
 
-/// Collects them. One thread.
-class Findings {
- public:
+/// All findings of one run of doctor. One thread.
+struct Findings {
+  std::vector<Finding> all;
+  std::vector<std::string> unseen;  ///< what could not be looked at, and why
+
   /// @param id one of all_kinds(); anything else is a mistake of the program.
   /// @param remedy, advice one of them must say something.
   void add(const char* id, const std::string& card, const std::string& seen,
            const std::string& remedy, const std::string& advice = "");
-  /// Something that could not be looked at, and why.
-  void add_unseen(const std::string& what) { unseen_.push_back(what); }
-
-  [[nodiscard]] const std::vector<Finding>& all() const { return findings_; }
-  [[nodiscard]] const std::vector<std::string>& unseen() const { return unseen_; }
   [[nodiscard]] size_t count(Severity severity) const;
-
- private:
-  std::vector<Finding> findings_;
-  std::vector<std::string> unseen_;
 };
 
 }  // namespace rio::tool

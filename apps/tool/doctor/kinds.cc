@@ -147,13 +147,13 @@ void Findings::add(const char* id, const std::string& card, const std::string& s
                    const std::string& remedy, const std::string& advice) {
   const Kind* kind = find_kind(id);
   assert(kind != nullptr && (!remedy.empty() || !advice.empty()));
-  findings_.push_back({kind, card, seen, remedy, advice});
+  all.push_back({kind, card, seen, remedy, advice});
 }
 
 size_t Findings::count(Severity severity) const {
-  return static_cast<size_t>(
-      std::count_if(findings_.begin(), findings_.end(),
-                    [severity](const Finding& one) { return one.kind->severity == severity; }));
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [severity](const Finding& one) {
+    return one.kind->severity == severity;
+  }));
 }
 
 }  // namespace rio::tool

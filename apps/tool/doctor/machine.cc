@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <tuple>
 
 #include "apps/tool/system/files.hpp"
 #include "pmd/cores/cpu_list.hpp"
@@ -63,7 +64,44 @@ std::unique_ptr<pmd::cores::Placement> read_placement(const GlobalOptions& conte
   return placement;
 }
 
+/// Bytes of a folder's name "hugepages-2048kB"; 0 if it is none.
+uint64_t page_bytes_of(const std::string& name) {
+  if (name.size() < 2 || name.substr(name.size() - 2) != "kB") {
+    return 0;
+  }
+  return uint64_t{1024} * number_after(name.substr(0, name.size() - 2), "hugepages-").value_or(0);
+}
+
+void add_pools(const std::string& folder, int node, std::vector<HugepagePool>* pools) {
+  for (const std::string& name : names_in(folder)) {
+    HugepagePool pool;
+    pool.page_bytes = page_bytes_of(name);
+    pool.node = node;
+    pool.folder = joined(folder, name);
+    pool.total = number_of(pool.folder + "/nr_hugepages").value_or(0);
+    pool.free = number_of(pool.folder + "/free_hugepages").value_or(0);
+    if (pool.page_bytes != 0) {
+      pools->push_back(pool);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<HugepagePool> read_hugepage_pools(const pci::PciPaths& paths) {
+  std::vector<HugepagePool> pools;
+  add_pools(paths.sysfs + "/kernel/mm/hugepages", -1, &pools);
+  const std::string nodes = paths.sysfs + "/devices/system/node";
+  for (const std::string& name : names_in(nodes)) {
+    if (const auto node = number_after(name, "node")) {
+      add_pools(joined(nodes, name).append("/hugepages"), static_cast<int>(*node), &pools);
+    }
+  }
+  std::sort(pools.begin(), pools.end(), [](const HugepagePool& a, const HugepagePool& b) {
+    return std::tie(a.node, a.page_bytes) < std::tie(b.node, b.page_bytes);
+  });
+  return pools;
+}
 
 bool may_use(const Account& account, const std::string& path) {
   if (account.caller) {
@@ -90,32 +128,30 @@ int Machine::read(const GlobalOptions& context, const std::string& user,
                   std::unique_ptr<Machine>* out) {
   auto machine = std::make_unique<Machine>(context);
   if (const int rc = find_account(user, &machine->account); rc != 0) {
-    (void)complain("no user \"" + user + "\"", "getent passwd lists them");
-    return rc;
+    return complain("no user \"" + user + "\"", "getent passwd lists them", rc);
   }
   if (const int rc = read_cards(context, &machine->cards); rc != 0) {
     return rc;  // the log has said why
   }
   machine->pools = read_hugepage_pools(context.paths);
   machine->placement = read_placement(context);
-  const std::string status = text_of(context.paths.proc + "/self/status").value_or("");
-  machine->allowed = cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
-  machine->isolated =
-      cpu_list(text_of(context.paths.sysfs + "/devices/system/cpu/isolated").value_or(""));
+  machine->allowed =
+      cpu_list(field_of(text_of(context.paths.proc + "/self/status"), "Cpus_allowed_list"));
+  machine->isolated = cpu_list(text_of(context.paths.sysfs + "/devices/system/cpu/isolated"));
   *out = std::move(machine);
   return 0;
 }
 
 std::vector<Program> Machine::users_of(const CardState& card) const {
-  auto programs = files.holders_of(card.card);
+  auto programs = files.holders_of(card);
   std::erase_if(programs, [](const Program& program) { return program.name == "rio-tool"; });
   return programs;
 }
 
 std::vector<unsigned> Machine::near(const CardState& card) const {
-  return placement == nullptr ? std::vector<unsigned>()
-                              : placement->nearest({.pci_address = card.card.address,
-                                                    .numa_node = card.card.numa_node});
+  return placement == nullptr
+             ? std::vector<unsigned>()
+             : placement->nearest({.pci_address = card.address, .numa_node = card.numa_node});
 }
 
 }  // namespace rio::tool

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +14,6 @@
 #include "apps/tool/global_options.hpp"
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/holders.hpp"
-#include "apps/tool/system/hugepage_pools.hpp"
 #include "pmd/cores/placement.hpp"
 
 namespace rio::tool {
@@ -30,6 +31,19 @@ struct Account {
 /// Whether a user may read and write a file, by its owner, group and mode (and, for the caller, by
 /// the kernel's other checks). false where there is no such file.
 [[nodiscard]] bool may_use(const Account& account, const std::string& path);
+
+/// The kernel's hugepages of one size, on one node.
+struct HugepagePool {
+  uint64_t page_bytes = 0;
+  int node = -1;  ///< -1: of the whole machine
+  uint64_t total = 0;
+  uint64_t free = 0;
+  std::string folder;  ///< in sysfs, with nr_hugepages
+};
+
+/// The pools of the machine and those of its nodes, by node, then by size. A file that cannot be
+/// read, or holds no number, counts as 0.
+[[nodiscard]] std::vector<HugepagePool> read_hugepage_pools(const pci::PciPaths& paths);
 
 /// Constant after read(). Control path, one thread.
 struct Machine {
@@ -69,5 +83,21 @@ void check_hugepages(const Machine& machine, Findings& findings);
 void check_programs(const Machine& machine, Findings& findings);
 void check_dpdk(const Machine& machine, Findings& findings);
 void check_cpus(const Machine& machine, Findings& findings);
+
+// Foreign text and bytes that the checks look at. Pure functions, any thread.
+
+/// Soft limit of memory that a process may lock, in bytes, from the text of proc/PID/limits;
+/// UINT64_MAX for unlimited. @return nothing where it does not say.
+[[nodiscard]] std::optional<uint64_t> parse_memlock(const std::string& limits);
+
+/// Folders where hugetlbfs is mounted, from the text of proc/mounts; each once.
+[[nodiscard]] std::vector<std::string> hugetlbfs_mounts(const std::string& text);
+
+/// A word for the shell, in quotes where it needs them: any user may have chosen a file's name.
+[[nodiscard]] std::string shell_word(const std::string& text);
+
+/// Version of EAL's library that a shared library was built for. @param library its bytes, any.
+/// @return 23 of librte_eal.so.23; nothing where it names none.
+[[nodiscard]] std::optional<unsigned> needed_eal(const std::string& library);
 
 }  // namespace rio::tool

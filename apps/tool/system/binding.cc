@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
 #include "apps/tool/system/card_state.hpp"
 #include "apps/tool/system/files.hpp"
 #include "apps/tool/system/holders.hpp"
+#include "base/formatted.hpp"
 
 namespace rio::tool {
 namespace {
@@ -16,8 +16,6 @@ using pci::PciPaths;
 
 /// Name a device by its class code (PCI Code and ID Assignment).
 std::string kind_of(const PciPaths& paths, const PciCard& card) {
-  char ids[16];
-  std::snprintf(ids, sizeof(ids), "%04x:%04x", card.vendor, card.device);
   const uint64_t code = number_of(device_folder(paths, card.address) + "/class").value_or(0);
   const uint64_t base_class = code >> 16;
   const char* const kind = base_class == 0x01   ? "storage device"
@@ -25,7 +23,7 @@ std::string kind_of(const PciPaths& paths, const PciCard& card) {
                            : base_class == 0x03 ? "display device"
                            : base_class == 0x06 ? "bridge"
                                                 : "device";
-  return std::string("a ") + kind + " (" + ids + ")";
+  return base::formatted("a %s (%04x:%04x)", kind, card.vendor, card.device);
 }
 
 int refuse_if_not_ours(const GlobalOptions& context, const PciCard& card, const std::string& verb) {
@@ -37,11 +35,11 @@ int refuse_if_not_ours(const GlobalOptions& context, const PciCard& card, const 
                   [&card](const PciCard& one) { return one.address == card.address; })) {
     return 0;
   }
-  (void)complain(card.address + " is no RapidIO card but " + kind_of(context.paths, card) +
-                     (card.driver.empty() ? "" : ", driver " + card.driver) + ": not " + verb,
-                 "rio-tool list shows the cards; --force does it all the same, and may take this "
-                 "machine's network or disk away");
-  return -EPERM;
+  return complain(card.address + " is no RapidIO card but " + kind_of(context.paths, card) +
+                      (card.driver.empty() ? "" : ", driver " + card.driver) + ": not " + verb,
+                  "rio-tool list shows the cards; --force does it all the same, and may take this "
+                  "machine's network or disk away",
+                  -EPERM);
 }
 
 int refuse_if_used(const GlobalOptions& context, const PciCard& card, const std::string& verb) {
@@ -49,10 +47,10 @@ int refuse_if_used(const GlobalOptions& context, const PciCard& card, const std:
   if (programs.empty()) {
     return 0;
   }
-  (void)complain(card.address + " is in use by " + names_of(programs) + ": not " + verb,
-                 "end it first (kill " + std::to_string(programs.front().pid) +
-                     "); --force takes the card away from it");
-  return -EBUSY;
+  return complain(card.address + " is in use by " + names_of(programs) + ": not " + verb,
+                  "end it first (kill " + std::to_string(programs.front().pid) +
+                      "); --force takes the card away from it",
+                  -EBUSY);
 }
 
 std::string refusal_of(const PciCard& card, const std::string& driver) {
@@ -73,9 +71,8 @@ int release(const PciPaths& paths, SysfsWriter& writer, const std::string& addre
     return rc;
   }
   if (!writer.wait_for([&] { return driver_of(paths, address).empty(); })) {
-    (void)complain(address + ": the driver " + driver + " does not let go of it",
-                   "end the programs that use it: rio-tool doctor names them");
-    return -ETIMEDOUT;
+    return complain(address + ": the driver " + driver + " does not let go of it",
+                    "end the programs that use it: rio-tool doctor names them", -ETIMEDOUT);
   }
   return 0;
 }
@@ -126,8 +123,7 @@ int bind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& 
   const std::string folder = device_folder(paths, card.address);
   const bool any = driver == "default";
   if (!any && !driver_loaded(paths, driver)) {
-    (void)complain("no driver \"" + driver + "\" is loaded", "modprobe " + driver);
-    return -ENOENT;
+    return complain("no driver \"" + driver + "\" is loaded", "modprobe " + driver, -ENOENT);
   }
   // A dry run may follow on writes that were not done: what the caller says counts.
   const std::string now = writer.dry_run() ? card.driver : driver_of(paths, card.address);
@@ -146,8 +142,8 @@ int bind_card(const GlobalOptions& context, SysfsWriter& writer, const PciCard& 
     return rc;
   }
   if (!any && !writer.wait_for([&] { return driver_of(paths, card.address) == driver; })) {
-    (void)complain(card.address + ": " + driver + " did not take it", refusal_of(card, driver));
-    return -EIO;
+    return complain(card.address + ": " + driver + " did not take it", refusal_of(card, driver),
+                    -EIO);
   }
   return 0;
 }

@@ -6,22 +6,12 @@
 #include <sstream>
 
 #include "apps/tool/system/files.hpp"
+#include "fpga/name/pci_address.hpp"
 
 namespace rio::tool {
 namespace {
 
 constexpr uint64_t kUnset = 0x20000000;  // IORESOURCE_UNSET
-
-bool is_address(const std::string& name) {
-  unsigned domain = 0;
-  unsigned bus = 0;
-  unsigned device = 0;
-  unsigned function = 0;
-  int used = 0;
-  return std::sscanf(name.c_str(), "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) ==
-             4 &&
-         static_cast<size_t>(used) == name.size();
-}
 
 std::optional<pci::PciConfig> config_of(const GlobalOptions& context, const std::string& address) {
   pci::PciConfig config;
@@ -30,11 +20,6 @@ std::optional<pci::PciConfig> config_of(const GlobalOptions& context, const std:
     return std::nullopt;
   }
   return config;
-}
-
-std::string override_of(const std::string& folder) {
-  const std::string text = text_of(folder + "/driver_override").value_or("");
-  return text == "(null)" ? "" : text;
 }
 
 }  // namespace
@@ -68,7 +53,8 @@ std::string bridge_of(const pci::PciPaths& paths, const std::string& address) {
   std::error_code error;
   const auto folder = std::filesystem::canonical(device_folder(paths, address), error);
   const std::string above = error ? "" : folder.parent_path().filename().string();
-  return is_address(above) ? above : "";
+  name::PciAddress address_above;
+  return name::read_pci_address(above, &address_above) ? above : "";
 }
 
 int read_cards(const GlobalOptions& context, std::vector<CardState>* out) {
@@ -79,14 +65,17 @@ int read_cards(const GlobalOptions& context, std::vector<CardState>* out) {
   std::vector<CardState> states;
   for (const pci::PciCard& card : cards) {
     CardState state;
+    static_cast<pci::PciCard&>(state) = card;
     const std::string folder = device_folder(context.paths, card.address);
-    state.card = card;
-    state.bars = parse_resource(text_of(folder + "/resource").value_or(""));
+    state.bars = parse_resource(text_of(folder + "/resource"));
     state.config = config_of(context, card.address);
     state.bridge = bridge_of(context.paths, card.address);
     state.bridge_config = config_of(context, state.bridge);
-    state.power = text_of(folder + "/power_state").value_or("");
-    state.override_driver = override_of(folder);
+    state.power = text_of(folder + "/power_state");
+    state.override_driver = text_of(folder + "/driver_override");
+    if (state.override_driver == "(null)") {
+      state.override_driver.clear();
+    }
     pci::CardId id;
     // In a copy of a system there is nothing that could be woken.
     const bool may_look = context.root.empty() || state.awake();

@@ -28,8 +28,7 @@ struct Resource {
 /// The BARs of a `resource` file. Missing and bad lines are zeros.
 [[nodiscard]] std::array<Resource, 6> parse_resource(const std::string& text);
 
-struct CardState {
-  pci::PciCard card;
+struct CardState : pci::PciCard {
   std::array<Resource, 6> bars{};
   std::optional<pci::PciConfig> config;  ///< none: it could not be read
   std::string bridge;                    ///< address of the bridge above, empty if unknown

@@ -1,11 +1,11 @@
 #include "apps/tool/system/files.hpp"
 
 #include <array>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
 
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 #include "pmd/api/pci.hpp"
 
@@ -21,12 +21,9 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
-std::optional<std::string> text_of(const std::string& path) {
+std::string text_of(const std::string& path) {
   std::string text;
-  if (pci::read_text(path, &text) != 0) {
-    return std::nullopt;
-  }
-  return trimmed(text);
+  return pci::read_text(path, &text) == 0 ? trimmed(text) : "";
 }
 
 std::optional<uint64_t> parse_number(const std::string& text) {
@@ -35,8 +32,7 @@ std::optional<uint64_t> parse_number(const std::string& text) {
 }
 
 std::optional<uint64_t> number_of(const std::string& path) {
-  const auto text = text_of(path);
-  return text ? parse_number(*text) : std::nullopt;
+  return parse_number(text_of(path));
 }
 
 std::string joined(const std::string& folder, const std::string& name) {
@@ -48,7 +44,7 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-std::optional<std::string> field_of(const std::string& text, const std::string& name) {
+std::string field_of(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(':');
@@ -56,7 +52,7 @@ std::optional<std::string> field_of(const std::string& text, const std::string& 
       return trimmed(line.substr(colon + 1));
     }
   }
-  return std::nullopt;
+  return "";
 }
 
 std::string chosen_word(const std::string& text) {
@@ -74,9 +70,7 @@ std::string size_text(uint64_t len_bytes) {
     ++unit;
   }
   const bool whole = len_bytes % (uint64_t{1} << (10 * unit)) == 0;
-  char text[48];
-  std::snprintf(text, sizeof(text), whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
+  return base::formatted(whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
 }
 
 std::optional<uint64_t> parse_size(const std::string& text) {

@@ -5,15 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/folder.hpp"
 
 namespace rio::tool {
 
-/// Without blanks and line ends around it. @return nothing where it cannot be read.
-[[nodiscard]] std::optional<std::string> text_of(const std::string& path);
+/// The content of a file, without blanks and line ends around it; empty where it cannot be read.
+[[nodiscard]] std::string text_of(const std::string& path);
 
 /// A whole number, decimal or with 0x. @return nothing where there is none.
 [[nodiscard]] std::optional<uint64_t> parse_number(const std::string& text);
@@ -26,8 +24,8 @@ using base::names_in;
 
 [[nodiscard]] bool exists(const std::string& path);
 
-/// Fields of lines "name: value" (proc/meminfo, proc/PID/status). @return nothing if not there.
-[[nodiscard]] std::optional<std::string> field_of(const std::string& text, const std::string& name);
+/// A field of lines "name: value" (proc/meminfo, proc/PID/status); empty if there is none.
+[[nodiscard]] std::string field_of(const std::string& text, const std::string& name);
 
 /// The word in brackets of "one [two] three"; empty if there is none.
 [[nodiscard]] std::string chosen_word(const std::string& text);

@@ -56,7 +56,7 @@ void OpenFiles::look_at(const std::string& folder, int pid) {
     }
   }
   // A BAR stays mapped after its file was closed.
-  std::istringstream lines(text_of(folder + "/maps").value_or(""));
+  std::istringstream lines(text_of(folder + "/maps"));
   for (std::string line; std::getline(lines, line);) {
     const size_t slash = line.find('/');
     if (slash != std::string::npos && matters(line.substr(slash))) {
@@ -67,8 +67,9 @@ void OpenFiles::look_at(const std::string& folder, int pid) {
     return;
   }
   process.program.pid = pid;
-  process.program.name = text_of(folder + "/comm").value_or("?");
-  process.program.secondary = shares(text_of(folder + "/cmdline").value_or(""));
+  const std::string name = text_of(folder + "/comm");
+  process.program.name = name.empty() ? "?" : name;
+  process.program.secondary = shares(text_of(folder + "/cmdline"));
   processes_.push_back(std::move(process));
 }
 

@@ -35,6 +35,7 @@ std::string remedy_of(int rc) {
 int SysfsWriter::write(const std::string& path, const std::string& text,
                        const std::string& refusal) {
   writes_.push_back({{"path", path}, {"text", text}});
+  text_.append("echo ").append(text.empty() ? "" : text + " ").append("> " + path + "\n");
   if (dry_run_) {
     return 0;
   }
@@ -57,16 +58,6 @@ bool SysfsWriter::wait_for(const std::function<bool()>& done) const {
     std::this_thread::sleep_for(kPause);
   }
   return done();
-}
-
-std::string SysfsWriter::text() const {
-  std::string out;
-  for (const Json& write : writes_) {
-    const auto text = write["text"].get<std::string>();
-    out.append("echo ").append(text.empty() ? "" : text + " ");
-    out.append("> ").append(write["path"].get<std::string>()).append("\n");
-  }
-  return out;
 }
 
 }  // namespace rio::tool

@@ -27,11 +27,12 @@ class SysfsWriter {
   /// Each write, done or not, as {"path", "text"}.
   [[nodiscard]] const Json& data() const { return writes_; }
   /// The writes as commands of the shell, one a line.
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
   bool dry_run_;
   Json writes_ = Json::array();
+  std::string text_;
 };
 
 }  // namespace rio::tool

@@ -107,7 +107,7 @@ TEST(LiveFabric, InspectionFindsTheSame) {
   FabricMap found;
   ASSERT_EQ(live.enumerate(&found), 0);
   FabricMap seen;
-  ASSERT_EQ(Looker(live, LookOptions{}).run(&seen), 0);
+  ASSERT_EQ(Looker(live, EnumerateOptions{}).run(&seen), 0);
   ASSERT_EQ(seen.nodes.size(), found.nodes.size());
   for (size_t i = 0; i < found.nodes.size(); ++i) {
     EXPECT_EQ(seen.name(i), found.name(i));
@@ -117,7 +117,7 @@ TEST(LiveFabric, InspectionFindsTheSame) {
   }
   // Inspection changes nothing.
   FabricMap again;
-  ASSERT_EQ(Looker(live, LookOptions{}).run(&again), 0);
+  ASSERT_EQ(Looker(live, EnumerateOptions{}).run(&again), 0);
   EXPECT_TRUE(seen == again);
   EXPECT_EQ(live.word(1, Csr::kHostLock), kUnlocked);
 }
@@ -127,19 +127,18 @@ TEST(LiveFabric, RoutesAreFollowed) {
   FabricMap found;
   ASSERT_EQ(live.enumerate(&found), 0);
   FabricMap seen;
-  ASSERT_EQ(Looker(live, LookOptions{}).run(&seen), 0);
+  ASSERT_EQ(Looker(live, EnumerateOptions{}).run(&seen), 0);
   for (uint32_t source = 0; source <= 8; ++source) {
     for (uint32_t dest = 0; dest <= 8; ++dest) {
       RouteTrace trace;
       ASSERT_EQ(trace_route(seen, source, dest, &trace), 0);
-      EXPECT_TRUE(trace.arrives) << source << " to " << dest << ": " << trace.why;
+      EXPECT_EQ(trace.why, "") << source << " to " << dest;
       EXPECT_LE(trace.steps.size(), 4u);
     }
   }
   RouteTrace trace;
   EXPECT_EQ(trace_route(seen, 99, 0, &trace), -ENOENT);
   ASSERT_EQ(trace_route(seen, 0, 99, &trace), 0);
-  EXPECT_FALSE(trace.arrives);
   EXPECT_NE(trace.why.find("no route"), std::string::npos) << trace.why;
 }
 
@@ -150,13 +149,12 @@ TEST(LiveFabric, CirclesOfRoutesAreSeen) {
     "endpoints": [{"name": "host"}, {"name": "e", "dest_id": 1, "tag": 9}],
     "links": [["host", "s:0"], ["s:1", "t:0"], ["t:1", "e"]]})");
   FabricMap seen;
-  ASSERT_EQ(Looker(live, LookOptions{}).run(&seen), 0);
+  ASSERT_EQ(Looker(live, EnumerateOptions{}).run(&seen), 0);
   RouteTrace trace;
   ASSERT_EQ(trace_route(seen, 0, 7, &trace), 0);
-  EXPECT_FALSE(trace.arrives);
   EXPECT_NE(trace.why.find("circle"), std::string::npos) << trace.why;
   ASSERT_EQ(trace_route(seen, 0, 1, &trace), 0);
-  EXPECT_TRUE(trace.arrives) << trace.why;
+  EXPECT_EQ(trace.why, "");
   EXPECT_EQ(trace.steps.size(), 2u);
 }
 
@@ -286,7 +284,6 @@ TEST(LiveFabric, Pings) {
   EXPECT_LE(result.mean_us, result.max_us);
   ASSERT_EQ(ping(live, 200, 2, &result), 0);
   EXPECT_EQ(result.answered, 0u);
-  EXPECT_EQ(result.sent, 2u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Checks the driver of each card, and the IOMMU between the cards and memory.
+// The driver of each card, and the IOMMU between the cards and memory.
 #include <algorithm>
 
 #include "apps/tool/doctor/machine.hpp"
@@ -10,12 +10,12 @@ namespace rio::tool {
 namespace {
 
 bool is_uio(const CardState& card) {
-  return card.card.driver == "uio_pci_generic" || card.card.driver == "igb_uio";
+  return card.driver == "uio_pci_generic" || card.driver == "igb_uio";
 }
 
 void check_driver(const Machine& machine, const CardState& card, Findings& findings) {
-  const std::string& address = card.card.address;
-  const std::string& driver = card.card.driver;
+  const std::string& address = card.address;
+  const std::string& driver = card.driver;
   if (driver == "vfio-pci" || is_uio(card)) {
     if (!card.override_driver.empty() && card.override_driver != driver) {
       findings.add("bind.override", address,
@@ -24,7 +24,7 @@ void check_driver(const Machine& machine, const CardState& card, Findings& findi
     }
     return;
   }
-  const std::string wanted = wanted_driver(card.card);
+  const std::string wanted = wanted_driver(card);
   if (!driver_loaded(machine.context.paths, wanted)) {
     findings.add("bind.module", address, "there is no /sys/bus/pci/drivers/" + wanted,
                  "modprobe " + wanted);
@@ -62,27 +62,26 @@ void check_on(const Machine& machine, Findings& findings) {
 
 void check_group(const Machine& machine, const CardState& card, Findings& findings) {
   const pci::PciPaths& paths = machine.context.paths;
-  const auto others = pci::foreign_neighbours(paths, card.card);
+  const auto others = pci::foreign_neighbours(paths, card);
   if (!is_uio(card) && !others.empty()) {
     std::string command;
     for (const auto& one : others) {
       command.append(command.empty() ? "rio-tool bind --force --driver vfio-pci " : " ");
       command.append(one.address);
     }
-    findings.add("iommu.group-shared", card.card.address,
-                 "in group " + std::to_string(card.card.iommu_group) +
-                     " too: " + pci::group_neighbours(paths, card.card),
+    findings.add("iommu.group-shared", card.address,
+                 "in group " + std::to_string(card.iommu_group) +
+                     " too: " + pci::group_neighbours(paths, card),
                  command,
                  "if this machine needs them: another slot for the card, or a slot with ACS");
   }
-  const std::string type = text_of(paths.sysfs + "/kernel/iommu_groups/" +
-                                   std::to_string(card.card.iommu_group) + "/type")
-                               .value_or("");
+  const std::string type =
+      text_of(paths.sysfs + "/kernel/iommu_groups/" + std::to_string(card.iommu_group) + "/type");
   if (is_uio(card) && type.rfind("DMA", 0) == 0) {
-    findings.add("iommu.blocks-uio", card.card.address,
-                 "bound to " + card.card.driver + ", and its IOMMU group " +
-                     std::to_string(card.card.iommu_group) + " is translated (type " + type + ")",
-                 "rio-tool bind --driver vfio-pci " + card.card.address, "or boot with iommu=pt");
+    findings.add("iommu.blocks-uio", card.address,
+                 "bound to " + card.driver + ", and its IOMMU group " +
+                     std::to_string(card.iommu_group) + " is translated (type " + type + ")",
+                 "rio-tool bind --driver vfio-pci " + card.address, "or boot with iommu=pt");
   }
 }
 
@@ -99,21 +98,21 @@ void check_iommu(const Machine& machine, Findings& findings) {
     check_on(machine, findings);
   }
   for (const CardState& card : machine.cards) {
-    if (card.card.iommu_group >= 0) {
+    if (card.iommu_group >= 0) {
       check_group(machine, card, findings);
-    } else if (card.card.driver == "vfio-pci") {
-      findings.add("iommu.no-group", card.card.address, "it has no link iommu_group",
-                   "rio-tool bind --driver uio_pci_generic " + card.card.address,
+    } else if (card.driver == "vfio-pci") {
+      findings.add("iommu.no-group", card.address, "it has no link iommu_group",
+                   "rio-tool bind --driver uio_pci_generic " + card.address,
                    "better: an IOMMU, see iommu.off-kernel and iommu.off-firmware");
     }
   }
   const std::string lockdown =
-      chosen_word(text_of(machine.context.paths.sysfs + "/kernel/security/lockdown").value_or(""));
+      chosen_word(text_of(machine.context.paths.sysfs + "/kernel/security/lockdown"));
   const auto uio = std::find_if(machine.cards.begin(), machine.cards.end(), is_uio);
   if (!lockdown.empty() && lockdown != "none" && uio != machine.cards.end()) {
-    findings.add("kernel.lockdown", uio->card.address,
-                 "lockdown is " + lockdown + ", the card is bound to " + uio->card.driver,
-                 "rio-tool bind --driver vfio-pci " + uio->card.address);
+    findings.add("kernel.lockdown", uio->address,
+                 "lockdown is " + lockdown + ", the card is bound to " + uio->driver,
+                 "rio-tool bind --driver vfio-pci " + uio->address);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "lib/enumerate/patient_access.hpp"
+#include "lib/enumerate/maint_access.hpp"
 
 #include <algorithm>
 #include <cerrno>
