@@ -79,9 +79,7 @@ int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out
   }
   made->epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!made->epoll_.valid() || watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
-    const int rc = -errno;
-    *error = std::string("cannot listen: ") + std::strerror(-rc);
-    return rc;
+    return base::fail(error, -errno, "cannot listen");
   }
   *out = std::move(made);
   return 0;

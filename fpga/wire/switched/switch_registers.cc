@@ -1,7 +1,5 @@
 #include "fpga/wire/switched/switch_registers.hpp"
 
-#include <algorithm>
-
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::wire::switched {
@@ -166,10 +164,6 @@ void SwitchRegisters::set_port(uint32_t port, bool up) {
 std::array<uint32_t, 4> SwitchRegisters::port_write(uint32_t port) {
   ports_[port].port_write_pending = true;
   return {tag_, ports_[port].errors, port, 0};
-}
-
-uint32_t SwitchRegisters::port_write_target() const {
-  return port_write_target_ >> 16;
 }
 
 }  // namespace rio::wire::switched

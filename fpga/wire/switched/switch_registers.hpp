@@ -53,8 +53,7 @@ class SwitchRegisters {
   /// The payload of a port-write: the switch's report on a port. The port then shows a pending
   /// port-write until a host clears that. RIO Part 8 §2.4
   [[nodiscard]] std::array<uint32_t, 4> port_write(uint32_t port);
-  /// The destID that port-writes go to.
-  [[nodiscard]] uint32_t port_write_target() const;
+  [[nodiscard]] uint32_t port_write_target() const { return port_write_target_ >> 16; }
 
  private:
   [[nodiscard]] uint32_t read_port(uint32_t offset) const;
