@@ -1,7 +1,6 @@
 #include "fpga/wire/shm/shm_wire.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/no_cancel.hpp"
 #include "fpga/wire/shm/process_puller.hpp"
