@@ -74,9 +74,7 @@ int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::
   }
   wire->list_inbound();
   wire->pumps_ = true;  // every packet arrives through pump()
-  if (!slow.empty()) {
-    wire->troubles_.tell(slow);
-  }
+  wire->troubles_.tell(slow);
   *out = std::move(wire);
   return 0;
 }

@@ -52,9 +52,7 @@ int UdpWire::open_socket(const Seat& seat, std::string* error) {
   if (const int rc = check_paths(seat, places.own, places.others, &warning, error); rc != 0) {
     return rc;
   }
-  if (!warning.empty()) {
-    troubles_.tell(warning);
-  }
+  troubles_.tell(warning);
   known_ = std::move(places.others);
   reached_.store(true, std::memory_order_relaxed);
   return 0;
@@ -361,9 +359,7 @@ void UdpWire::check_doubt(Peer& peer) {
 bool UdpWire::find_path(Peer& peer) {
   const Path path = path_between(socket_->address(), peer.address);
   const Verdict verdict = judge(socket_->address(), peer.address, path);
-  if (!verdict.text.empty()) {
-    troubles_.tell(verdict.text, "path " + peer.address.text());
-  }
+  troubles_.tell(verdict.text, "path " + peer.address.text());
   peer.path_bytes = path.datagram_bytes();
   return verdict.possible && path.error == 0 && path.is_wide();
 }
