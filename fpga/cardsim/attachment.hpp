@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fpga/cardsim/card_spec.hpp"
+#include "fpga/cardsim/shared_bar.hpp"
 #include "fpga/model/card.hpp"
 
 namespace rio::cardsim {
@@ -30,7 +31,7 @@ class Attachment {
   virtual ~Attachment() = default;
 
   /// Memory of the BAR, of the requested size; differs after renew().
-  [[nodiscard]] virtual uint8_t* bar() = 0;
+  [[nodiscard]] uint8_t* bar() { return bar_.va(); }
   [[nodiscard]] virtual model::HostMemory& memory() = 0;
   /// Interrupts of the card; null: it has none.
   [[nodiscard]] virtual model::IrqSink* irqs() { return nullptr; }
@@ -38,14 +39,24 @@ class Attachment {
   /// Called before each step of the card: find out which memory the host has unmapped.
   virtual void begin_turn() {}
   /// Handle sockets; never waits.
-  virtual void serve() {}
-  [[nodiscard]] virtual Peer peer() const = 0;
+  virtual void serve() = 0;
+  [[nodiscard]] Peer peer() const { return peer_; }
   /// Make a BAR of zeros for the next peer: the last one has gone, and the card with it. @return 0,
   /// -errno.
   [[nodiscard]] virtual int renew() = 0;
   /// Add descriptors that wake a sleeping service loop.
   virtual void add_wake_fds(std::vector<pollfd>* /*fds*/) const {}
-  [[nodiscard]] virtual AttachmentCounts counts() const = 0;
+  [[nodiscard]] virtual AttachmentCounts counts() const { return {peers_, {}, {}}; }
+
+ protected:
+  void welcome_peer() {
+    peer_ = Peer::kHere;
+    ++peers_;
+  }
+
+  SharedBar bar_;
+  Peer peer_ = Peer::kNotYet;
+  uint64_t peers_ = 0;
 };
 
 // Make an attachment; then its socket listens, or its file exists. @return 0, or -errno, reported

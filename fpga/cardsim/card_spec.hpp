@@ -15,7 +15,6 @@ namespace rio::cardsim {
 /// on this machine.
 using Way = std::variant<name::Plain, name::Doorbell, name::Listen>;
 
-/// A parsed description.
 struct CardSpec {
   Way way{};
   std::string name{};  ///< for messages and the report; never empty

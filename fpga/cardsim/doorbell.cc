@@ -9,7 +9,6 @@
 #include "fpga/cardsim/complain.hpp"
 #include "fpga/cardsim/event_irqs.hpp"
 #include "fpga/cardsim/guest_memory.hpp"
-#include "fpga/cardsim/shared_bar.hpp"
 
 namespace rio::cardsim {
 namespace {
@@ -35,149 +34,128 @@ class Doorbell final : public Attachment {
       : way_(way),
         name_(spec.name),
         bar_bytes_(model::Card::bar_bytes(spec.model.queue_pairs)),
-        memory_(way.guest),
-        rung_(way.vectors) {}
+        memory_(way.guest) {}
   /// Removes the socket.
   ~Doorbell() override {
     if (listener_.valid()) {
       unlink(way_.socket.c_str());
     }
   }
+
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
 
-  [[nodiscard]] int open();
+  [[nodiscard]] int open() {
+    int rc = SharedBar::anonymous(bar_bytes_, &bar_);
+    rc = rc != 0 ? rc : irqs_.open(way_.vectors);
+    rc = rc != 0 ? rc : rings_.open(way_.vectors);
+    if (rc != 0) {
+      complain("%s: no memory for the BAR or its eventfds: %s; raise ulimit -n?", name_.c_str(),
+               std::strerror(-rc));
+      return rc;
+    }
+    rc = base::listen_at(way_.socket, SOCK_STREAM, &listener_);
+    if (rc != 0) {
+      complain("socket=%s: %s; give a path where a socket can be made and no program listens",
+               way_.socket.c_str(), std::strerror(-rc));
+    }
+    return rc;
+  }
 
-  uint8_t* bar() override { return bar_.va(); }
   model::HostMemory& memory() override { return memory_; }
   model::IrqSink* irqs() override { return &irqs_; }
   void begin_turn() override { memory_.begin_turn(bar_.gen_req()); }
-  void serve() override;
-  Peer peer() const override { return peer_; }
-  int renew() override;
-  void add_wake_fds(std::vector<pollfd>* fds) const override;
-  AttachmentCounts counts() const override { return {guests_, irqs_.raised(), rung_}; }
+  void serve() override {
+    memory_.serve();
+    if (guest_.valid()) {
+      check_guest();
+    }
+    if (peer_ != Peer::kGone) {  // the next guest waits until there is a fresh card for it
+      accept();
+    }
+    rings_.take();
+  }
+
+  int renew() override {
+    if (const int rc = SharedBar::anonymous(bar_bytes_, &bar_); rc != 0) {
+      return rc;
+    }
+    memory_.forget_guest();
+    peer_ = Peer::kNotYet;
+    return 0;
+  }
+
+  void add_wake_fds(std::vector<pollfd>* fds) const override {
+    fds->push_back({listener_.get(), POLLIN, 0});
+    if (guest_.valid()) {
+      fds->push_back({guest_.get(), POLLIN, 0});
+    }
+    for (const int fd : rings_.fds()) {
+      fds->push_back({fd, POLLIN, 0});
+    }
+  }
+
+  AttachmentCounts counts() const override { return {peers_, irqs_.raised(), rings_.raised()}; }
 
  private:
-  [[nodiscard]] int open_bar() {
-    return SharedBar::anonymous("rio-cardsim-bar", bar_bytes_, &bar_);
+  /// Send version 0; the guest's number; -1 with the BAR; the card's number with an eventfd for
+  /// each vector (the guest rings them); the guest's number with an eventfd for each vector (they
+  /// raise its MSI-X).
+  [[nodiscard]] int greet(const base::Fd& guest) const {
+    int rc = send_number(guest, kProtocolVersion);
+    rc = rc != 0 ? rc : send_number(guest, kGuestPeer);
+    rc = rc != 0 ? rc : send_number(guest, kMemory, bar_.fd());
+    for (const int fd : rings_.fds()) {
+      rc = rc != 0 ? rc : send_number(guest, kCardPeer, fd);
+    }
+    for (const int fd : irqs_.fds()) {
+      rc = rc != 0 ? rc : send_number(guest, kGuestPeer, fd);
+    }
+    return rc;
   }
-  [[nodiscard]] int greet(const base::Fd& guest) const;
-  void accept();
-  void check_guest();
+
+  void accept() {
+    base::Fd guest;
+    if (base::accept_from(listener_, &guest) != 0) {
+      return;
+    }
+    if (guest_.valid()) {
+      if (!told_) {
+        complain("socket=%s: a second guest was turned away; give it a --card of its own",
+                 way_.socket.c_str());
+        told_ = true;
+      }
+      return;
+    }
+    if (const int rc = greet(guest); rc != 0) {
+      complain("socket=%s: the guest did not take its greeting: %s", way_.socket.c_str(),
+               std::strerror(-rc));
+      return;
+    }
+    guest_ = std::move(guest);
+    welcome_peer();
+  }
+
+  void check_guest() {
+    char ignored[64];  // a guest sends nothing that matters
+    const ssize_t got = recv(guest_.get(), ignored, sizeof ignored, MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) {
+      return;
+    }
+    guest_.reset();
+    peer_ = Peer::kGone;
+  }
 
   name::Doorbell way_;
   std::string name_;
   size_t bar_bytes_;
-  SharedBar bar_;
   GuestMemory memory_;
   EventIrqs irqs_;   // rung by the card
   EventIrqs rings_;  // rung by the guest
-  std::vector<uint64_t> rung_;
   base::Fd listener_;
   base::Fd guest_;
-  Peer peer_ = Peer::kNotYet;
-  uint64_t guests_ = 0;
   bool told_ = false;
 };
-
-int Doorbell::open() {
-  int rc = open_bar();
-  rc = rc != 0 ? rc : irqs_.open(way_.vectors);
-  rc = rc != 0 ? rc : rings_.open(way_.vectors);
-  if (rc != 0) {
-    complain("%s: no memory for the BAR or its eventfds: %s; raise ulimit -n?", name_.c_str(),
-             std::strerror(-rc));
-    return rc;
-  }
-  rc = base::listen_at(way_.socket, SOCK_STREAM, &listener_);
-  if (rc != 0) {
-    complain("socket=%s: %s; give a path where a socket can be made and no program listens",
-             way_.socket.c_str(), std::strerror(-rc));
-  }
-  return rc;
-}
-
-/// Send version 0; the guest's number; -1 with the BAR; the card's number with an eventfd for each
-/// vector (the guest rings them); the guest's number with an eventfd for each vector (they raise
-/// its MSI-X).
-int Doorbell::greet(const base::Fd& guest) const {
-  int rc = send_number(guest, kProtocolVersion);
-  rc = rc != 0 ? rc : send_number(guest, kGuestPeer);
-  rc = rc != 0 ? rc : send_number(guest, kMemory, bar_.fd());
-  for (const int fd : rings_.fds()) {
-    rc = rc != 0 ? rc : send_number(guest, kCardPeer, fd);
-  }
-  for (const int fd : irqs_.fds()) {
-    rc = rc != 0 ? rc : send_number(guest, kGuestPeer, fd);
-  }
-  return rc;
-}
-
-void Doorbell::accept() {
-  base::Fd guest;
-  if (base::accept_from(listener_, &guest) != 0) {
-    return;
-  }
-  if (guest_.valid()) {
-    if (!told_) {
-      complain("socket=%s: a second guest was turned away; give it a --card of its own",
-               way_.socket.c_str());
-      told_ = true;
-    }
-    return;
-  }
-  if (const int rc = greet(guest); rc != 0) {
-    complain("socket=%s: the guest did not take its greeting: %s", way_.socket.c_str(),
-             std::strerror(-rc));
-    return;
-  }
-  guest_ = std::move(guest);
-  peer_ = Peer::kHere;
-  ++guests_;
-}
-
-void Doorbell::check_guest() {
-  char ignored[64];  // a guest sends nothing that matters
-  const ssize_t got = recv(guest_.get(), ignored, sizeof ignored, MSG_DONTWAIT);
-  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) {
-    return;
-  }
-  guest_.reset();
-  peer_ = Peer::kGone;
-}
-
-void Doorbell::serve() {
-  memory_.serve();
-  if (guest_.valid()) {
-    check_guest();
-  }
-  if (peer_ != Peer::kGone) {  // the next guest waits until there is a fresh card for it
-    accept();
-  }
-  for (uint32_t vector = 0; vector < way_.vectors; ++vector) {
-    rung_[vector] += rings_.take(vector);
-  }
-}
-
-int Doorbell::renew() {
-  if (const int rc = open_bar(); rc != 0) {
-    return rc;
-  }
-  memory_.forget_guest();
-  peer_ = Peer::kNotYet;
-  return 0;
-}
-
-void Doorbell::add_wake_fds(std::vector<pollfd>* fds) const {
-  fds->push_back({listener_.get(), POLLIN, 0});
-  if (guest_.valid()) {
-    fds->push_back({guest_.get(), POLLIN, 0});
-  }
-  for (const int fd : rings_.fds()) {
-    fds->push_back({fd, POLLIN, 0});
-  }
-}
 
 }  // namespace
 
@@ -186,6 +164,7 @@ int attach(const name::Doorbell& doorbell, const CardSpec& spec, std::unique_ptr
   if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
+
   *out = std::move(attachment);
   return 0;
 }

@@ -35,13 +35,15 @@ void EventIrqs::raise(uint32_t vector) {
   }
 }
 
-uint64_t EventIrqs::take(uint32_t vector) {
-  uint64_t times = 0;
+void EventIrqs::take() {
   const base::NoCancel no_cancel;
-  const iovec part{&times, sizeof times};
-  constexpr off_t kNoOffset = -1;
-  const ssize_t got = preadv2(fds_[vector].get(), &part, 1, kNoOffset, RWF_NOWAIT);
-  return got == sizeof times ? times : 0;
+  for (size_t vector = 0; vector < fds_.size(); ++vector) {
+    uint64_t times = 0;
+    const iovec part{&times, sizeof times};
+    constexpr off_t kNoOffset = -1;
+    const ssize_t got = preadv2(fds_[vector].get(), &part, 1, kNoOffset, RWF_NOWAIT);
+    raised_[vector] += got == sizeof times ? times : 0;
+  }
 }
 
 std::vector<int> EventIrqs::fds() const {

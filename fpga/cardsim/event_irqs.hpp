@@ -10,7 +10,7 @@
 
 namespace rio::cardsim {
 
-/// Interrupts of a card as eventfds, counted; or doorbells in the other direction. Never waits:
+/// Interrupts of a card as eventfds; or doorbells in the other direction. Counted. Never waits:
 /// both sides share an eventfd's O_NONBLOCK, and QEMU clears it for a moment after it has received
 /// one. One thread.
 class EventIrqs final : public model::IrqSink {
@@ -18,11 +18,12 @@ class EventIrqs final : public model::IrqSink {
   /// Create the eventfds. @return 0, or -errno.
   [[nodiscard]] int open(uint32_t vectors);
   void raise(uint32_t vector) override;
-  /// How often the other side has raised a vector since the last call. @param vector below vectors.
-  [[nodiscard]] uint64_t take(uint32_t vector);
+  /// Count what the other side has raised since the last call.
+  void take();
 
   /// The descriptors, which stay this object's.
   [[nodiscard]] std::vector<int> fds() const;
+  /// How often each vector was raised, by either side.
   [[nodiscard]] const std::vector<uint64_t>& raised() const { return raised_; }
 
  private:

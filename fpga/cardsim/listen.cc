@@ -11,7 +11,6 @@
 #include "fpga/cardsim/complain.hpp"
 #include "fpga/cardsim/event_irqs.hpp"
 #include "fpga/cardsim/listen_protocol.hpp"
-#include "fpga/cardsim/shared_bar.hpp"
 
 namespace rio::cardsim {
 namespace {
@@ -26,7 +25,7 @@ constexpr uint32_t kRequestsPerServe =
     16;  // a limit, so that a client cannot keep the card from working
 
 [[nodiscard]] int send_reply(const base::Fd& client, const Reply& reply,
-                             const std::vector<int>& fds) {
+                             const std::vector<int>& fds = {}) {
   return base::send_with_fds(client, std::as_bytes(std::span(&reply, 1)), fds);
 }
 
@@ -43,207 +42,179 @@ class Listen final : public Attachment {
       unlink(path_.c_str());
     }
   }
+
   Listen(const Listen&) = delete;
   Listen& operator=(const Listen&) = delete;
 
-  [[nodiscard]] int open();
+  [[nodiscard]] int open() {
+    if (const int rc = renew(); rc != 0) {
+      complain("%s: %s", name_.c_str(),
+               base::why({"memory for the BAR, or its eventfds", rc}).c_str());
+      return rc;
+    }
+    const int rc = base::listen_at(path_, SOCK_SEQPACKET, &listener_);
+    if (rc != 0) {
+      complain("socket=%s: %s; give a path where a socket can be made and no program listens",
+               path_.c_str(), std::strerror(-rc));
+    }
+    return rc;
+  }
 
-  uint8_t* bar() override { return bar_.va(); }
   model::HostMemory& memory() override { return memory_; }
   model::IrqSink* irqs() override { return &irqs_; }
-  void serve() override;
-  Peer peer() const override { return peer_; }
-  int renew() override;
-  void add_wake_fds(std::vector<pollfd>* fds) const override;
-  AttachmentCounts counts() const override { return {clients_, irqs_.raised(), {}}; }
+  void serve() override {
+    for (uint32_t i = 0; i < kRequestsPerServe && client_.valid() && take_request(); ++i) {
+    }
+    if (client_.valid() && client_process_.valid() && base::is_readable(client_process_)) {
+      drop(nullptr);
+    }
+    if (client_.valid() && peer_ == Peer::kNotYet &&
+        std::chrono::steady_clock::now() >= hello_until_) {
+      drop("it sent no request within 5 s");
+    }
+    // Handled after the connected client: one that connects when that one has gone is not turned
+    // away, but waits until there is a fresh card for it.
+    if (peer_ != Peer::kGone) {
+      accept();
+    }
+  }
+
+  int renew() override {
+    memory_.clear();
+    peer_ = Peer::kNotYet;
+    if (const int rc = irqs_.open(protocol::kVectorsMax); rc != 0) {
+      return rc;
+    }
+    return SharedBar::anonymous(bar_bytes_, &bar_);
+  }
+
+  void add_wake_fds(std::vector<pollfd>* fds) const override {
+    fds->push_back({listener_.get(), POLLIN, 0});
+    if (client_.valid()) {
+      fds->push_back({client_.get(), POLLIN, 0});
+    }
+    if (client_process_.valid()) {
+      fds->push_back({client_process_.get(), POLLIN, 0});
+    }
+  }
+
+  AttachmentCounts counts() const override { return {peers_, irqs_.raised(), {}}; }
 
  private:
-  void accept();
+  void accept() {
+    base::Fd client;
+    if (const int rc = base::accept_from(listener_, &client); rc != 0) {
+      if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED && !told_accept_) {
+        told_accept_ = true;
+        complain("%s: cannot accept a client: %s", name_.c_str(),
+                 base::why({"accept4", rc}).c_str());
+      }
+      return;
+    }
+    told_accept_ = false;
+    if (client_.valid()) {
+      static_cast<void>(send_reply(client, {.status = -EBUSY}));  // a closed socket tells it, too
+      return;
+    }
+    client_ = std::move(client);
+    watch_client();
+    hello_until_ = std::chrono::steady_clock::now() + kHelloWithin;
+  }
+
   /// Take one request. @return false: there is none, or the client has gone.
-  [[nodiscard]] bool take_request();
-  [[nodiscard]] int answer(const Request& request, const std::vector<base::Fd>& fds);
-  [[nodiscard]] int reply(int32_t status);
-  [[nodiscard]] int welcome();
-  void watch_client();
-  void drop(const char* why);
+  [[nodiscard]] bool take_request() {
+    Request request;
+    std::vector<base::Fd> fds;
+    const ssize_t got =
+        base::receive_with_fds(client_, std::as_writable_bytes(std::span(&request, 1)), &fds);
+    if (got == -EAGAIN || got == -EINTR) {
+      return false;
+    }
+    if (got == 0 || got == -ECONNRESET) {
+      drop(nullptr);
+      return false;
+    }
+    if (got != sizeof request || request.magic != protocol::kMagic) {
+      drop("it sent something that is not a request; is it a program of another kind?");
+      return false;
+    }
+    if (request.version != protocol::kVersion) {
+      drop("it speaks another version; use program and rio-cardsim of one release");
+      return false;
+    }
+    if (const int rc = answer(request, fds); rc != 0) {
+      drop(rc == -EPROTO ? "its request breaks the protocol" : "it does not receive its answers");
+      return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] int answer(const Request& request, const std::vector<base::Fd>& fds) {
+    if (peer_ == Peer::kNotYet) {
+      if (request.verb != Verb::kHello || !fds.empty()) {
+        return -EPROTO;
+      }
+      welcome_peer();
+      std::vector<int> shown = irqs_.fds();
+      shown.insert(shown.begin(), bar_.fd());
+      return send_reply(
+          client_,
+          {.vectors = protocol::kVectorsMax, .bar_bytes = static_cast<uint32_t>(bar_.len_bytes())},
+          shown);
+    }
+    switch (request.verb) {
+      case Verb::kMap:
+        return fds.size() != 1 ? -EPROTO
+                               : reply(memory_.map(request.iova, request.offset, request.len_bytes,
+                                                   fds.front()));
+      case Verb::kUnmap:
+        // No step is under way: this thread makes the steps.
+        return !fds.empty() ? -EPROTO : reply(memory_.unmap(request.iova));
+      default:
+        return -EPROTO;
+    }
+  }
+
+  [[nodiscard]] int reply(int32_t status) { return send_reply(client_, {.status = status}); }
+  void watch_client() {
+    ucred peer{};
+    client_process_.reset();
+    if (!base::peer_of(client_, &peer) || peer.pid <= 0) {
+      return;  // the peer is in another pid namespace: rely on its socket alone
+    }
+    const base::Trouble trouble = base::watch_process(peer.pid, &client_process_);
+    if (trouble && trouble.rc != -ESRCH && !told_pidfd_) {
+      told_pidfd_ = true;
+      complain("%s: a client's death goes unseen while a child forked by it lives: %s",
+               name_.c_str(), base::why(trouble).c_str());
+    }
+  }
+
+  void drop(const char* why) {
+    if (why != nullptr && complaints_ < kComplaintsMax) {
+      complain("%s: client disconnected: %s%s", name_.c_str(), why,
+               ++complaints_ == kComplaintsMax ? " (further ones will not be reported)" : "");
+    }
+    client_.reset();
+    client_process_.reset();
+    if (peer_ == Peer::kHere) {
+      peer_ = Peer::kGone;
+    }
+  }
 
   std::string path_;
   std::string name_;
   size_t bar_bytes_;
-  SharedBar bar_;
   EventIrqs irqs_;
   ClientMemory memory_;
   base::Fd listener_;
   base::Fd client_;
   base::Fd client_process_;  // pidfd; a child forked by the client keeps the client's socket open
   std::chrono::steady_clock::time_point hello_until_;
-  Peer peer_ = Peer::kNotYet;
-  uint64_t clients_ = 0;
   uint32_t complaints_ = 0;
   bool told_pidfd_ = false;
   bool told_accept_ = false;
 };
-
-int Listen::open() {
-  if (const int rc = renew(); rc != 0) {
-    complain("%s: %s", name_.c_str(),
-             base::why({"memory for the BAR, or its eventfds", rc}).c_str());
-    return rc;
-  }
-  const int rc = base::listen_at(path_, SOCK_SEQPACKET, &listener_);
-  if (rc != 0) {
-    complain("socket=%s: %s; give a path where a socket can be made and no program listens",
-             path_.c_str(), std::strerror(-rc));
-  }
-  return rc;
-}
-
-int Listen::renew() {
-  memory_.clear();
-  peer_ = Peer::kNotYet;
-  if (const int rc = irqs_.open(protocol::kVectorsMax); rc != 0) {
-    return rc;
-  }
-  return SharedBar::anonymous("rio-cardsim-bar", bar_bytes_, &bar_);
-}
-
-void Listen::drop(const char* why) {
-  if (why != nullptr && complaints_ < kComplaintsMax) {
-    complain("%s: client disconnected: %s%s", name_.c_str(), why,
-             ++complaints_ == kComplaintsMax ? " (further ones will not be reported)" : "");
-  }
-  client_.reset();
-  client_process_.reset();
-  if (peer_ == Peer::kHere) {
-    peer_ = Peer::kGone;
-  }
-}
-
-void Listen::accept() {
-  base::Fd client;
-  if (const int rc = base::accept_from(listener_, &client); rc != 0) {
-    if (rc != -EAGAIN && rc != -EINTR && rc != -ECONNABORTED && !told_accept_) {
-      told_accept_ = true;
-      complain("%s: cannot accept a client: %s", name_.c_str(), base::why({"accept4", rc}).c_str());
-    }
-    return;
-  }
-  told_accept_ = false;
-  if (client_.valid()) {
-    Reply busy;
-    busy.status = -EBUSY;
-    static_cast<void>(send_reply(client, busy, {}));  // the closed socket tells it anyway
-    return;
-  }
-  client_ = std::move(client);
-  watch_client();
-  hello_until_ = std::chrono::steady_clock::now() + kHelloWithin;
-}
-
-void Listen::watch_client() {
-  ucred peer{};
-  client_process_.reset();
-  if (!base::peer_of(client_, &peer) || peer.pid <= 0) {
-    return;  // the peer is in another pid namespace: rely on its socket alone
-  }
-  const base::Trouble trouble = base::watch_process(peer.pid, &client_process_);
-  if (trouble && trouble.rc != -ESRCH && !told_pidfd_) {
-    told_pidfd_ = true;
-    complain("%s: a client's death goes unseen while a child forked by it lives: %s", name_.c_str(),
-             base::why(trouble).c_str());
-  }
-}
-
-int Listen::welcome() {
-  Reply reply;
-  reply.vectors = protocol::kVectorsMax;
-  reply.bar_bytes = static_cast<uint32_t>(bar_.len_bytes());
-  std::vector<int> fds = irqs_.fds();
-  fds.insert(fds.begin(), bar_.fd());
-  return send_reply(client_, reply, fds);
-}
-
-int Listen::reply(int32_t status) {
-  Reply reply;
-  reply.status = status;
-  return send_reply(client_, reply, {});
-}
-
-int Listen::answer(const Request& request, const std::vector<base::Fd>& fds) {
-  if (peer_ == Peer::kNotYet) {
-    if (request.verb != Verb::kHello || !fds.empty()) {
-      return -EPROTO;
-    }
-    peer_ = Peer::kHere;
-    ++clients_;
-    return welcome();
-  }
-  switch (request.verb) {
-    case Verb::kMap:
-      return fds.size() != 1
-                 ? -EPROTO
-                 : reply(memory_.map(request.iova, request.offset, request.len_bytes, fds.front()));
-    case Verb::kUnmap:
-      // No step is under way: this thread makes the steps.
-      return !fds.empty() ? -EPROTO : reply(memory_.unmap(request.iova));
-    default:
-      return -EPROTO;
-  }
-}
-
-bool Listen::take_request() {
-  Request request;
-  std::vector<base::Fd> fds;
-  const ssize_t got =
-      base::receive_with_fds(client_, std::as_writable_bytes(std::span(&request, 1)), &fds);
-  if (got == -EAGAIN || got == -EINTR) {
-    return false;
-  }
-  if (got == 0 || got == -ECONNRESET) {
-    drop(nullptr);
-    return false;
-  }
-  if (got != sizeof request || request.magic != protocol::kMagic) {
-    drop("it sent something that is not a request; is it a program of another kind?");
-    return false;
-  }
-  if (request.version != protocol::kVersion) {
-    drop("it speaks another version; use program and rio-cardsim of one release");
-    return false;
-  }
-  if (const int rc = answer(request, fds); rc != 0) {
-    drop(rc == -EPROTO ? "its request breaks the protocol" : "it does not receive its answers");
-    return false;
-  }
-  return true;
-}
-
-void Listen::serve() {
-  for (uint32_t i = 0; i < kRequestsPerServe && client_.valid() && take_request(); ++i) {
-  }
-  if (client_.valid() && client_process_.valid() && base::is_readable(client_process_)) {
-    drop(nullptr);
-  }
-  if (client_.valid() && peer_ == Peer::kNotYet &&
-      std::chrono::steady_clock::now() >= hello_until_) {
-    drop("it sent no request within 5 s");
-  }
-  // Handled after the connected client: one that connects when that one has gone is not turned
-  // away, but waits until there is a fresh card for it.
-  if (peer_ != Peer::kGone) {
-    accept();
-  }
-}
-
-void Listen::add_wake_fds(std::vector<pollfd>* fds) const {
-  fds->push_back({listener_.get(), POLLIN, 0});
-  if (client_.valid()) {
-    fds->push_back({client_.get(), POLLIN, 0});
-  }
-  if (client_process_.valid()) {
-    fds->push_back({client_process_.get(), POLLIN, 0});
-  }
-}
 
 }  // namespace
 
@@ -252,6 +223,7 @@ int attach(const name::Listen& listen, const CardSpec& spec, std::unique_ptr<Att
   if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
+
   *out = std::move(attachment);
   return 0;
 }

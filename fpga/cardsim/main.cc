@@ -1,6 +1,5 @@
 // rio-cardsim: the card model as a process of its own.
 #include <CLI/CLI.hpp>
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -59,18 +58,6 @@ void catch_signals(bool fabric) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-[[nodiscard]] int open_cards(const std::vector<CardSpec>& specs, const Wiring& wiring,
-                             std::vector<std::unique_ptr<SimCard>>* out) {
-  for (size_t i = 0; i < specs.size(); ++i) {
-    std::unique_ptr<SimCard> card;
-    if (const int rc = SimCard::create(specs[i], wiring.plug(i), &card); rc != 0) {
-      return rc;
-    }
-    out->push_back(std::move(card));
-  }
-  return 0;
-}
-
 [[nodiscard]] int serve(const Options& options) {
   std::vector<CardSpec> specs(options.cards.size());
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -83,29 +70,21 @@ void catch_signals(bool fabric) {
     return 2;
   }
   catch_signals(wiring->fabric() != nullptr);
-  std::vector<std::unique_ptr<SimCard>> cards;
-  if (open_cards(specs, *wiring, &cards) != 0) {
-    return 1;
+  std::vector<std::unique_ptr<SimCard>> cards(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (SimCard::create(specs[i], wiring->plug(i, specs[i].at), &cards[i]) != 0) {
+      return 1;
+    }
   }
   std::puts("rio-cardsim: ready");
   std::fflush(stdout);
   Service service(cards, requests(), [&wiring] { wiring->reload(); });
-  End end{};
-  int rc = service.run(options.seconds, options.stay, &end);
-  const Ending ending{rc == 0 ? end_name(end) : "error", requests().stop, requests().stop_from,
-                      service.counts()};
-  if (!options.json.empty() &&
-      write_report(options.json, report(ending, cards, wiring->fabric())) != 0) {
-    rc = -1;
-  }
-  return rc == 0 ? 0 : 1;
-}
-
-/// Reports an unknown word before a missing --card, unlike CLI11.
-void complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> words = app.remaining();
-  const std::string what = words.empty() ? error.what() : "no option '" + words.front() + "'";
-  complain("%s; rio-cardsim --help lists the options, with examples", what.c_str());
+  const char* why = "error";
+  const int rc = service.run(options.seconds, options.stay, &why);
+  const Ending ending{why, requests().stop, requests().stop_from, service.counts()};
+  const bool told = options.json.empty() ||
+                    write_report(options.json, report(ending, cards, wiring->fabric())) == 0;
+  return rc == 0 && told ? 0 : 1;
 }
 
 int run(int argc, char** argv) {
@@ -146,7 +125,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    complain_of_usage(app, error);
+    // Unlike CLI11, report an unknown word before a missing --card.
+    const std::vector<std::string> words = app.remaining();
+    const std::string what = words.empty() ? error.what() : "no option '" + words.front() + "'";
+    complain("%s; rio-cardsim --help lists the options, with examples", what.c_str());
     return 2;
   }
   return serve(options);

@@ -47,22 +47,7 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
   return json;
 }
 
-Json fabric_report(const wire::switched::FabricCounts& counts) {
-  return {{"delivered", counts.delivered},
-          {"answered", counts.answered},
-          {"unrouted", counts.unrouted},
-          {"looped", counts.looped},
-          {"absent", counts.absent},
-          {"malformed", counts.malformed},
-          {"lost", counts.lost}};
-}
-
 }  // namespace
-
-const char* end_name(End end) {
-  constexpr const char* kNames[] = {"signal", "seconds", "peers left"};
-  return kNames[static_cast<size_t>(end)];
-}
 
 std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCard>>& cards,
                    wire::switched::Fabric* fabric) {
@@ -79,7 +64,14 @@ std::string report(const Ending& ending, const std::vector<std::unique_ptr<SimCa
     json["cards"].push_back(card_report(*card));
   }
   if (fabric != nullptr) {
-    json["fabric"] = fabric_report(fabric->counts());
+    const wire::switched::FabricCounts counts = fabric->counts();
+    json["fabric"] = {{"delivered", counts.delivered},
+                      {"answered", counts.answered},
+                      {"unrouted", counts.unrouted},
+                      {"looped", counts.looped},
+                      {"absent", counts.absent},
+                      {"malformed", counts.malformed},
+                      {"lost", counts.lost}};
   }
   // A name may hold any bytes.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

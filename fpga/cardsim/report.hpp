@@ -14,13 +14,11 @@ namespace rio::cardsim {
 
 /// Why rio-cardsim ended, and how its loop ran, for the report.
 struct Ending {
-  const char* why;  ///< of end_name(), or "error"
+  const char* why;  ///< of Service::run(), or "error"
   int signal;       ///< the signal that asked for it; 0: none
   int from_pid;  ///< sender of the signal; 0: a process of another PID namespace, or the terminal
   LoopCounts loop;
 };
-
-[[nodiscard]] const char* end_name(End end);
 
 /// Make the report of docs/cardsim.md: one JSON object and a newline. @param fabric null: there is
 /// none.

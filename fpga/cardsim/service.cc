@@ -55,17 +55,6 @@ void Service::obey() {
   }
 }
 
-void Service::count_look(Time now) {
-  ++counts_.looks;
-  counts_.longest_pause =
-      std::max(counts_.longest_pause, std::chrono::duration_cast<microseconds>(now - looked_at_));
-  looked_at_ = now;
-}
-
-bool Service::all_left() const {
-  return std::all_of(cards_.begin(), cards_.end(), [](const auto& card) { return card->left(); });
-}
-
 bool Service::idle(Time now) {
   bool moved = false;
   bool under_way = false;
@@ -86,16 +75,15 @@ bool Service::idle(Time now) {
 // Returns whether a socket or a doorbell needs attention.
 bool Service::rest(Time now) {
   const auto idle_for = now - busy_at_;
-  if (idle_for >= kWarm) {
-    return sleep(idle_for < kCool ? kShortSleep : idle_for < kCold ? kLongSleep : kLongestSleep);
+  if (idle_for < kWarm) {
+    if (idle_for >= kHot) {
+      sched_yield();
+    }
+    return false;
   }
-  if (idle_for >= kHot) {
-    sched_yield();
-  }
-  return false;
-}
-
-bool Service::sleep(microseconds time) {
+  const microseconds time = idle_for < kCool   ? kShortSleep
+                            : idle_for < kCold ? kLongSleep
+                                               : kLongestSleep;
   fds_.clear();
   for (const auto& card : cards_) {
     card->attachment().add_wake_fds(&fds_);
@@ -104,33 +92,29 @@ bool Service::sleep(microseconds time) {
   return ppoll(fds_.data(), fds_.size(), &left, nullptr) > 0;
 }
 
-int Service::serve() {
-  for (auto& card : cards_) {
-    if (const int rc = card->serve(); rc != 0) {
-      return rc;
-    }
-  }
-  return 0;
-}
-
-int Service::run(uint32_t seconds, bool stay, End* out) {
+int Service::run(uint32_t seconds, bool stay, const char** why) {
   const Time start = std::chrono::steady_clock::now();
   busy_at_ = moved_at_ = looked_at_ = start;
   bool wanted = true;
   for (uint64_t look = 0; requests_.stop == 0; ++look) {
     const Time now = std::chrono::steady_clock::now();
-    count_look(now);
+    ++counts_.looks;
+    counts_.longest_pause =
+        std::max(counts_.longest_pause, std::chrono::duration_cast<microseconds>(now - looked_at_));
+    looked_at_ = now;
     if (seconds != 0 && now - start >= std::chrono::seconds(seconds)) {
-      *out = End::kSeconds;
+      *why = "seconds";
       return 0;
     }
     obey();
     if (wanted || look % kLooksPerServe == 0) {
-      if (const int rc = serve(); rc != 0) {
-        return rc;
+      for (auto& card : cards_) {
+        if (const int rc = card->serve(); rc != 0) {
+          return rc;
+        }
       }
-      if (!stay && all_left()) {
-        *out = End::kPeersLeft;
+      if (!stay && std::ranges::all_of(cards_, [](const auto& card) { return card->left(); })) {
+        *why = "peers left";
         return 0;
       }
     }
@@ -144,7 +128,7 @@ int Service::run(uint32_t seconds, bool stay, End* out) {
       wanted = false;
     }
   }
-  *out = End::kSignal;
+  *why = "signal";
   return 0;
 }
 

@@ -21,10 +21,6 @@ struct Requests {
   std::atomic<bool> reload{false};
 };
 
-/// Why the loop ended.
-enum class End : uint8_t { kSignal, kSeconds, kPeersLeft };
-
-/// Counts of the loop.
 struct LoopCounts {
   uint64_t looks = 0;                          ///< checks, each after some turns
   std::chrono::microseconds longest_pause{0};  ///< between two checks: asleep, or without the CPU
@@ -39,8 +35,9 @@ class Service {
           std::function<void()> reload);
 
   /// Run until a stop is asked for, `seconds` are over (0: for ever), or all peers have left
-  /// (unless `stay`). @return 0, or -errno, reported on stderr.
-  [[nodiscard]] int run(uint32_t seconds, bool stay, End* out);
+  /// (unless `stay`). @param why which of these, as the report has it: "signal", "seconds" or
+  /// "peers left"; set only on success. @return 0, or -errno, reported on stderr.
+  [[nodiscard]] int run(uint32_t seconds, bool stay, const char** why);
   [[nodiscard]] const LoopCounts& counts() const { return counts_; }
 
  private:
@@ -48,12 +45,8 @@ class Service {
 
   void turn();
   void obey();
-  void count_look(Time now);
-  [[nodiscard]] bool all_left() const;
   [[nodiscard]] bool idle(Time now);
   [[nodiscard]] bool rest(Time now);
-  [[nodiscard]] bool sleep(std::chrono::microseconds time);
-  [[nodiscard]] int serve();
 
   std::vector<std::unique_ptr<SimCard>>& cards_;
   Requests& requests_;

@@ -19,15 +19,15 @@ int SharedBar::of_file(const std::string& path, size_t len_bytes, SharedBar* out
   // Not O_TRUNC, so that anything but a regular file is left alone.
   bar.fd_ = base::Fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
   struct stat info {};
-  int rc = !bar.fd_.valid() || fstat(bar.fd(), &info) != 0 ? -errno : 0;
-  if (rc == 0 && !S_ISREG(info.st_mode)) {
-    rc = -EINVAL;
-  }
-  if (rc == 0 &&
-      (ftruncate(bar.fd(), 0) != 0 || ftruncate(bar.fd(), static_cast<off_t>(len_bytes)) != 0)) {
+  int rc = 0;
+  if (!bar.fd_.valid() || fstat(bar.fd(), &info) != 0) {
     rc = -errno;
-  }
-  if (rc == 0) {
+  } else if (!S_ISREG(info.st_mode)) {
+    rc = -EINVAL;
+  } else if (ftruncate(bar.fd(), 0) != 0 ||
+             ftruncate(bar.fd(), static_cast<off_t>(len_bytes)) != 0) {
+    rc = -errno;
+  } else {
     rc = base::Mapping::of_file(bar.fd_, 0, len_bytes, &bar.memory_);
   }
   if (rc != 0) {
@@ -39,9 +39,9 @@ int SharedBar::of_file(const std::string& path, size_t len_bytes, SharedBar* out
   return 0;
 }
 
-int SharedBar::anonymous(const char* name, size_t len_bytes, SharedBar* out) {
+int SharedBar::anonymous(size_t len_bytes, SharedBar* out) {
   SharedBar bar;
-  bar.fd_ = base::Fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  bar.fd_ = base::Fd(memfd_create("rio-cardsim-bar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!bar.fd_.valid() || ftruncate(bar.fd(), static_cast<off_t>(len_bytes)) != 0 ||
       fcntl(bar.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return -errno;

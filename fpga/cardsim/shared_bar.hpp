@@ -18,7 +18,7 @@ class SharedBar {
   /// Reports errors on stderr.
   [[nodiscard]] static int of_file(const std::string& path, size_t len_bytes, SharedBar* out);
   /// Make anonymous memory to be sent to another process, sealed so that it cannot shrink.
-  [[nodiscard]] static int anonymous(const char* name, size_t len_bytes, SharedBar* out);
+  [[nodiscard]] static int anonymous(size_t len_bytes, SharedBar* out);
 
   [[nodiscard]] uint8_t* va() const { return memory_.va(); }
   [[nodiscard]] size_t len_bytes() const { return memory_.len_bytes(); }

@@ -50,9 +50,8 @@ class SimCard {
   Plug plug_;
   model::HostClock clock_;
   std::unique_ptr<Attachment> attachment_;
-  std::unique_ptr<model::Card>
-      card_;            // declared after the members that it uses: destroyed before them
-  CardCounts earlier_;  // counts of cards that went with their peers
+  std::unique_ptr<model::Card> card_;  // uses the members above: destroyed before them
+  CardCounts earlier_;                 // counts of cards that went with their peers
   bool left_ = false;
 };
 

@@ -35,9 +35,7 @@ std::string difference(const wire::switched::Topology& now,
              : "its loss differs";
 }
 
-}  // namespace
-
-int Wiring::check(const std::vector<CardSpec>& specs, const std::string& topology) const {
+[[nodiscard]] int check(const std::vector<CardSpec>& specs, const std::string& topology) {
   if (topology.empty() && specs.size() > kCableCards) {
     complain("%zu cards; give one or two --card, or a --fabric for more", specs.size());
     return -EINVAL;
@@ -61,15 +59,14 @@ int Wiring::check(const std::vector<CardSpec>& specs, const std::string& topolog
   return 0;
 }
 
+}  // namespace
+
 int Wiring::create(const std::vector<CardSpec>& specs, const std::string& topology,
                    std::unique_ptr<Wiring>* out) {
-  std::unique_ptr<Wiring> made(new Wiring);
-  if (const int rc = made->check(specs, topology); rc != 0) {
+  if (const int rc = check(specs, topology); rc != 0) {
     return rc;
   }
-  for (const CardSpec& spec : specs) {
-    made->at_.push_back(spec.at);
-  }
+  std::unique_ptr<Wiring> made(new Wiring);
   if (topology.empty()) {
     made->cable_ = specs.size() > 1 ? model::make_cable() : nullptr;
     *out = std::move(made);
@@ -139,9 +136,9 @@ void Wiring::reload() {
   std::fflush(stdout);
 }
 
-SimCard::Plug Wiring::plug(size_t card) const {
+SimCard::Plug Wiring::plug(size_t card, const std::string& at) const {
   if (fabric_ != nullptr) {
-    return [fabric = fabric_, at = at_[card]] {
+    return [fabric = fabric_, at] {
       std::unique_ptr<model::Wire> wire;
       static_cast<void>(fabric->plug(at, &wire));  // null: the card is refused, which is reported
       return wire;

@@ -22,8 +22,8 @@ class Wiring {
                                   std::unique_ptr<Wiring>* out);
 
   /// The function that gives a card its end of the wire; it may outlive this object. @param card
-  /// index into `specs`.
-  [[nodiscard]] SimCard::Plug plug(size_t card) const;
+  /// index into `specs`. @param at of that card.
+  [[nodiscard]] SimCard::Plug plug(size_t card, const std::string& at) const;
   /// Read the topology file again: devices appear, go, fall silent or answer again as it says now.
   /// If anything else in it has changed, the fabric stays as it is, and stderr says so. For the
   /// thread that steps the cards.
@@ -35,13 +35,11 @@ class Wiring {
   Wiring() = default;
   [[nodiscard]] int change(const wire::switched::DeviceSpec& wanted,
                            wire::switched::DeviceSpec* now);
-  [[nodiscard]] int check(const std::vector<CardSpec>& specs, const std::string& topology) const;
 
   std::shared_ptr<wire::switched::Fabric> fabric_;
   std::string path_;                   // of the fabric's file
   wire::switched::Topology topology_;  // as it is now
   std::shared_ptr<model::Cable> cable_;
-  std::vector<std::string> at_;
 };
 
 }  // namespace rio::cardsim

@@ -3,6 +3,7 @@
 /// in common. docs/cards.md describes the grammar for users.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -119,7 +120,6 @@ enum class Place : uint8_t {
   kCardsim,    ///< rio-cardsim makes it: "listen:socket=/tmp/a"
 };
 
-/// A parsed name.
 struct CardName {
   Kind kind;
   Model model;                     ///< emulated kinds, and those of rio-cardsim
@@ -129,12 +129,7 @@ struct CardName {
   std::vector<std::string> given;  ///< the keys that the text has, each by its documented spelling
 
   [[nodiscard]] bool has(std::string_view key) const {
-    for (const std::string& one : given) {
-      if (one == key) {
-        return true;
-      }
-    }
-    return false;
+    return std::find(given.begin(), given.end(), key) != given.end();
   }
 };
 

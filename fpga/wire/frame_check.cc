@@ -1,5 +1,7 @@
 #include "fpga/wire/frame_check.hpp"
 
+#include <cstring>
+
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::wire {
@@ -33,6 +35,25 @@ bool may_travel(const Frame& head, bool response) {
   return aligned && head.bytes <= model::frame_bytes(regs::kMessageBytesMax) &&
          head.type != FrameType::kPull && head.type != FrameType::kPulled &&
          is_response(head.type) == response;
+}
+
+Frame head_of(const uint8_t* frame) {
+  Frame head;
+  std::memcpy(static_cast<void*>(&head), frame, sizeof(head));
+  return head;
+}
+
+bool put_frame(model::FrameWriter& ring, const Frame& head, const uint8_t* payload) {
+  Frame* const to = ring.reserve(head.bytes);
+  if (to == nullptr) {
+    return false;
+  }
+  constexpr size_t kSkip = sizeof(head.bytes);  // that field belongs to the ring
+  std::memcpy(reinterpret_cast<uint8_t*>(to) + kSkip,
+              reinterpret_cast<const uint8_t*>(&head) + kSkip, sizeof(head) - kSkip);
+  std::memcpy(to->payload(), payload, head.bytes - sizeof(head));
+  ring.commit(to, head.bytes);
+  return true;
 }
 
 }  // namespace rio::wire

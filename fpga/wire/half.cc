@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/no_cancel.hpp"
-#include "base/wake_fd.hpp"
 
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -98,10 +97,6 @@ base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
 void Half::set_asleep(bool asleep) const {
   heads()->requests.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
   heads()->responses.asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
-}
-
-void EventBell::ring() {
-  base::wake(fd_);
 }
 
 base::Trouble Joint::make(base::Fd* memory) {

@@ -13,6 +13,7 @@
 #include "base/fd.hpp"
 #include "base/fork.hpp"
 #include "base/trouble.hpp"
+#include "base/wake_fd.hpp"
 #include "fpga/model/frame_ring.hpp"
 
 namespace rio::wire {
@@ -36,7 +37,7 @@ class EventBell : public model::Bell {
  public:
   /// @param fd stays the caller's.
   explicit EventBell(int fd) : fd_(fd) {}
-  void ring() override;
+  void ring() override { base::wake(fd_); }
 
  private:
   int fd_;

@@ -1,9 +1,6 @@
 #include "fpga/wire/member_thread.hpp"
 
-#include <unistd.h>
-
 #include "base/thread.hpp"
-#include "base/wake_fd.hpp"
 
 namespace rio::wire {
 
@@ -33,14 +30,6 @@ void MemberThread::stop() {
   thread_.request_stop();
   wake();
   thread_.join();
-}
-
-bool MemberThread::of_this_process() const {
-  return owner_ == getpid();
-}
-
-void MemberThread::wake() {
-  base::wake(order_.get());
 }
 
 void MemberThread::poke_soon() {

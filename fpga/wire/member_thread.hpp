@@ -2,6 +2,8 @@
 /// The single thread of a member, and its news for the thread that steps the card.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -13,6 +15,7 @@
 
 #include "base/fd.hpp"
 #include "base/trouble.hpp"
+#include "base/wake_fd.hpp"
 
 namespace rio::wire {
 
@@ -39,10 +42,10 @@ class MemberThread {
 
   // Any thread.
   /// Whether the thread runs in this process, and not in the parent of a forked one.
-  [[nodiscard]] bool of_this_process() const;
+  [[nodiscard]] bool of_this_process() const { return owner_ == getpid(); }
   /// Readable after wake() and poke_soon().
   [[nodiscard]] const base::Fd& order() const { return order_; }
-  void wake();
+  void wake() { base::wake(order_.get()); }
   /// Member::poke_soon().
   void poke_soon();
   /// Member::set_poke().
@@ -71,17 +74,20 @@ class MemberThread {
   std::jthread thread_;
 };
 
-/// News from a member's thread for the thread that steps the card, in order. Any thread.
+/// News from a member's thread for the thread that steps the card, or orders the other way, in
+/// order. Any thread.
 template <class Item>
 class News {
  public:
-  /// @param flag set when take() has something; outlives the object.
+  /// @param flag set when take() has something; null, or outlives the object.
   explicit News(std::atomic<bool>* flag) : flag_(flag) {}
   void post(Item item) {
     const std::lock_guard lock(mutex_);
     items_.push_back(std::move(item));
-    // release: the item is complete; the reader takes the mutex.
-    flag_->store(true, std::memory_order_release);
+    if (flag_ != nullptr) {
+      // release: the item is complete; the reader takes the mutex.
+      flag_->store(true, std::memory_order_release);
+    }
   }
   /// @return false: there is none.
   [[nodiscard]] bool take(Item* out) {

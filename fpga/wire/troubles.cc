@@ -5,7 +5,8 @@ namespace rio::wire {
 void Troubles::tell(const std::string& text, const std::string& subject) {
   constexpr size_t kToldMax = 1000;
   const std::lock_guard lock(mutex_);
-  if (told_.size() < kToldMax && told_.insert(subject.empty() ? text : subject).second) {
+  if (!text.empty() && told_.size() < kToldMax &&
+      told_.insert(subject.empty() ? text : subject).second) {
     to_tell_.push_back(text);
     thread_->poke_soon();
   }

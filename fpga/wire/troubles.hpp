@@ -21,8 +21,8 @@ class Troubles {
   /// @param thread poked for each new report, so that next() is called soon; outlives the object.
   explicit Troubles(MemberThread* thread) : thread_(thread) {}
 
-  /// Report a text to the user, once a subject. Strangers may cause it: the thousandth subject is
-  /// the last. @param subject empty: the text.
+  /// Report a text to the user, once a subject; an empty one is no report. Strangers may cause it:
+  /// the thousandth subject is the last. @param subject empty: the text.
   void tell(const std::string& text, const std::string& subject = {});
   /// Report a failed call that kept partners from being connected. A shortage is reported once,
   /// whichever call found it.

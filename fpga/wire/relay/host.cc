@@ -79,9 +79,7 @@ int Host::create(const HostConfig& config, Tell tell, std::unique_ptr<Host>* out
   }
   made->epoll_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!made->epoll_.valid() || watch(made->epoll_, made->listener_, event_of(kListener, 0)) != 0) {
-    const int rc = -errno;
-    *error = std::string("cannot listen: ") + std::strerror(-rc);
-    return rc;
+    return base::fail(error, -errno, "cannot listen");
   }
   *out = std::move(made);
   return 0;
@@ -320,14 +318,14 @@ void Host::on_join(Guest& guest, const Control& join, std::vector<base::Fd>& fds
 
 // Tells both processes of each other: a process that receives something has to answer.
 void Host::on_want(Guest& guest, uint32_t id) {
+  const auto introduce = [this](Control who, Guest& to) {
+    who.say = Say::kCame;
+    say(to, who);
+  };
   for (const auto& [process, other] : guests_) {
     if (id - other->seat.first_id < other->seat.ids) {
-      Control came = other->seat;
-      came.say = Say::kCame;
-      say(guest, came);
-      came = guest.seat;
-      came.say = Say::kCame;
-      say(*other, came);
+      introduce(other->seat, guest);
+      introduce(guest.seat, *other);
       return;
     }
   }

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 
 #include "base/number.hpp"
 #include "fpga/wire/relay/host.hpp"

@@ -50,15 +50,11 @@ bool put_transfer(FrameWriter& ring, Announce head, std::span<const uint8_t> fra
   const bool one = length <= kDataMax;
   for (uint32_t at = 0, fragment = 1; at < length; at += kDataMax, ++fragment) {
     const auto part = frame.subspan(at, std::min(length - at, kDataMax));
-    const Data data{.bytes = 0,
-                    .id = kDataBit,
-                    .zero = {},
-                    .sequence = head.sequence,
+    const Data data{.sequence = head.sequence,
                     .source_process = head.source_process,
                     .dest_process = head.dest_process,
                     .fragment = one ? 0 : fragment,
-                    .length = static_cast<uint32_t>(part.size()),
-                    .zero2 = 0};
+                    .length = static_cast<uint32_t>(part.size())};
     done = done && put(ring, data, part);
   }
   ring.publish();
@@ -66,13 +62,7 @@ bool put_transfer(FrameWriter& ring, Announce head, std::span<const uint8_t> fra
 }
 
 bool put_credit(FrameWriter& ring, uint32_t process, uint32_t lane, uint32_t taken) {
-  const Credit credit{.bytes = 0,
-                      .id = kCreditBit,
-                      .lane = static_cast<uint8_t>(lane),
-                      .zero = {},
-                      .process = process,
-                      .taken = taken,
-                      .zero2 = {}};
+  const Credit credit{.lane = static_cast<uint8_t>(lane), .process = process, .taken = taken};
   if (!put(ring, credit, {})) {
     return false;
   }
@@ -102,10 +92,6 @@ const char* Assembler::announce(const Announce& head) {
   return nullptr;
 }
 
-uint32_t Assembler::fragment_due() const {
-  return head_.length <= kDataMax ? 0 : fragments_ + 1;
-}
-
 const char* Assembler::data(const Data& head, std::span<const uint8_t> payload, bool* whole) {
   if (head.id != kDataBit || !all_zero(head.zero) || head.zero2 != 0) {
     return "sends a malformed data packet";
@@ -114,7 +100,8 @@ const char* Assembler::data(const Data& head, std::span<const uint8_t> payload, 
     return "sends data that it has not announced";
   }
   const uint32_t left = head_.length - static_cast<uint32_t>(frame_.size());
-  if (head.fragment != fragment_due() || head.length != std::min(left, kDataMax) ||
+  const uint32_t fragment_due = head_.length <= kDataMax ? 0 : fragments_ + 1;
+  if (head.fragment != fragment_due || head.length != std::min(left, kDataMax) ||
       head.bytes != model::frame_bytes(head.length) || payload.size() < head.length) {
     return "sends a fragment of a wrong number or length";
   }

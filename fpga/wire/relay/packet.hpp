@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -33,29 +34,29 @@ inline constexpr uint32_t kWindowBytes = 16 * 1024;
 
 /// Announces a transfer to the host.
 struct Announce {
-  uint32_t bytes;
-  uint8_t id;
-  uint8_t zero[3];
-  uint32_t sequence;  ///< of {source process, destination process, lane}, from 0; wraps
-  uint32_t source_process;
-  uint32_t dest_process;
-  uint32_t source_port;  ///< destID
-  uint32_t dest_port;
-  uint32_t length;  ///< of the frame, header included
+  uint32_t bytes = 0;
+  uint8_t id = kControlBit;
+  uint8_t zero[3] = {};
+  uint32_t sequence = 0;  ///< of {source process, destination process, lane}, from 0; wraps
+  uint32_t source_process = 0;
+  uint32_t dest_process = 0;
+  uint32_t source_port = 0;  ///< destID
+  uint32_t dest_port = 0;
+  uint32_t length = 0;  ///< of the frame, header included
 };
 static_assert(sizeof(Announce) == sizeof(model::Frame));
 
 /// A part of a transfer; its bytes follow.
 struct Data {
-  uint32_t bytes;
-  uint8_t id;
-  uint8_t zero[3];
-  uint32_t sequence;
-  uint32_t source_process;
-  uint32_t dest_process;
-  uint32_t fragment;  ///< from 1; 0: there is only one
-  uint32_t length;    ///< bytes that follow
-  uint32_t zero2;
+  uint32_t bytes = 0;
+  uint8_t id = kDataBit;
+  uint8_t zero[3] = {};
+  uint32_t sequence = 0;
+  uint32_t source_process = 0;
+  uint32_t dest_process = 0;
+  uint32_t fragment = 0;  ///< from 1; 0: there is only one
+  uint32_t length = 0;    ///< bytes that follow
+  uint32_t zero2 = 0;
 };
 static_assert(sizeof(Data) == sizeof(model::Frame) &&
               offsetof(Data, source_process) == offsetof(Announce, source_process) &&
@@ -64,13 +65,13 @@ inline constexpr uint32_t kDataMax = kBufferBytes - sizeof(Data);
 
 /// Tells a process that another one has taken so many bytes of its frames. Sent by the host.
 struct Credit {
-  uint32_t bytes;
-  uint8_t id;
-  uint8_t lane;
-  uint8_t zero[2];
-  uint32_t process;
-  uint32_t taken;  ///< bytes, 1 to kWindowBytes
-  uint32_t zero2[4];
+  uint32_t bytes = 0;
+  uint8_t id = kCreditBit;
+  uint8_t lane = 0;
+  uint8_t zero[2] = {};
+  uint32_t process = 0;
+  uint32_t taken = 0;  ///< bytes, 1 to kWindowBytes
+  uint32_t zero2[4] = {};
 };
 static_assert(sizeof(Credit) == sizeof(model::Frame));
 
@@ -79,7 +80,7 @@ template <class Kind>
 [[nodiscard]] Kind packet_as(const model::InFrame& in) {
   Kind out;
   static_assert(sizeof(out) == sizeof(model::Frame));
-  __builtin_memcpy(&out, static_cast<const model::Frame*>(&in), sizeof out);
+  std::memcpy(static_cast<void*>(&out), static_cast<const model::Frame*>(&in), sizeof out);
   return out;
 }
 [[nodiscard]] inline uint8_t id_of(const model::InFrame& in) {
@@ -110,9 +111,7 @@ class Assembler {
   [[nodiscard]] std::span<const uint8_t> frame() const { return frame_; }
 
  private:
-  [[nodiscard]] uint32_t fragment_due() const;
-
-  Announce head_{};
+  Announce head_;
   std::vector<uint8_t> frame_;
   uint32_t next_sequence_ = 0;
   uint32_t fragments_ = 0;  // that have arrived

@@ -22,31 +22,24 @@ constexpr int kBacklog = 4096;
   return folder() + "/.relay-" + name;
 }
 
-/// Tries once to listen. @return as listen_as(); -ENOENT also if another program has removed the
-/// folder meanwhile.
-[[nodiscard]] int try_listen(const std::string& name, base::Fd* out, std::string* error) {
-  std::string made;
-  if (const int rc = base::make_user_folder(&made, error); rc != 0) {
-    return rc;
-  }
-  const int rc = base::listen_at(path_of(name), SOCK_SEQPACKET, out, kBacklog);
-  if (rc == -EADDRINUSE) {
-    return base::fail(error, rc,
-                      "a relay '" + name + "' runs already; take another name, or end it");
-  }
-  if (rc != 0) {
-    *error = base::why({path_of(name).c_str(), rc});
-  }
-  return rc;
-}
-
 }  // namespace
 
 int listen_as(const std::string& name, base::Fd* out, std::string* error) {
-  constexpr int kTries = 1000;
+  constexpr int kTries = 1000;  // another program may remove the folder meanwhile
   int rc = -ENOENT;
   for (int tries = 0; rc == -ENOENT && tries < kTries; ++tries) {
-    rc = try_listen(name, out, error);
+    std::string made;
+    if (rc = base::make_user_folder(&made, error); rc != 0) {
+      continue;
+    }
+    rc = base::listen_at(path_of(name), SOCK_SEQPACKET, out, kBacklog);
+    if (rc == -EADDRINUSE) {
+      return base::fail(error, rc,
+                        "a relay '" + name + "' runs already; take another name, or end it");
+    }
+    if (rc != 0) {
+      *error = base::why({path_of(name).c_str(), rc});
+    }
   }
   return rc;
 }

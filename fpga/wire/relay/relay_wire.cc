@@ -15,10 +15,10 @@ using model::RingBox;
 /// Packets that one step takes from a lane.
 constexpr uint32_t kPacketsPerStep = 64;
 /// Ring between the card and its packets.
-constexpr uint32_t kOutBytes[kLanes] = {16 * 1024, 16 * 1024};
+constexpr uint32_t kOutBytes = 16 * 1024;
 // The longest frame fits into an empty ring wherever it begins, even behind a filler up to the
 // ring's end.
-static_assert(kOutBytes[0] > 2 * kTransferMax && kOutBytes[kResponses] > 2 * kTransferMax);
+static_assert(kOutBytes > 2 * kTransferMax);
 constexpr uint32_t kInBytes[kLanes] = {64 * 1024, 32 * 1024};
 
 }  // namespace
@@ -28,7 +28,7 @@ struct RelayWire::Peer : Partner {
   /// The card's frames are turned into packets at once, so the reader of its ring always wants to
   /// be woken.
   struct Out final : model::Bell {
-    Out(RelayWire& w, Peer& p, uint32_t l) : wire(w), peer(p), lane(l), box(kOutBytes[l], this) {
+    Out(RelayWire& w, Peer& p, uint32_t l) : wire(w), peer(p), lane(l), box(kOutBytes, this) {
       box.shared.asleep = 1;
     }
     void ring() override { wire.flush(peer, lane); }
@@ -45,13 +45,10 @@ struct RelayWire::Peer : Partner {
   Peer(RelayWire& wire, const Control& news)
       : Partner{news.first_id, news.ids},
         process(news.process),
-        requests(wire, *this, 0),
-        responses(wire, *this, kResponses) {}
-  [[nodiscard]] Out& out(uint32_t lane) { return lane == kResponses ? responses : requests; }
+        out{{wire, *this, 0}, {wire, *this, kResponses}} {}
 
   uint32_t process;
-  Out requests;
-  Out responses;
+  Out out[kLanes];
   Assembler in[kLanes];
 
   uint32_t mark = 0;  // tail of the requests' ring when the mark was set
@@ -71,21 +68,15 @@ int RelayWire::join(const Ticket& ticket, std::unique_ptr<RelayWire>* out, std::
       rc != 0) {
     return rc;
   }
-  wire->plug();
-  if (!slow.empty()) {
-    wire->troubles_.tell(slow);
+  wire->rings_ = std::make_unique<Rings>(wire->channel_->joint());
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    wire->in_[lane] = std::make_unique<RingBox>(kInBytes[lane]);
   }
+  wire->list_inbound();
+  wire->pumps_ = true;  // every packet arrives through pump()
+  wire->troubles_.tell(slow);
   *out = std::move(wire);
   return 0;
-}
-
-void RelayWire::plug() {
-  rings_ = std::make_unique<Rings>(channel_->joint());
-  for (uint32_t lane = 0; lane < kLanes; ++lane) {
-    in_[lane] = std::make_unique<RingBox>(kInBytes[lane]);
-  }
-  list_inbound();
-  pumps_ = true;  // every packet arrives through pump()
 }
 
 void RelayWire::add_inbound(std::vector<model::Inbound>* list) {
@@ -130,16 +121,12 @@ void RelayWire::pump(uint64_t /*now_ns*/) {
                      rings_->in_responses.peek() == nullptr &&
                      std::all_of(std::begin(in_), std::end(in_),
                                  [](const auto& ring) { return ring->reader.peek() == nullptr; });
-  std::erase_if(leaving_, [&](uint32_t process) {
-    Peer* const peer = peer_of(process);
-    if (peer != nullptr && !is_over(*peer, quiet)) {
-      return false;
+  for (auto it = peers_.begin(); it != peers_.end();) {
+    Peer& peer = *(it++)->second;
+    if (peer.leaving && is_over(peer, quiet)) {
+      gone(peer);
     }
-    if (peer != nullptr) {
-      gone(*peer);
-    }
-    return true;
-  });
+  }
 }
 
 void RelayWire::on_news(const Control& news) {
@@ -152,7 +139,6 @@ void RelayWire::on_news(const Control& news) {
       break;
     case Say::kGone:
       if (Peer* const peer = peer_of(news.process); peer != nullptr && !peer->leaving) {
-        leaving_.push_back(news.process);
         leave(*peer);
       }
       break;
@@ -176,7 +162,7 @@ void RelayWire::came(const Control& news) {
     }
   }
   Peer& peer = *(peers_[news.process] = std::make_unique<Peer>(*this, news));
-  open(peer, {&peer.requests.box.writer, &peer.responses.box.writer, false, true, 0});
+  open(peer, {&peer.out[0].box.writer, &peer.out[kResponses].box.writer, false, true, 0});
 }
 
 void RelayWire::gone(Peer& peer) {
@@ -200,7 +186,7 @@ void RelayWire::lose(const std::string& why) {
 }
 
 void RelayWire::flush(Peer& peer, uint32_t lane) {
-  Peer::Out& out = peer.out(lane);
+  Peer::Out& out = peer.out[lane];
   model::FrameWriter& up = lane == kResponses ? rings_->out_responses : rings_->out_requests;
   const InFrame* frame = out.box.reader.peek();
   if (frame == nullptr) {
@@ -214,15 +200,11 @@ void RelayWire::flush(Peer& peer, uint32_t lane) {
     scratch_.resize(bytes);
     std::memcpy(scratch_.data(), static_cast<const Frame*>(frame), sizeof(Frame));
     std::memcpy(scratch_.data() + sizeof(Frame), frame->payload(), bytes - sizeof(Frame));
-    const Announce head{.bytes = 0,
-                        .id = kControlBit,
-                        .zero = {},
-                        .sequence = out.sequence,
+    const Announce head{.sequence = out.sequence,
                         .source_process = channel_->seat().process,
                         .dest_process = peer.process,
                         .source_port = frame->source,
-                        .dest_port = frame->dest,
-                        .length = bytes};
+                        .dest_port = frame->dest};
     if (!put_transfer(up, head, scratch_)) {
       break;
     }
@@ -258,7 +240,7 @@ bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) 
   if (id_of(in) == kCreditBit) {
     const auto credit = packet_as<Credit>(in);
     if (Peer* const peer = peer_of(credit.process); peer != nullptr) {
-      Peer::Out& out = peer->out(credit.lane);
+      Peer::Out& out = peer->out[credit.lane == kResponses ? kResponses : 0];
       *why = credit.taken <= out.sent - out.taken ? nullptr : "credits more than was sent";
       out.taken += credit.taken;
     }
@@ -268,8 +250,7 @@ bool RelayWire::take_packet(uint32_t lane, const InFrame& in, const char** why) 
   const auto head = packet_as<Announce>(in);  // Data begins alike
   Peer* const peer = peer_of(head.source_process);
   if (peer == nullptr) {
-    return former_.contains(
-        head.source_process);  // otherwise the news that it has joined is on its way
+    return former_.contains(head.source_process);  // otherwise its kCame is on the way
   }
   if (!control) {
     return take_data(lane, in, *peer, why);
@@ -289,30 +270,17 @@ bool RelayWire::take_data(uint32_t lane, const InFrame& in, Peer& peer, const ch
   bool whole = false;
   *why = assembler.data(packet_as<Data>(in), {in.payload(), in.bytes - sizeof(Data)}, &whole);
   if (*why == nullptr && whole) {
-    Frame head;
-    std::memcpy(static_cast<void*>(&head), assembler.frame().data(), sizeof head);
-    *why = head.bytes == assembler.frame().size() && head.source == assembler.head().source_port &&
-                   head.dest == assembler.head().dest_port && may_travel(head, lane == kResponses)
-               ? nullptr
-               : "brings a frame that no card sends";
-  }
-  if (*why == nullptr && whole) {
-    deliver(lane, assembler.frame());
+    const auto frame = assembler.frame();
+    const Frame head = head_of(frame.data());
+    if (head.bytes != frame.size() || head.source != assembler.head().source_port ||
+        head.dest != assembler.head().dest_port || !may_travel(head, lane == kResponses)) {
+      *why = "brings a frame that no card sends";
+      return false;
+    }
+    static_cast<void>(put_frame(in_[lane]->writer, head, frame.data() + sizeof head));  // it fits
+    in_[lane]->writer.publish();
   }
   return *why == nullptr;
-}
-
-void RelayWire::deliver(uint32_t lane, std::span<const uint8_t> frame) {
-  const auto bytes = static_cast<uint32_t>(frame.size());
-  model::FrameWriter& to = in_[lane]->writer;
-  Frame* const at = to.reserve(bytes);
-  if (at == nullptr) {
-    return;  // take_data() has checked that there is room
-  }
-  constexpr size_t kSkip = sizeof(Frame::bytes);  // that field belongs to the ring
-  std::memcpy(reinterpret_cast<uint8_t*>(at) + kSkip, frame.data() + kSkip, bytes - kSkip);
-  to.commit(at, bytes);
-  to.publish();
 }
 
 void RelayWire::on_asleep(bool asleep) {
@@ -326,7 +294,7 @@ void RelayWire::on_asleep(bool asleep) {
 
 void RelayWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
   for (const auto& [process, peer] : peers_) {
-    Peer::Out& out = peer->requests;
+    Peer::Out& out = peer->out[0];
     const auto begin = [&, &peer = *peer] {
       peer.mark = out.box.writer.tail();
       peer.mark_is_sent = false;

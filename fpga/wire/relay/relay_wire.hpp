@@ -41,7 +41,6 @@ class RelayWire final : public Member {
   RelayWire();
   [[nodiscard]] bool find_member(uint32_t dest_id) override;
   void add_inbound(std::vector<model::Inbound>* list) override;
-  void plug();
   void on_asleep(bool asleep) override;
   void on_news(const Control& news);
   void came(const Control& news);
@@ -51,17 +50,13 @@ class RelayWire final : public Member {
   bool take(uint32_t lane);
   bool take_packet(uint32_t lane, const model::InFrame& in, const char** why);
   bool take_data(uint32_t lane, const model::InFrame& in, Peer& peer, const char** why);
-  void deliver(uint32_t lane, std::span<const uint8_t> frame);
   [[nodiscard]] Peer* peer_of(uint32_t process);
 
   std::atomic<bool> news_{false};
   std::atomic<bool> lost_{false};
   std::unordered_map<uint32_t, std::unique_ptr<Peer>> peers_;  // by process
-  std::vector<std::unique_ptr<Peer>>
-      past_;  // gone, but the card may still hold pointers to their ways
-  std::vector<uint32_t> leaving_;
-  std::unordered_set<uint32_t>
-      former_;  // processes that are gone: the rest of their frames is dropped
+  std::vector<std::unique_ptr<Peer>> past_;  // gone; the card may still have their ways
+  std::unordered_set<uint32_t> former_;      // processes that are gone: their frames are dropped
   std::unique_ptr<model::RingBox> in_[kLanes];
   std::unique_ptr<Rings> rings_;  // to and from the host
   std::vector<uint8_t> scratch_;

@@ -1,7 +1,6 @@
 #include "fpga/wire/relay/traffic.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "fpga/wire/frame_check.hpp"
 
@@ -19,16 +18,15 @@ constexpr uint32_t kPacketsLeft = 4096;
 
 Traffic::Process* Traffic::find(uint32_t number) {
   const auto it = all_.find(number);
-  return it == all_.end() ? nullptr : it->second.get();
+  return it == all_.end() ? nullptr : &it->second;
 }
 
 void Traffic::add(uint32_t process, uint32_t first_id, uint32_t ids, const Ends& ends) {
-  auto made = std::make_unique<Process>();
-  made->number = process;
-  made->first_id = first_id;
-  made->ids = ids;
-  made->ends = ends;
-  all_[process] = std::move(made);
+  Process& made = all_[process];
+  made.number = process;
+  made.first_id = first_id;
+  made.ids = ids;
+  made.ends = ends;
   last_ = std::max(last_, process);
 }
 
@@ -54,7 +52,7 @@ void Traffic::see_off(uint32_t gone) {
     if (key.first != gone) {
       return false;
     }
-    Process& to = *all_.at(key.second);
+    Process& to = all_.at(key.second);
     for (auto& flows : to.from) {
       const auto it = flows.find(gone);
       if (it != flows.end() && !it->second.queue.empty()) {
@@ -71,16 +69,16 @@ void Traffic::see_off(uint32_t gone) {
 
 bool Traffic::sweep() {
   bool moved = false;
-  for (const auto& [number, process] : all_) {
+  for (auto& [number, process] : all_) {
     for (const uint32_t lane : {kResponses, 0u}) {
-      moved = take(*process, lane, kPacketsPerTurn) || moved;
+      moved = take(process, lane, kPacketsPerTurn) || moved;
     }
   }
-  for (const auto& [number, process] : all_) {
+  for (auto& [number, process] : all_) {
     for (const uint32_t lane : {kResponses, 0u}) {
-      moved = pass_on(*process, lane) || moved;
-      moved = look_who_took(*process, lane) || moved;
-      moved = give_credit(*process, lane) || moved;
+      moved = pass_on(process, lane) || moved;
+      moved = look_who_took(process, lane) || moved;
+      moved = give_credit(process, lane) || moved;
     }
   }
   return moved;
@@ -164,8 +162,7 @@ const char* Traffic::on_data(Process& source, Process& dest, uint32_t lane, cons
 const char* Traffic::enqueue(Process& source, Process& dest, uint32_t lane, Flow& flow) {
   const auto bytes = flow.in.frame();
   const Announce& head = flow.in.head();
-  model::Frame frame;
-  std::memcpy(static_cast<void*>(&frame), bytes.data(), sizeof frame);
+  const model::Frame frame = head_of(bytes.data());
   if (frame.bytes != head.length || frame.source != head.source_port ||
       frame.dest != head.dest_port || !may_travel(frame, lane == kResponses)) {
     return "sends a frame that no card sends there";

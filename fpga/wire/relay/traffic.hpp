@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +54,7 @@ class Traffic {
   /// Take them: tell the second process of each about the first. @return empty: none.
   [[nodiscard]] std::vector<Departure> take_departures() { return std::exchange(departures_, {}); }
 
-  [[nodiscard]] const Counts& counts(uint32_t process) const { return all_.at(process)->counts; }
+  [[nodiscard]] const Counts& counts(uint32_t process) const { return all_.at(process).counts; }
 
  private:
   struct Flow {
@@ -96,8 +95,8 @@ class Traffic {
   bool give_credit(Process& dest, uint32_t lane);
   void see_off(uint32_t gone);
 
-  std::map<uint32_t, std::unique_ptr<Process>> all_;
-  uint32_t last_ = 0;  // the highest number ever given
+  std::map<uint32_t, Process> all_;  // by number
+  uint32_t last_ = 0;                // the highest number ever given
   std::vector<Foul> fouls_;
   std::vector<Departure> leaving_;  // the second has to be told in the end
   std::vector<Departure> departures_;

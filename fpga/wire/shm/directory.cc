@@ -1,6 +1,5 @@
 #include "fpga/wire/shm/directory.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -10,9 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/own_folder.hpp"
 #include "base/peer_process.hpp"
@@ -57,17 +56,7 @@ constexpr uint32_t kSweepMax = 64;  // other fabrics that a joining member check
 }
 
 [[nodiscard]] std::vector<std::string> names_in(const base::Fd& folder) {
-  std::vector<std::string> all;
-  const int fd = openat(folder.get(), ".", O_DIRECTORY | O_CLOEXEC);
-  DIR* const dir = fd < 0 ? nullptr : fdopendir(fd);
-  if (dir == nullptr) {
-    return all;
-  }
-  while (const dirent* entry = readdir(dir)) {
-    all.emplace_back(entry->d_name);
-  }
-  closedir(dir);
-  return all;
+  return base::names_in(path_in(folder, ""));
 }
 
 }  // namespace
@@ -415,7 +404,7 @@ Directory::Called Directory::connect(uint32_t id, base::Fd* out, base::Trouble* 
 // Removes the folder. The caller holds the lock, and no member is left.
 void Directory::remove_folder() {
   for (const std::string& name : names_in(folder_)) {
-    if (name != kLockName && name != "." && name != "..") {
+    if (name != kLockName) {
       unlinkat(folder_.get(), name.c_str(), 0);
     }
   }

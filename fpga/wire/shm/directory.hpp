@@ -51,7 +51,6 @@ class Directory {
   /// Non-blocking, SOCK_SEQPACKET; belongs to this object.
   [[nodiscard]] const base::Fd& listener() const { return listener_; }
 
-  /// Result of connect().
   enum class Called : uint8_t {
     kConnected,
     kNoMember,  ///< no living process has the destID

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <span>
 
 #include "base/peer_process.hpp"
@@ -21,6 +20,7 @@ namespace {
 constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
+constexpr uint32_t kIdsMax = 31;  // most queue pairs of a card
 
 /// Whether retrying is useless. @param trouble -errno of this process; 0: none.
 [[nodiscard]] bool is_final(int trouble) {
@@ -33,7 +33,7 @@ Exchange::~Exchange() {
   thread_.stop();
   if (thread_.of_this_process()) {  // else the connections are the parent's
     for (const LinkPtr& link : links_) {
-      hang_up(link->socket);
+      shutdown(link->socket.get(), SHUT_RDWR);  // a forked child may have it, too
     }
   }
 }
@@ -70,18 +70,12 @@ base::Trouble Exchange::try_out() {
 
 void Exchange::want(uint32_t id) {
   troubles_.set_unreachable(id, 1, 0);  // clears the result of the last try
-  {
-    const std::lock_guard lock(mutex_);
-    want_orders_.push_back(id);
-  }
+  orders_.post({nullptr, id});
   thread_.wake();
 }
 
 void Exchange::cut(const LinkPtr& link) {
-  {
-    const std::lock_guard lock(mutex_);
-    cut_orders_.push_back(link);
-  }
+  orders_.post({link, 0});
   thread_.wake();
 }
 
@@ -93,7 +87,10 @@ void Exchange::post(Event event) {
 void Exchange::run(const std::stop_token& stop) {
   epoll_event events[kEventsMax];
   for (;;) {
-    const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms());
+    const bool soon = again_ || std::ranges::any_of(wanted_, [](const auto& entry) {
+                        return entry.second.next != Clock::time_point::max();
+                      });
+    const int count = epoll_wait(epoll_.get(), events, kEventsMax, soon ? 1 : -1);
     if (count < 0 && errno != EINTR) {
       hear_nothing(base::failed("epoll_wait"));
     }
@@ -163,26 +160,14 @@ void Exchange::on_event(int fd) {
 
 void Exchange::take_orders() {
   rung_ = thread_.take_order() || rung_;
-  std::vector<uint32_t> wants;
-  std::vector<LinkPtr> cuts;
-  {
-    const std::lock_guard lock(mutex_);
-    wants.swap(want_orders_);
-    cuts.swap(cut_orders_);
+  Order order;
+  while (orders_.take(&order)) {
+    if (order.cut != nullptr) {
+      down(order.cut);
+    } else {
+      wanted_.try_emplace(order.want);
+    }
   }
-  for (const LinkPtr& link : cuts) {
-    down(link);
-  }
-  for (const uint32_t id : wants) {
-    wanted_.try_emplace(id);
-  }
-}
-
-int Exchange::timeout_ms() const {
-  const bool waits = again_ || std::any_of(wanted_.begin(), wanted_.end(), [](const auto& entry) {
-                       return entry.second.next != Clock::time_point::max();
-                     });
-  return waits ? 1 : -1;
 }
 
 void Exchange::call_wanted() {
@@ -258,18 +243,57 @@ void Exchange::note(const base::Trouble& trouble, const Link& link) {
   }
 }
 
-/// Identifies a link's process. @return false: no process of this user is there, or `trouble` kept
-/// us from finding out.
+/// Identifies the process at the other end of a link's socket. A later message on the socket proves
+/// that the pidfd is that process's: a dead one sends nothing, even if its number is reused.
+/// @return false: no living process of this user is there, or `trouble` kept us from finding out.
 bool Exchange::know(Link& link, base::Trouble* trouble) {
-  const bool known = identify(link, trouble);
-  if (known && *trouble) {
-    troubles_.tell("a partner's death goes unseen while a child forked by it lives: " +
-                   base::why(*trouble));
-    *trouble = {};
+  ucred peer{};
+  if (!base::peer_of(link.socket, &peer)) {
+    *trouble = base::failed("getsockopt(SO_PEERCRED)");
+    return false;
   }
-  return known;
+  if (peer.uid != geteuid()) {
+    return false;
+  }
+  link.pid = peer.pid;
+  if (peer.pid <= 0) {
+    return true;  // the peer is in another pid namespace: rely on its socket alone
+  }
+  const base::Trouble unwatched = base::watch_process(peer.pid, &link.process);
+  if (base::is_shortage(unwatched.rc)) {
+    *trouble = unwatched;
+  } else if (unwatched && unwatched.rc != -ESRCH) {
+    troubles_.tell("a partner's death goes unseen while a child forked by it lives: " +
+                   base::why(unwatched));
+  }
+  return !*trouble && unwatched.rc != -ESRCH;
 }
 
+/// Whether the destIDs that a partner claims are its own: it must listen at their sockets.
+bool Exchange::may_be(const Link& link, const Greeting& greeting, base::Trouble* trouble) const {
+  const uint32_t first = greeting.first_id;
+  if (first == 0 || greeting.ids == 0 || greeting.ids > kIdsMax ||
+      first + greeting.ids - 1 < first ||
+      ids_meet(first, greeting.ids, directory_->first_id(), directory_->ids()) ||
+      (link.ours && link.wanted - first >= greeting.ids)) {
+    return false;
+  }
+  for (uint32_t id = first; id - first < greeting.ids; ++id) {
+    base::Fd socket;
+    ucred peer{};
+    if (link.ours && id == link.wanted) {
+      continue;
+    }
+    if (directory_->connect(id, &socket, trouble) != Directory::Called::kConnected ||
+        !base::peer_of(socket, &peer) || peer.pid != link.pid) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Sends a greeting. @param memory of our half; null: no descriptors go with it. @return whether it
+/// was sent; if not, and without `trouble`, the partner is leaving.
 bool Exchange::say(const Link& link, Say what, const base::Fd* memory,
                    base::Trouble* trouble) const {
   const Greeting greeting{.say = what,
@@ -277,7 +301,13 @@ bool Exchange::say(const Link& link, Say what, const base::Fd* memory,
                           .first_id = directory_->first_id(),
                           .ids = directory_->ids(),
                           .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
-  return send_greeting(link, greeting, memory, trouble);
+  const int fds[] = {memory == nullptr ? -1 : memory->get(), link.joint.bell.get()};
+  const int rc = base::send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
+                                     std::span(fds, memory == nullptr ? 0 : 2));
+  if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET && rc != -EAGAIN) {  // -EAGAIN: it is stopped
+    *trouble = {"sendmsg", rc};
+  }
+  return rc == 0;
 }
 
 /// Watches a link's socket, and the process behind it.
@@ -349,7 +379,7 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
   }
   const Say expected = link->state == Link::kAccepted ? Say::kCall : Say::kAnswer;
   if ((link->state != Link::kAccepted && link->state != Link::kCalled) ||
-      greeting.say != expected || !may_be(*directory_, *link, greeting, trouble) ||
+      greeting.say != expected || !may_be(*link, greeting, trouble) ||
       !settle_others(link, greeting)) {
     return false;
   }
@@ -420,7 +450,7 @@ void Exchange::down(const LinkPtr& link) {
   forget(link->socket.get());
   forget(link->process.get());
   forget(link->joint.bell.get());
-  hang_up(link->socket);
+  shutdown(link->socket.get(), SHUT_RDWR);  // a forked child may have it, too
   link->socket.reset();
   std::erase(links_, link);
   for (auto& [id, wanted] : wanted_) {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,6 @@
 
 namespace rio::wire::shm {
 
-/// A report of the thread.
 struct Event {
   enum Kind : uint8_t {
     kCame,      ///< `link` is up
@@ -66,6 +64,10 @@ class Exchange {
     Clock::time_point next = {};
     int trouble = 0;  // of this process at the last try, -errno
   };
+  struct Order {
+    LinkPtr cut;  // null: find the member with destID `want`
+    uint32_t want = 0;
+  };
   enum class Fdkind : uint8_t { kSocket, kProcess, kBell };
   struct Watched {
     Fdkind kind;
@@ -76,7 +78,6 @@ class Exchange {
   void on_event(int fd);
   void take_orders();
   void call_wanted();
-  [[nodiscard]] int timeout_ms() const;
   [[nodiscard]] base::Trouble try_out();
   void call(uint32_t id, Wanted& wanted, bool* absent);
   void give_up(uint32_t id, int trouble);
@@ -88,6 +89,8 @@ class Exchange {
                                  std::vector<base::Fd>& fds, base::Trouble* trouble);
   [[nodiscard]] bool settle_others(const LinkPtr& link, const Greeting& greeting);
   [[nodiscard]] bool know(Link& link, base::Trouble* trouble);
+  [[nodiscard]] bool may_be(const Link& link, const Greeting& greeting,
+                            base::Trouble* trouble) const;
   [[nodiscard]] bool say(const Link& link, Say what, const base::Fd* memory,
                          base::Trouble* trouble) const;
   [[nodiscard]] bool up(const LinkPtr& link, base::Trouble* trouble);
@@ -111,9 +114,7 @@ class Exchange {
   bool again_ = false;
 
   News<Event> news_;
-  std::mutex mutex_;  // guards the members below
-  std::vector<uint32_t> want_orders_;
-  std::vector<LinkPtr> cut_orders_;
+  News<Order> orders_{nullptr};
 };
 
 }  // namespace rio::wire::shm

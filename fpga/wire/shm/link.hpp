@@ -10,9 +10,7 @@
 #include <cstdint>
 
 #include "base/fd.hpp"
-#include "base/trouble.hpp"
 #include "fpga/wire/half.hpp"
-#include "fpga/wire/shm/directory.hpp"
 
 namespace rio::wire::shm {
 
@@ -28,8 +26,7 @@ struct Greeting {
   uint64_t nonce = 0;     ///< of the member; differs in each life
   uint32_t first_id = 0;  ///< its destIDs
   uint32_t ids = 0;
-  uint64_t nonce_at =
-      0;  ///< address of the nonce in the member's process, to test whether it can be read
+  uint64_t nonce_at = 0;  ///< the nonce's address in the member: tests whether it can be read
 };
 static_assert(sizeof(Greeting) == 32);
 
@@ -52,24 +49,5 @@ struct Link {
   base::Fd process;  ///< pidfd: readable when the process has died; empty if the kernel gives none
   Joint joint;
 };
-
-/// Identify the process at the other end of a link's socket. A later message on the socket proves
-/// that the pidfd is that process's: a dead one sends nothing, even if its number is reused. @param
-/// trouble failure of this process. @return false: it is of another user, or dead, or `trouble`
-/// kept this process from finding out; true with `trouble`: that is why there is no pidfd.
-[[nodiscard]] bool identify(Link& link, base::Trouble* trouble);
-
-/// Whether the destIDs that a partner claims are its own: it must listen at their sockets. @param
-/// trouble failure of this process.
-[[nodiscard]] bool may_be(const Directory& directory, const Link& link, const Greeting& greeting,
-                          base::Trouble* trouble);
-
-/// Send a greeting. @param memory of our half; null: send no descriptors. @param trouble failure of
-/// this process. @return whether it was sent; if not, and without trouble, the partner is leaving.
-[[nodiscard]] bool send_greeting(const Link& link, const Greeting& greeting, const base::Fd* memory,
-                                 base::Trouble* trouble);
-
-/// End a connection, even if a forked child has the socket, too.
-void hang_up(const base::Fd& socket);
 
 }  // namespace rio::wire::shm

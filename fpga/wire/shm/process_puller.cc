@@ -70,8 +70,7 @@ uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
     // about the next partner.
     if (got < 0 && errno != ESRCH && errno != EFAULT) {
       refused_ = -errno;
-      allowed_->store(
-          0, std::memory_order_relaxed);  // messages that are sent again go through the ring
+      allowed_->store(0, std::memory_order_relaxed);  // repeated messages go through the ring
     }
     if (got != static_cast<ssize_t>(wanted)) {
       break;

@@ -1,7 +1,6 @@
 #include "fpga/wire/shm/shm_wire.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/no_cancel.hpp"
 #include "fpga/wire/shm/process_puller.hpp"
@@ -42,9 +41,7 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
     *error = "shm:" + seat.fabric + ": " + *error;
     return rc;
   }
-  if (!slow.empty()) {
-    wire->troubles_.tell(slow);
-  }
+  wire->troubles_.tell(slow);
   *out = std::move(wire);
   return 0;
 }
@@ -113,7 +110,7 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
     end.pulls = end.puller.works(link->they.nonce_at, link->they.nonce);
     link->joint.mine.heads()->pulls.store(end.pulls ? 1 : 0, std::memory_order_relaxed);
     if (!end.pulls) {
-      tell_copies(end);
+      troubles_.tell(end.puller.why_not());
     }
   }
   open(end, {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
@@ -137,12 +134,6 @@ void ShmWire::on_asleep(bool asleep) {
   }
 }
 
-void ShmWire::tell_copies(const End& end) {
-  if (const std::string why = end.puller.why_not(); !why.empty()) {
-    troubles_.tell(why);
-  }
-}
-
 void ShmWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& end : ends_) {
     list->push_back({&end->rings.in_requests, &end->rings.in_responses, end->first_id, end->ids - 1,
@@ -160,7 +151,7 @@ void ShmWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
     }
     if (end->pulls && end->link->joint.mine.heads()->pulls.load(std::memory_order_relaxed) == 0) {
       end->pulls = false;
-      tell_copies(*end);
+      troubles_.tell(end->puller.why_not());
     }
     const uint64_t ns = end->taken.look(
         now_ns, response_ns, [&] { end->mark = rings.out_requests.tail(); },

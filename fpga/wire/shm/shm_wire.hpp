@@ -40,7 +40,6 @@ class ShmWire final : public Member {
   void on_event(const Event& event);
   void connect(const std::shared_ptr<Link>& link);
   void close(End& end);
-  void tell_copies(const End& end);
 
   bool pull_ = true;
   std::vector<std::unique_ptr<End>> ends_;

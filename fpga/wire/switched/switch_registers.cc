@@ -1,7 +1,5 @@
 #include "fpga/wire/switched/switch_registers.hpp"
 
-#include <algorithm>
-
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::wire::switched {
@@ -108,7 +106,12 @@ void SwitchRegisters::write(uint32_t offset, uint32_t value) {
   const auto port = static_cast<uint8_t>(value);
   switch (offset) {
     case Off::kHostLock:
-      lock(value & kUnlocked);
+      // The first write locks; only a second write of the same value unlocks. RIO Part 3 §3.5.2
+      if (locked_by_ == kUnlocked) {
+        locked_by_ = value & kUnlocked;
+      } else if (locked_by_ == (value & kUnlocked)) {
+        locked_by_ = kUnlocked;
+      }
       return;
     case Off::kComponentTag:
       tag_ = value;
@@ -143,15 +146,6 @@ void SwitchRegisters::write(uint32_t offset, uint32_t value) {
   }
 }
 
-// The first write locks; only a second write of the same value unlocks. RIO Part 3 §3.5.2
-void SwitchRegisters::lock(uint32_t host) {
-  if (locked_by_ == kUnlocked) {
-    locked_by_ = host;
-  } else if (locked_by_ == host) {
-    locked_by_ = kUnlocked;
-  }
-}
-
 uint32_t SwitchRegisters::route(uint32_t dest_id) const {
   return dest_id < table_.size() ? table_[dest_id] : default_port_;
 }
@@ -161,15 +155,6 @@ void SwitchRegisters::set_port(uint32_t port, bool up) {
     ports_[port].errors |= kLinkTimeout;
   }
   ports_[port].up = up;
-}
-
-std::array<uint32_t, 4> SwitchRegisters::port_write(uint32_t port) {
-  ports_[port].port_write_pending = true;
-  return {tag_, ports_[port].errors, port, 0};
-}
-
-uint32_t SwitchRegisters::port_write_target() const {
-  return port_write_target_ >> 16;
 }
 
 }  // namespace rio::wire::switched

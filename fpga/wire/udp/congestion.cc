@@ -17,14 +17,6 @@ constexpr uint32_t kDoublingsMax = 8;
 Congestion::Congestion(uint32_t datagram_bytes)
     : datagram_(datagram_bytes), window_(uint64_t{kWindowFirst} * datagram_bytes) {}
 
-bool Congestion::may_send(uint32_t bytes) const {
-  return under_way_ == 0 || under_way_ + bytes <= window_;
-}
-
-void Congestion::on_sent(uint32_t bytes) {
-  under_way_ += bytes;
-}
-
 void Congestion::on_acked(uint32_t bytes, uint64_t sent_ns) {
   // A sender that does not fill the window learns nothing about a larger one.
   const bool filled = under_way_ + datagram_ > window_ / 2;

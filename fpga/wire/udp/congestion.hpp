@@ -15,8 +15,10 @@ class Congestion {
 
   /// Whether so many more bytes may be sent now. One datagram may always be sent if none is under
   /// way.
-  [[nodiscard]] bool may_send(uint32_t bytes) const;
-  void on_sent(uint32_t bytes);
+  [[nodiscard]] bool may_send(uint32_t bytes) const {
+    return under_way_ == 0 || under_way_ + bytes <= window_;
+  }
+  void on_sent(uint32_t bytes) { under_way_ += bytes; }
   /// Bytes last sent at `sent_ns` have arrived.
   void on_acked(uint32_t bytes, uint64_t sent_ns);
   /// Bytes last sent at `sent_ns` were lost. Losses of one window count once.

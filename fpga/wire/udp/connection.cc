@@ -1,6 +1,5 @@
 #include "fpga/wire/udp/connection.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 namespace rio::wire::udp {
@@ -124,28 +123,11 @@ size_t Connection::send(uint64_t now_ns, std::span<uint8_t> out) {
     if (bytes == 0 || bytes > room) {
       continue;
     }
-    const Outgoing unit = sender(lane).send(now_ns);
-    datagram.parts[static_cast<size_t>(lane)] = {unit.unit, unit.bytes};
+    datagram.parts[static_cast<size_t>(lane)] = sender(lane).send(now_ns);
     room -= bytes;
     any = true;
   }
   return any ? write(out, datagram) : 0;
-}
-
-size_t Connection::answer(std::span<uint8_t> out, bool asks) {
-  Datagram datagram;
-  datagram.asks = asks;
-  return write(out, datagram);
-}
-
-uint64_t Connection::due_ns() const {
-  return std::min(senders_[0].due_ns(), senders_[1].due_ns());
-}
-
-void Connection::look(uint64_t now_ns) {
-  for (Sender& each : senders_) {
-    each.look(now_ns);
-  }
 }
 
 }  // namespace rio::wire::udp

@@ -2,6 +2,7 @@
 /// A connection that is up: units of both lanes in both directions, sealed if there is a key.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -37,7 +38,6 @@ class Connection {
  public:
   Connection(const Agreed& agreed, Intake* intake, uint64_t now_ns);
 
-  /// Longest unit, in bytes.
   [[nodiscard]] uint32_t unit_bytes() const { return unit_bytes_; }
   /// Like Sender::begin() and Sender::end(). Accepts only as much as can be sent soon.
   [[nodiscard]] std::span<uint8_t> begin_unit(UnitKind lane);
@@ -60,8 +60,11 @@ class Connection {
   }
   /// Write a datagram that only acknowledges. @param asks whether the peer shall answer. @param out
   /// at least kHeaderBytes + kTagBytes. @return its length.
-  [[nodiscard]] size_t answer(std::span<uint8_t> out, bool asks);
-  /// Longest datagram, in bytes.
+  [[nodiscard]] size_t answer(std::span<uint8_t> out, bool asks) {
+    Datagram datagram;
+    datagram.asks = asks;
+    return write(out, datagram);
+  }
   [[nodiscard]] uint32_t datagram_bytes() const { return unit_bytes_ + more_bytes_; }
   /// Whether a unit has arrived that found no room.
   [[nodiscard]] bool waits() const {
@@ -69,8 +72,13 @@ class Connection {
   }
 
   /// When look() is due.
-  [[nodiscard]] uint64_t due_ns() const;
-  void look(uint64_t now_ns);
+  [[nodiscard]] uint64_t due_ns() const {
+    return std::min(senders_[0].due_ns(), senders_[1].due_ns());
+  }
+  void look(uint64_t now_ns) {
+    senders_[0].look(now_ns);
+    senders_[1].look(now_ns);
+  }
   /// When the peer was last heard.
   [[nodiscard]] uint64_t heard_ns() const { return heard_ns_; }
   /// A number that changes when units are sent or received.

@@ -29,14 +29,9 @@ Greeting Attempt::say(uint8_t kind, const Self& self, uint32_t seen_bytes) const
   return out;
 }
 
-void Attempt::hear_hello(const Greeting& hello, uint32_t seen_bytes) {
-  they = hello;
-  datagram_bytes = std::clamp(seen_bytes, kDatagramMin, kDatagramMax);
-}
-
-void Attempt::hear_accept(const Greeting& accept) {
-  they = accept;
-  datagram_bytes = std::clamp(accept.datagram_bytes, kDatagramMin, kDatagramMax);
+void Attempt::hear(const Greeting& greeting, uint32_t through_bytes) {
+  they = greeting;
+  datagram_bytes = std::clamp(through_bytes, kDatagramMin, kDatagramMax);
 }
 
 Agreed Attempt::agree(const Key& key) const {
@@ -65,8 +60,7 @@ uint32_t Calls::call(uint64_t now_ns, uint32_t path_bytes) {
 }
 
 void Doubt::begin(uint64_t now_ns, uint64_t due_ns) {
-  if (!on_) {
-    on_ = true;
+  if (!on()) {
     asked_ = 0;
     since_ns_ = now_ns;
     due_ns_ = due_ns;
@@ -87,7 +81,7 @@ int Doubt::ask(uint64_t now_ns, const Attempt& now, const Self& self, Greeting* 
 }
 
 bool Doubt::answered_by(const Greeting& farewell, const Attempt& now) const {
-  return on_ && asked_ > 0 && farewell.reason == Reason::kUnknown &&
+  return on() && asked_ > 0 && farewell.reason == Reason::kUnknown &&
          farewell.to_session == now.session && farewell.echo == challenge_;
 }
 

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "fpga/wire/udp/connection.hpp"
@@ -48,10 +47,9 @@ struct Attempt {
   [[nodiscard]] bool same(const Greeting& hello) const {
     return they.has_value() && they->member == hello.member && they->challenge == hello.challenge;
   }
-  /// Note a hello. @param seen_bytes its length.
-  void hear_hello(const Greeting& hello, uint32_t seen_bytes);
-  /// Note an accept that passed answered_by().
-  void hear_accept(const Greeting& accept);
+  /// Note a hello, or an accept that passed answered_by(). @param through_bytes longest datagram
+  /// that has come through: the hello's length, or what the accept says.
+  void hear(const Greeting& greeting, uint32_t through_bytes);
   /// The terms of the connection. `they` must be set.
   [[nodiscard]] Agreed agree(const Key& key) const;
 };
@@ -59,7 +57,6 @@ struct Attempt {
 /// Decides when to repeat the call of a member.
 class Calls {
  public:
-  /// Start calling.
   void begin(uint64_t now_ns);
   void end() { tries_ = 0; }
   [[nodiscard]] bool calling() const { return tries_ != 0; }
@@ -84,12 +81,12 @@ class Doubt {
   /// Begin to doubt, unless that has already begun. @param due_ns when to ask first.
   void begin(uint64_t now_ns, uint64_t due_ns);
   /// End the doubt: the peer was heard.
-  void end() { on_ = false; }
-  [[nodiscard]] bool on() const { return on_; }
+  void end() { due_ns_ = UINT64_MAX; }
+  [[nodiscard]] bool on() const { return due_ns_ != UINT64_MAX; }
   /// When doubt began: a datagram heard after that ends it.
   [[nodiscard]] uint64_t since_ns() const { return since_ns_; }
   /// When the next question is due; UINT64_MAX: never.
-  [[nodiscard]] uint64_t due_ns() const { return on_ ? due_ns_ : UINT64_MAX; }
+  [[nodiscard]] uint64_t due_ns() const { return due_ns_; }
   /// Build the question, to be sent now; the next one is due after a longer interval each time. All
   /// questions of one doubt share a challenge, so a late answer counts. @param now the connection,
   /// which is up. @return 0; -EIO: the system has no random bytes.
@@ -98,10 +95,9 @@ class Doubt {
   [[nodiscard]] bool answered_by(const Greeting& farewell, const Attempt& now) const;
 
  private:
-  bool on_ = false;
   uint32_t asked_ = 0;
   uint64_t since_ns_ = 0;
-  uint64_t due_ns_ = 0;
+  uint64_t due_ns_ = UINT64_MAX;  // UINT64_MAX: no doubt
   Random challenge_{};
 };
 

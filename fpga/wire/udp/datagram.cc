@@ -13,18 +13,17 @@ namespace {
 constexpr size_t kNonceAt = offsetof(Greeting, nonce);
 constexpr size_t kSealedAt = offsetof(Greeting, member);
 
-[[nodiscard]] Greeting read(std::span<const uint8_t> bytes) {
-  Greeting greeting;
-  std::memcpy(&greeting, bytes.data(), sizeof(greeting));
-  return greeting;
+template <class Kind>
+[[nodiscard]] Kind read(std::span<const uint8_t> bytes) {
+  Kind kind;
+  std::memcpy(&kind, bytes.data(), sizeof(kind));
+  return kind;
 }
 
 }  // namespace
 
 DatagramHeader header_of(std::span<const uint8_t> bytes) {
-  DatagramHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  return header;
+  return read<DatagramHeader>(bytes);
 }
 
 size_t encode(const Datagram& datagram, std::span<uint8_t> out) {
@@ -95,7 +94,7 @@ int decode(std::span<uint8_t> bytes, const Key& key, Greeting* out) {
   if (bytes.size() < kGreetingBytes) {
     return -EPROTO;
   }
-  const Greeting clear = read(bytes);
+  const auto clear = read<Greeting>(bytes);
   if (clear.magic != kDatagramMagic || clear.version != kDatagramVersion ||
       clear.kind < kKindHello || clear.kind > kKindAsk) {
     return -EPROTO;
@@ -104,7 +103,7 @@ int decode(std::span<uint8_t> bytes, const Key& key, Greeting* out) {
   if (opened == 0) {
     return -EACCES;
   }
-  Greeting got = read(bytes);
+  auto got = read<Greeting>(bytes);
   if (opened < kGreetingBytes || got.ids < 1 || got.ids > kIdsMax ||
       static_cast<uint32_t>(got.reason) >= kReasons || got.first_id > 0xFFFFFFFFu - kIdsMax ||
       got.zero != 0) {

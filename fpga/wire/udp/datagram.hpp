@@ -35,10 +35,9 @@ struct Part {
 
 /// Acknowledgements of both lanes, and at most one unit of each.
 struct Datagram {
-  uint32_t session =
-      0;                ///< receiver's number for the connection: differs at each start of a member
-  uint64_t number = 0;  ///< of this datagram: never used twice within a session
-  bool asks = false;    ///< the sender wants an answer
+  uint32_t session = 0;  ///< receiver's number for the connection; new at each start of a member
+  uint64_t number = 0;   ///< of this datagram: never used twice within a session
+  bool asks = false;     ///< the sender wants an answer
   std::array<Heard, kLanes> heard;
   std::array<Part, kLanes> parts;
 };

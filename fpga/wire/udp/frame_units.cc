@@ -32,12 +32,6 @@ void put_header(const model::Frame& frame, const Ids& ids, uint8_t* to) {
   std::memcpy(to, static_cast<const void*>(&header), sizeof(header));
 }
 
-[[nodiscard]] model::Frame header_of(const uint8_t* frame) {
-  model::Frame header;
-  std::memcpy(static_cast<void*>(&header), frame, sizeof(header));
-  return header;
-}
-
 }  // namespace
 
 bool FrameUnits::gather(Connection* session) {
@@ -75,7 +69,10 @@ size_t FrameUnits::fill(One& from, std::span<uint8_t> unit) {
     const size_t bytes = std::min<uint64_t>(from.length - from.sent, unit.size() - used);
     const std::span<uint8_t> to = unit.subspan(used, bytes);
     if (from.length == frame->bytes) {
-      copy_frame(from, *frame, to);
+      std::memcpy(to.data(), frame->at + from.sent, to.size());
+      if (from.sent == 0) {  // units are cut so that a header is never split
+        put_header(*frame, ids_, to.data());
+      }
     } else {
       out_valid_ = out_valid_ && model::is_pull(frame->at);
       copy_run(from.sent, out_valid_, to);
@@ -99,14 +96,6 @@ void FrameUnits::begin_frame(One& from, const model::InFrame& frame) {
     from.length = out_head_.size() + aligned(out_bytes_) + kTrailerBytes;
   } else if (frame.type == model::FrameType::kRevoked) {
     from.length = 0;  // no run has announced it
-  }
-}
-
-void FrameUnits::copy_frame(const One& from, const model::InFrame& frame,
-                            std::span<uint8_t> to) const {
-  std::memcpy(to.data(), frame.at + from.sent, to.size());
-  if (from.sent == 0) {  // units are cut so that a header is never split
-    put_header(frame, ids_, to.data());
   }
 }
 
@@ -162,19 +151,18 @@ bool FrameUnits::take(UnitKind lane, std::span<const uint8_t> unit) {
     }
     const bool begun = !to.begun.empty();
     const uint8_t* const head = begun ? to.begun.data() : unit.data();
-    const uint32_t length =
-        begun || unit.size() >= sizeof(model::Frame) ? header_of(head).bytes : 0;
+    const uint32_t length = begun || unit.size() >= sizeof(model::Frame) ? head_of(head).bytes : 0;
     if (!possible(length)) {
       foul_ = true;
       break;
     }
     const size_t bytes = std::min<size_t>(length - to.begun.size(), unit.size());
     if (!begun && bytes == length) {
-      put_frame(lane, unit.first(bytes));
+      take_frame(lane, unit.first(bytes));
     } else {
       to.begun.insert(to.begun.end(), unit.begin(), unit.begin() + static_cast<ptrdiff_t>(bytes));
       if (to.begun.size() == length) {
-        put_frame(lane, to.begun);
+        take_frame(lane, to.begun);
         to.begun.clear();
       }
     }
@@ -184,8 +172,8 @@ bool FrameUnits::take(UnitKind lane, std::span<const uint8_t> unit) {
   return true;
 }
 
-void FrameUnits::put_frame(UnitKind lane, std::span<const uint8_t> frame) {
-  const model::Frame header = header_of(frame.data());
+void FrameUnits::take_frame(UnitKind lane, std::span<const uint8_t> frame) {
+  model::Frame header = head_of(frame.data());
   if (header.source >= ids_.their_count || header.dest >= ids_.our_count ||
       is_response(header.type) != (lane == UnitKind::kResponses)) {
     foul_ = true;
@@ -195,23 +183,16 @@ void FrameUnits::put_frame(UnitKind lane, std::span<const uint8_t> frame) {
     expect_run(frame);
     return;
   }
-  model::FrameWriter& writer = of(lane).in.writer;
-  model::Frame* const to = writer.reserve(header.bytes);
-  if (to == nullptr) {
+  header.source += ids_.theirs;
+  header.dest += ids_.ours;
+  if (!put_frame(of(lane).in.writer, header, frame.data() + sizeof(header))) {
     foul_ = true;  // there was room a moment ago
-    return;
   }
-  constexpr size_t kLength = sizeof(header.bytes);  // that field belongs to the ring
-  std::memcpy(reinterpret_cast<uint8_t*>(to) + kLength, frame.data() + kLength,
-              frame.size() - kLength);
-  to->source = header.source + ids_.theirs;
-  to->dest = header.dest + ids_.ours;
-  writer.commit(to, header.bytes);
 }
 
 /// Prepares for the bytes of a run's messages, which come next.
 void FrameUnits::expect_run(std::span<const uint8_t> frame) {
-  const model::Frame header = header_of(frame.data());
+  const model::Frame header = head_of(frame.data());
   const size_t parts = header.length / sizeof(model::PullPart);
   if (parts == 0 || parts > model::kPullPartsMax ||
       model::frame_bytes(header.length) > frame.size()) {
@@ -253,7 +234,7 @@ void FrameUnits::end_run() {
     in_bytes_ = nullptr;
     return;
   }
-  const size_t parts = header_of(in_head_.data()).length / sizeof(model::PullPart);
+  const size_t parts = head_of(in_head_.data()).length / sizeof(model::PullPart);
   for (size_t i = 0; i < parts; ++i) {
     uint8_t* const to = in_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
     model::PullPart part;
@@ -263,13 +244,55 @@ void FrameUnits::end_run() {
     at += part.length;
     std::memcpy(to, &part, sizeof(part));
   }
-  put_frame(UnitKind::kRequests, in_head_);  // in_bytes_ says that its bytes are here
+  take_frame(UnitKind::kRequests, in_head_);  // in_bytes_ says that its bytes are here
   in_bytes_ = nullptr;
   pulled_.set_end(requests_.in.writer.tail());
 }
 
-bool FrameUnits::taken() {
-  return requests_.in.reader.peek() == nullptr && responses_.in.reader.peek() == nullptr;
+uint8_t* Pulled::add(uint32_t bytes) {
+  Run run{{}, 0};
+  if (!spare_.empty()) {
+    run.bytes = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  run.bytes.resize(bytes);
+  bytes_ += bytes;
+  runs_.push_back(std::move(run));
+  return runs_.back().bytes.data();
+}
+
+void Pulled::free_passed(model::FrameWriter* writer) {
+  while (!runs_.empty() && runs_.front().end != 0 && writer->passed(runs_.front().end & ~1u)) {
+    bytes_ -= runs_.front().bytes.size();
+    if (constexpr size_t kSpareMax = 4; spare_.size() < kSpareMax) {
+      spare_.push_back(std::move(runs_.front().bytes));
+    }
+    runs_.pop_front();
+  }
+}
+
+const uint8_t* Pulled::find(uint64_t from, uint32_t bytes) const {
+  for (const Run& run : runs_) {
+    const auto begin = reinterpret_cast<uintptr_t>(run.bytes.data());
+    if (from >= begin && from - begin <= run.bytes.size() &&
+        bytes <= run.bytes.size() - (from - begin)) {
+      return run.bytes.data() + (from - begin);
+    }
+  }
+  return nullptr;
+}
+
+uint64_t Pulled::pull(std::span<const model::PullPiece> pieces) {
+  uint64_t all = 0;
+  for (const model::PullPiece& piece : pieces) {
+    const uint8_t* const from = find(piece.from, piece.len_bytes);
+    if (from == nullptr) {
+      break;
+    }
+    std::memcpy(piece.to, from, piece.len_bytes);
+    all += piece.len_bytes;
+  }
+  return all;
 }
 
 }  // namespace rio::wire::udp

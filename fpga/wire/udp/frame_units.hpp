@@ -4,14 +4,49 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
 #include "fpga/model/frame_ring.hpp"
+#include "fpga/model/wire.hpp"
 #include "fpga/wire/udp/connection.hpp"
-#include "fpga/wire/udp/pulled.hpp"
 
 namespace rio::wire::udp {
+
+/// Received bytes of long messages, kept until the card has put them into place. To the card this
+/// looks like pulling from the sender's memory, as on a wire between processes; here the bytes were
+/// pushed. Used by one thread.
+class Pulled final : public model::Puller {
+ public:
+  /// Whether more may come: not while the card leaves received bytes here.
+  [[nodiscard]] bool has_room() const { return bytes_ < kBytesMax; }
+  /// Make room for the bytes of a run. Valid until free_passed() frees it.
+  [[nodiscard]] uint8_t* add(uint32_t bytes);
+  /// Note that the last run's frame lies in the ring. @param end behind it, a tail() of the writer.
+  void set_end(uint32_t end) { runs_.back().end = end | 1; }
+  /// Drop the last run, which will not be used.
+  void drop_last() {
+    bytes_ -= runs_.back().bytes.size();
+    runs_.pop_back();
+  }
+  /// Free the runs that the card has finished with.
+  void free_passed(model::FrameWriter* writer);
+
+  [[nodiscard]] uint64_t pull(std::span<const model::PullPiece> pieces) override;
+
+ private:
+  static constexpr size_t kBytesMax = 1 << 20;
+  struct Run {
+    std::vector<uint8_t> bytes;
+    uint32_t end;  ///< with bit 0 set; 0: the run is incomplete
+  };
+  [[nodiscard]] const uint8_t* find(uint64_t from, uint32_t bytes) const;
+
+  std::deque<Run> runs_;
+  size_t bytes_ = 0;
+  std::vector<std::vector<uint8_t>> spare_;  // memory for the next runs
+};
 
 /// destIDs at both ends. Frames on the wire carry only an index into their receiver's destIDs,
 /// since each member may know the other by destIDs of its own.
@@ -40,7 +75,9 @@ class FrameUnits final : public Intake {
   [[nodiscard]] const std::atomic<uint32_t>* pulls() const { return &pulls_; }
   [[nodiscard]] model::Puller* puller() { return &pulled_; }
   /// Whether the card has taken everything.
-  [[nodiscard]] bool taken();
+  [[nodiscard]] bool taken() {
+    return requests_.in.reader.peek() == nullptr && responses_.in.reader.peek() == nullptr;
+  }
 
   [[nodiscard]] model::FrameWriter* out(UnitKind lane) { return &of(lane).out.writer; }
   [[nodiscard]] model::FrameReader* in(UnitKind lane) { return &of(lane).in.reader; }
@@ -61,12 +98,11 @@ class FrameUnits final : public Intake {
   [[nodiscard]] size_t fill(One& from, std::span<uint8_t> unit);
   void begin_frame(One& from, const model::InFrame& frame);
   void begin_run(const model::InFrame& frame);
-  void copy_frame(const One& from, const model::InFrame& frame, std::span<uint8_t> to) const;
   void copy_run(uint64_t at, bool valid, std::span<uint8_t> to);
   void expect_run(std::span<const uint8_t> frame);
   [[nodiscard]] size_t take_run(std::span<const uint8_t> bytes);
   void end_run();
-  void put_frame(UnitKind lane, std::span<const uint8_t> frame);
+  void take_frame(UnitKind lane, std::span<const uint8_t> frame);
 
   const Ids ids_;
   One requests_{64 * 1024, 128 * 1024};

@@ -21,31 +21,16 @@ int Keeper::start(std::string* error) {
       "rio-udp", [this](const std::stop_token& stop) { run(stop); }, error);
 }
 
-void Keeper::in_child() {
-  base::release_in_child(thread_.order().get());
-  thread_.after_fork();
-}
-
 int Keeper::timeout_ms(bool watch) const {
   if (!watch) {
     return kLookMs;
   }
-  if (again_) {
-    return 1;
-  }
   const uint64_t due = due_ns_.load(std::memory_order_relaxed);
   const uint64_t now = base::now_ns();
-  if (due <= now) {
+  if (again_ || due <= now) {
     return 1;
   }
   return static_cast<int>(std::min<uint64_t>((due - now) / kNsPerMs + 1, 1000));
-}
-
-/// Waits for an event. @return whether a call was asked for.
-bool Keeper::wait(bool watch) {
-  pollfd fds[] = {{thread_.order().get(), POLLIN, 0}, {watch ? socket_ : -1, POLLIN, 0}};
-  poll(fds, std::size(fds), timeout_ms(watch));
-  return fds[0].revents != 0 && thread_.take_order();
 }
 
 void Keeper::run(const std::stop_token& stop) {
@@ -53,7 +38,10 @@ void Keeper::run(const std::stop_token& stop) {
   bool watch = false;
   while (!stop.stop_requested()) {
     // Without a function datagrams stay queued, and must not wake the thread.
-    const bool ordered = wait(watch && thread_.has_poke());
+    watch = watch && thread_.has_poke();
+    pollfd fds[] = {{thread_.order().get(), POLLIN, 0}, {watch ? socket_ : -1, POLLIN, 0}};
+    poll(fds, std::size(fds), timeout_ms(watch));
+    const bool ordered = fds[0].revents != 0 && thread_.take_order();
     watch =
         asleep_->load(std::memory_order_acquire) || polls_.load(std::memory_order_relaxed) == seen;
     unattended_.store(watch, std::memory_order_relaxed);

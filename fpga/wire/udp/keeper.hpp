@@ -35,9 +35,7 @@ class Keeper {
   [[nodiscard]] bool unattended() const { return unattended_.load(std::memory_order_relaxed); }
 
  private:
-  void in_child();
   void run(const std::stop_token& stop);
-  [[nodiscard]] bool wait(bool watch);
   [[nodiscard]] int timeout_ms(bool watch) const;
 
   MemberThread& thread_;
@@ -49,7 +47,12 @@ class Keeper {
   bool again_ = false;
 
   // Another thread that forks waits until the thread is out of the poke function.
-  const base::InChild in_child_{[](void* ctx) { static_cast<Keeper*>(ctx)->in_child(); }, this,
+  const base::InChild in_child_{[](void* ctx) {
+                                  MemberThread& thread = static_cast<Keeper*>(ctx)->thread_;
+                                  base::release_in_child(thread.order().get());
+                                  thread.after_fork();
+                                },
+                                this,
                                 [](void* ctx) { static_cast<Keeper*>(ctx)->thread_.before_fork(); },
                                 [](void* ctx) { static_cast<Keeper*>(ctx)->thread_.after_fork(); }};
 };

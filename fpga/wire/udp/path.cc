@@ -13,12 +13,6 @@ namespace {
 constexpr uint32_t kHeadersV4 = 28;
 constexpr uint32_t kHeadersV6 = 48;
 
-/// Whether a call failed for lack of a resource or a right of this process, not because of an
-/// address.
-[[nodiscard]] bool is_lack(int rc) {
-  return base::is_shortage(rc) || rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
-}
-
 /// Opens a socket bound to an address. @param lack set if this process may not do that, or has no
 /// room for it. @return 0, -errno.
 [[nodiscard]] int open_at(const Address& address, base::Fd* out, base::Trouble* lack) {
@@ -28,8 +22,10 @@ constexpr uint32_t kHeadersV6 = 48;
     return 0;
   }
   const base::Trouble trouble = base::failed(out->valid() ? "bind" : "socket");
-  *lack = is_lack(trouble.rc) ? trouble : base::Trouble{};
-  return trouble.rc;
+  const int rc = trouble.rc;
+  const bool lacks = base::is_shortage(rc) || rc == -EPERM || rc == -EACCES || rc == -ENOSYS;
+  *lack = lacks ? trouble : base::Trouble{};  // otherwise the address is the cause
+  return rc;
 }
 
 }  // namespace
@@ -49,8 +45,7 @@ Path path_between(const Address& from, const Address& to) {
   path.mtu = kDatagramMin + path.headers;
   base::Fd probe;
   const int there = open_at(to, &probe, &path.lack);
-  path.peer_is_here =
-      there == 0 || there == -EADDRINUSE;  // the ports of this machine may all be taken
+  path.peer_is_here = there == 0 || there == -EADDRINUSE;  // all of its ports may be taken
   path.error = path.lack ? path.lack.rc : open_at(from, &probe, &path.lack);
   if (path.error != 0) {
     return path;

@@ -10,14 +10,12 @@
 
 namespace rio::wire::udp {
 
-/// A path from one address to another.
 struct Path {
   int error = 0;              ///< 0, or -errno: the kernel cannot send from the one to the other
   uint32_t mtu = 0;           ///< bytes of the longest packet, IP's and UDP's headers included
   uint32_t headers = 0;       ///< bytes of these headers
   bool peer_is_here = false;  ///< the other address belongs to this machine, as far as it can tell
-  base::Trouble lack =
-      {};  ///< the resource that this process lacks to ask the kernel: then `error` is about that
+  base::Trouble lack = {};    ///< why this process cannot ask the kernel: `error` is its -errno
 
   /// The longest datagram, as far as this machine knows: kDatagramMin to kDatagramMax.
   [[nodiscard]] uint32_t datagram_bytes() const;

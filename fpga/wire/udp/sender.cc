@@ -43,25 +43,6 @@ void Sender::end(size_t bytes) {
   ++end_;
 }
 
-Outgoing Sender::send_unit(uint32_t unit, uint64_t now_ns) {
-  Place& at = place(unit);
-  if (!congestion_->may_send(at.length)) {
-    return {};
-  }
-  congestion_->on_sent(at.length);
-  if (at.state == State::kLost) {
-    --lost_;
-    at.once = false;
-  }
-  if (flying_++ == 0) {
-    waits_ns_ = now_ns;
-  }
-  at.state = State::kUnderWay;
-  at.order = ++order_;
-  at.sent_ns = now_ns;
-  return {unit, std::span<const uint8_t>(at.memory).first(at.length)};
-}
-
 /// Finds the unit to send next, if more may be under way. @return false: none.
 bool Sender::find_next(uint32_t* unit) const {
   if (lost_ > 0) {
@@ -83,14 +64,26 @@ uint32_t Sender::next_bytes() const {
   return find_next(&unit) && congestion_->may_send(place(unit).length) ? place(unit).length : 0;
 }
 
-Outgoing Sender::send(uint64_t now_ns) {
+Part Sender::send(uint64_t now_ns) {
   uint32_t unit = 0;
-  if (!find_next(&unit)) {
+  if (!find_next(&unit) || !congestion_->may_send(place(unit).length)) {
     return {};
   }
-  const Outgoing out = send_unit(unit, now_ns);
-  next_ += out.bytes.empty() || unit != next_ ? 0u : 1u;
-  return out;
+  Place& at = place(unit);
+  congestion_->on_sent(at.length);
+  if (at.state == State::kLost) {
+    --lost_;
+    at.once = false;
+  } else {
+    ++next_;
+  }
+  if (flying_++ == 0) {
+    waits_ns_ = now_ns;
+  }
+  at.state = State::kUnderWay;
+  at.order = ++order_;
+  at.sent_ns = now_ns;
+  return {unit, std::span<const uint8_t>(at.memory).first(at.length)};
 }
 
 void Sender::arrived(uint32_t unit, uint64_t now_ns) {
@@ -162,8 +155,7 @@ void Sender::look(uint64_t now_ns) {
   if (now_ns < due_ns()) {
     return;
   }
-  congestion_->on_timeout(
-      now_ns);  // before the losses below, which have no further effect on the window
+  congestion_->on_timeout(now_ns);  // before the losses, which then leave the window as it is
   lose(order_, now_ns);
   ++silent_;
 }

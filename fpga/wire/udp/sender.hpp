@@ -11,12 +11,6 @@
 
 namespace rio::wire::udp {
 
-/// A unit to be sent now.
-struct Outgoing {
-  uint32_t unit = 0;
-  std::span<const uint8_t> bytes;  ///< empty: nothing may be sent now
-};
-
 /// Used by one thread. Without I/O; times are the caller's, of a monotonic clock.
 class Sender {
  public:
@@ -29,8 +23,8 @@ class Sender {
   /// Finish the unit in that place. @param bytes of it, at least 1.
   void end(size_t bytes);
   /// The next unit to be sent, lost ones first. It counts as sent. Its bytes are valid until the
-  /// next heard().
-  [[nodiscard]] Outgoing send(uint64_t now_ns);
+  /// next heard(). @return without bytes: nothing may be sent now.
+  [[nodiscard]] Part send(uint64_t now_ns);
   /// Bytes of the unit that send() would return; 0: none.
   [[nodiscard]] uint32_t next_bytes() const;
   /// Note the peer's report of the units that it has. @return 0, or -EPROTO: it claims units that
@@ -64,7 +58,6 @@ class Sender {
   void arrived(uint32_t unit, uint64_t now_ns);
   /// Count units under way as lost. @param order last sendings up to this one.
   void lose(uint64_t order, uint64_t now_ns);
-  Outgoing send_unit(uint32_t unit, uint64_t now_ns);
 
   const uint32_t mask_;
   Congestion* const congestion_;

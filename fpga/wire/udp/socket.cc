@@ -3,7 +3,6 @@
 #include <linux/errqueue.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>

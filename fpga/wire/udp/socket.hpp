@@ -7,7 +7,6 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/fd.hpp"

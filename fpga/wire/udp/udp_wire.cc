@@ -52,9 +52,7 @@ int UdpWire::open_socket(const Seat& seat, std::string* error) {
   if (const int rc = check_paths(seat, places.own, places.others, &warning, error); rc != 0) {
     return rc;
   }
-  if (!warning.empty()) {
-    troubles_.tell(warning);
-  }
+  troubles_.tell(warning);
   known_ = std::move(places.others);
   reached_.store(true, std::memory_order_relaxed);
   return 0;
@@ -144,9 +142,7 @@ void UdpWire::take_reached() {
     const Place& known = known_[taken_known_];
     Peer* peer = peer_at(known.address);
     if (peer == nullptr) {
-      peers_.push_back(std::make_unique<Peer>());
-      peer = peers_.back().get();
-      peer->address = known.address;
+      peer = add_peer(known.address);
     }
     if (peer->first_id == 0) {
       peer->first_id = known.id;
@@ -155,12 +151,14 @@ void UdpWire::take_reached() {
 }
 
 Peer* UdpWire::peer_at(const Address& address) {
-  for (const auto& peer : peers_) {
-    if (peer->address == address) {
-      return peer.get();
-    }
-  }
-  return nullptr;
+  const auto it = std::ranges::find(peers_, address, &Peer::address);
+  return it == peers_.end() ? nullptr : it->get();
+}
+
+Peer* UdpWire::add_peer(const Address& address) {
+  peers_.push_back(std::make_unique<Peer>());
+  peers_.back()->address = address;
+  return peers_.back().get();
 }
 
 /// The peer that may have a destID.
@@ -210,7 +208,12 @@ void UdpWire::pump(uint64_t /*now_ns*/) {
     }
   }
   if (now_ns_ >= look_ns_) {
-    check_peers();
+    const base::NoCancel no_cancel;  // opens sockets and draws random bytes
+    look_ns_ = now_ns_ + kLookNs;
+    due_ns_ = UINT64_MAX;
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      look(*peers_[i]);
+    }
     socket_->flush();
   }
   keeper_->polled(due_ns_);
@@ -273,15 +276,6 @@ void UdpWire::say(const Address& to, const Greeting& greeting, size_t bytes) {
   const std::span<uint8_t> room = socket_->begin(to, std::max(bytes, kGreetingBytes + kTagBytes));
   if (const size_t used = encode(greeting, self_.key, bytes, room); used > 0) {
     socket_->end(used);
-  }
-}
-
-void UdpWire::check_peers() {
-  const base::NoCancel no_cancel;  // opens sockets and draws random bytes
-  look_ns_ = now_ns_ + kLookNs;
-  due_ns_ = UINT64_MAX;
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    look(*peers_[i]);
   }
 }
 
@@ -365,9 +359,7 @@ void UdpWire::check_doubt(Peer& peer) {
 bool UdpWire::find_path(Peer& peer) {
   const Path path = path_between(socket_->address(), peer.address);
   const Verdict verdict = judge(socket_->address(), peer.address, path);
-  if (!verdict.text.empty()) {
-    troubles_.tell(verdict.text, "path " + peer.address.text());
-  }
+  troubles_.tell(verdict.text, "path " + peer.address.text());
   peer.path_bytes = path.datagram_bytes();
   return verdict.possible && path.error == 0 && path.is_wide();
 }

@@ -27,10 +27,9 @@ struct Peer : Partner {
   Address address;
   uint32_t path_bytes = 0;
   Calls calls;
-  Attempt now;                   ///< the connection if there is a session, else the attempt
-  std::optional<Attempt> later;  ///< a call of the peer while a connection is up
-  std::unique_ptr<FrameUnits>
-      lanes;  ///< present with a session, and while the card has frames to take
+  Attempt now;                        ///< the connection if there is a session, else the attempt
+  std::optional<Attempt> later;       ///< a call of the peer while a connection is up
+  std::unique_ptr<FrameUnits> lanes;  ///< with a session, and until the card has taken all frames
   std::unique_ptr<Connection> session;
   uint64_t asked_ns = 0;  ///< when the peer was last asked for an answer
   uint32_t asked = 0;     ///< consecutive questions without an answer
@@ -69,8 +68,7 @@ class UdpWire final : public Member, private Listener {
   static constexpr uint32_t kMiddleId = 0x8000;
   static constexpr uint64_t kAnswerWithinNs = 100'000;
   static constexpr uint64_t kAskAfterNs = 1'000'000'000;
-  static constexpr uint64_t kAskSoonNs =
-      250'000'000;  // after units were sent, perhaps the last ones
+  static constexpr uint64_t kAskSoonNs = 250'000'000;  // after units, perhaps the last ones
   static constexpr uint64_t kDoubtAfterNs = 20'000'000;
 
   UdpWire() = default;
@@ -92,6 +90,7 @@ class UdpWire final : public Member, private Listener {
   void refuse(const Address& to, const Greeting& what, Reason reason);
   [[nodiscard]] Reason may_join(const Address& from, const Greeting& hello);
   [[nodiscard]] Peer* peer_at(const Address& address);
+  [[nodiscard]] Peer* add_peer(const Address& address);
   [[nodiscard]] Peer* peer_in(uint32_t session, const Address& from);
   [[nodiscard]] Peer* peer_of(uint32_t dest_id);
   [[nodiscard]] Peer* guest(const Address& from);
@@ -100,18 +99,15 @@ class UdpWire final : public Member, private Listener {
 
   [[nodiscard]] bool connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first);
   [[nodiscard]] bool name(Peer& peer, const Greeting& they);
-  void open_ways(Peer& peer);
   void leave(Peer& peer);
   void close(Peer& peer);
   void give_up(Peer& peer);
-  void cut(Peer& peer, const std::string& why);
 
   void say(const Address& to, const Greeting& greeting, size_t bytes);
   void serve(Peer& peer);
   void send_units(Peer& peer);
   void answer(Peer& peer, bool asks);
   void look(Peer& peer);
-  void check_peers();
   void check_session(Peer& peer);
   void check_doubt(Peer& peer);
   void call(Peer& peer);

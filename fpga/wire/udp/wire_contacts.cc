@@ -42,17 +42,16 @@ void UdpWire::on_data(const Address& from, std::span<uint8_t> bytes) {
     return;
   }
   Peer& peer = *found;
-  if (number != peer.now.session) {
-    static_cast<void>(connect(peer, *peer.later, bytes));
-    return;
-  }
-  if (peer.session == nullptr) {
-    static_cast<void>(connect(peer, peer.now, bytes));
+  const bool is_now = number == peer.now.session;
+  if (!is_now || peer.session == nullptr) {
+    static_cast<void>(connect(peer, is_now ? peer.now : *peer.later, bytes));
     return;
   }
   const int rc = peer.session->take(bytes, now_ns_);
   if (rc == -EPROTO || peer.lanes->foul()) {
-    cut(peer, "sends frames that no card sends; it is ignored from now on");
+    tell("cut", peer.address, "sends frames that no card sends; it is ignored from now on");
+    say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
+    leave(peer);
   } else if (rc == 0) {
     peer.asked = peer.refused = 0;
   }
@@ -128,16 +127,14 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
   if (hello.member == self_.member) {
     return;
   }
-  Reason reason = may_join(from, hello);
-  Peer* const peer = reason == Reason::kLeaving ? guest(from) : nullptr;
-  if (peer == nullptr) {
-    reason = reason == Reason::kLeaving ? Reason::kTooMany : reason;
+  if (const Reason reason = may_join(from, hello); reason != Reason::kLeaving) {
     if (reason == Reason::kTaken) {
       tell_taken(from, hello);
     }
     refuse(from, hello, reason);
     return;
   }
+  Peer* const peer = guest(from);
   Attempt* attempt = &peer->now;
   if (peer->session != nullptr && !peer->now.same(hello)) {
     // Either a new process at this address, or an old hello that another machine replays.
@@ -150,7 +147,7 @@ void UdpWire::on_hello(const Address& from, const Greeting& hello, uint32_t seen
     return;
   }
   if (peer->session == nullptr || attempt != &peer->now) {
-    attempt->hear_hello(hello, seen_bytes);
+    attempt->hear(hello, seen_bytes);
   }
   // Not longer than the question, so that our answers cannot be used to flood another machine.
   say(from, attempt->say(kKindAccept, self_, seen_bytes), seen_bytes);
@@ -191,7 +188,7 @@ void UdpWire::on_accept(Peer& peer, const Greeting& accept) {
       give_up(peer);
       return;
     }
-    attempt.hear_accept(accept);
+    attempt.hear(accept, accept.datagram_bytes);
     if (!connect(peer, attempt, {})) {
       return;
     }
@@ -219,7 +216,7 @@ void UdpWire::on_farewell(Peer& peer, const Greeting& farewell) {
   }
 }
 
-/// Finds or makes the peer for a caller. @return null: there are too many.
+/// Finds or makes the peer for a caller. If too many wait, the oldest is forgotten.
 Peer* UdpWire::guest(const Address& from) {
   if (Peer* const known = peer_at(from); known != nullptr) {
     return known;
@@ -227,14 +224,12 @@ Peer* UdpWire::guest(const Address& from) {
   const auto idle = [](const auto& peer) {
     return peer->first_id == 0 && peer->session == nullptr && !peer->leaving;
   };
-  if (static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(), idle)) >= kGuestsMax) {
-    const auto oldest = std::find_if(peers_.begin(), peers_.end(), idle);
+  if (static_cast<size_t>(std::ranges::count_if(peers_, idle)) >= kGuestsMax) {
+    const auto oldest = std::ranges::find_if(peers_, idle);
     forget_attempt(&(*oldest)->now);
     peers_.erase(oldest);
   }
-  peers_.push_back(std::make_unique<Peer>());
-  peers_.back()->address = from;
-  return peers_.back().get();
+  return add_peer(from);
 }
 
 bool UdpWire::begin_attempt(Attempt* attempt, Peer& peer) {
@@ -296,7 +291,8 @@ bool UdpWire::connect(Peer& peer, Attempt& attempt, std::span<uint8_t> first) {
   peer.lanes = std::make_unique<FrameUnits>(Ids{own_id_, self_.ids, peer.first_id, peer.ids});
   peer.session = std::make_unique<Connection>(agreed, peer.lanes.get(), now_ns_);
   connected_.push_back(&peer);
-  open_ways(peer);
+  open(peer, {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false,
+              true, 0, peer.lanes->pulls()});
   if (!first.empty()) {
     on_data(peer.address, first);
   }
@@ -317,11 +313,6 @@ bool UdpWire::name(Peer& peer, const Greeting& they) {
   const std::lock_guard lock(mutex_);
   peer.first_id = id_of(peer.address, true);
   return peer.first_id != 0;
-}
-
-void UdpWire::open_ways(Peer& peer) {
-  open(peer, {peer.lanes->out(UnitKind::kRequests), peer.lanes->out(UnitKind::kResponses), false,
-              true, 0, peer.lanes->pulls()});
 }
 
 /// Stops sending to the peer; frames that it has sent are still taken.
@@ -350,12 +341,6 @@ void UdpWire::give_up(Peer& peer) {
   absent([&](uint32_t dest_id) {
     return dest_id - peer.first_id < kIdsMax && peer_of(dest_id) == &peer;
   });
-}
-
-void UdpWire::cut(Peer& peer, const std::string& why) {
-  tell("cut", peer.address, why);
-  say(peer.address, peer.now.say(kKindFarewell, self_, 0), 0);
-  leave(peer);
 }
 
 /// Long datagrams are probes, so this is not a fault unless the path is narrower than the minimum.

@@ -40,7 +40,7 @@ class Served {
     }
     service_ = std::make_unique<cardsim::Service>(cards_, requests, [] {});
     thread_ = std::thread([this, stay] {
-      cardsim::End why{};
+      const char* why = nullptr;
       rc_ = service_->run(0, stay, &why);
     });
   }

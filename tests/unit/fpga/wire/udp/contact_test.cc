@@ -26,10 +26,10 @@ struct Two {
 TEST(UdpContact, HelloAndAcceptAgreeOnSessionsAndSize) {
   Two two;
   const Greeting hello = two.from_left.say(kKindHello, two.left, 0);
-  two.from_right.hear_hello(hello, 1400);
+  two.from_right.hear(hello, 1400);
   const Greeting accept = two.from_right.say(kKindAccept, two.right, 1400);
   ASSERT_TRUE(two.from_left.answered_by(accept));
-  two.from_left.hear_accept(accept);
+  two.from_left.hear(accept, accept.datagram_bytes);
   const Agreed left = two.from_left.agree(Key());
   const Agreed right = two.from_right.agree(Key());
   EXPECT_EQ(left.their_session, right.session);
@@ -45,14 +45,14 @@ TEST(UdpContact, CrossedHellosMakeOneConnectionWithTheSameKeys) {
   ASSERT_EQ(Key::from_text("0123456789abcdef", &key, &error), 0);
   const Greeting from_left = two.from_left.say(kKindHello, two.left, 0);
   const Greeting from_right = two.from_right.say(kKindHello, two.right, 0);
-  two.from_left.hear_hello(from_right, 1300);
-  two.from_right.hear_hello(from_left, 1300);
+  two.from_left.hear(from_right, 1300);
+  two.from_right.hear(from_left, 1300);
   const Greeting to_right = two.from_left.say(kKindAccept, two.left, 1300);
   const Greeting to_left = two.from_right.say(kKindAccept, two.right, 1300);
   ASSERT_TRUE(two.from_left.answered_by(to_left));
   ASSERT_TRUE(two.from_right.answered_by(to_right));
-  two.from_left.hear_accept(to_left);
-  two.from_right.hear_accept(to_right);
+  two.from_left.hear(to_left, to_left.datagram_bytes);
+  two.from_right.hear(to_right, to_right.datagram_bytes);
   const Agreed left = two.from_left.agree(key);
   const Agreed right = two.from_right.agree(key);
   EXPECT_EQ(left.out_key, right.in_key);
@@ -62,7 +62,7 @@ TEST(UdpContact, CrossedHellosMakeOneConnectionWithTheSameKeys) {
 
 TEST(UdpContact, AnswersToAnotherAttemptAreIgnored) {
   Two two;
-  two.from_right.hear_hello(two.from_left.say(kKindHello, two.left, 0), 1300);
+  two.from_right.hear(two.from_left.say(kKindHello, two.left, 0), 1300);
   Greeting accept = two.from_right.say(kKindAccept, two.right, 1300);
   accept.echo[3] ^= 1;
   EXPECT_FALSE(two.from_left.answered_by(accept));
@@ -75,7 +75,7 @@ TEST(UdpContact, ARestartedPeerIsAnotherPeer) {
   Two two;
   const Greeting hello = two.from_left.say(kKindHello, two.left, 0);
   EXPECT_FALSE(two.from_right.same(hello));
-  two.from_right.hear_hello(hello, 1300);
+  two.from_right.hear(hello, 1300);
   EXPECT_TRUE(two.from_right.same(hello));
   Greeting other = hello;
   other.challenge[0] ^= 1;
@@ -88,10 +88,10 @@ TEST(UdpContact, ARestartedPeerIsAnotherPeer) {
 TEST(UdpContact, SizesOfDatagramsAreBounded) {
   Two two;
   Greeting accept = two.from_right.say(kKindAccept, two.right, 0xffffffff);
-  two.from_left.hear_accept(accept);
+  two.from_left.hear(accept, accept.datagram_bytes);
   EXPECT_EQ(two.from_left.agree(Key()).datagram_bytes, kDatagramMax);
   accept.datagram_bytes = 1;
-  two.from_left.hear_accept(accept);
+  two.from_left.hear(accept, accept.datagram_bytes);
   EXPECT_EQ(two.from_left.agree(Key()).datagram_bytes, kDatagramMin);
 }
 

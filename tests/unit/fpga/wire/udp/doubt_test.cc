@@ -14,8 +14,8 @@ class UdpDoubt : public testing::Test {
     ours_.session = 100;
     theirs_.challenge = {20};
     theirs_.session = 200;
-    theirs_.hear_hello(ours_.say(kKindHello, self_, 0), kDatagramMin);
-    ours_.hear_accept(theirs_.say(kKindAccept, peer_, kDatagramMin));
+    theirs_.hear(ours_.say(kKindHello, self_, 0), kDatagramMin);
+    ours_.hear(theirs_.say(kKindAccept, peer_, kDatagramMin), kDatagramMin);
   }
   [[nodiscard]] Greeting asked(uint64_t now_ns) {
     Greeting out;

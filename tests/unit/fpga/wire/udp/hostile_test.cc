@@ -124,7 +124,8 @@ class UdpHostile : public testing::Test {
   void say_hello(Attempt* attempt) {
     Greeting hello = attempt->say(kKindHello, peer_.self, 0);
     peer_.send(victim_, hello, kDatagramMin);
-    attempt->hear_accept(heard(kKindAccept));
+    const Greeting accept = heard(kKindAccept);
+    attempt->hear(accept, accept.datagram_bytes);
   }
   void connect() {
     say_hello(&peer_.attempt);

@@ -23,7 +23,7 @@ class UdpSender : public ::testing::Test {
   void push_and_send(int units) {
     for (int i = 0; i < units; ++i) {
       ASSERT_TRUE(push());
-      ASSERT_FALSE(sender_.send(1).bytes.empty());
+      ASSERT_FALSE(sender_.send(1).payload.empty());
     }
   }
 
@@ -36,7 +36,7 @@ TEST_F(UdpSender, SendsInOrderAndOnce) {
   ASSERT_TRUE(push());
   EXPECT_EQ(sender_.send(1).unit, kFirst);
   EXPECT_EQ(sender_.send(1).unit, kFirst + 1);
-  EXPECT_TRUE(sender_.send(1).bytes.empty());
+  EXPECT_TRUE(sender_.send(1).payload.empty());
 }
 
 TEST_F(UdpSender, KeepsNoMoreThanItsWindow) {
@@ -50,10 +50,10 @@ TEST_F(UdpSender, KeepsNoMoreThanItsWindow) {
 TEST_F(UdpSender, ResendsUnitsThatThreeLaterOnesHaveOvertaken) {
   push_and_send(5);
   EXPECT_EQ(sender_.heard({kFirst, 8, 0b011}, 2), 0);
-  EXPECT_TRUE(sender_.send(2).bytes.empty());
+  EXPECT_TRUE(sender_.send(2).payload.empty());
   EXPECT_EQ(sender_.heard({kFirst, 8, 0b111}, 3), 0);
   EXPECT_EQ(sender_.send(3).unit, kFirst);
-  EXPECT_TRUE(sender_.send(3).bytes.empty());
+  EXPECT_TRUE(sender_.send(3).payload.empty());
   EXPECT_EQ(sender_.heard({kFirst + 5, 8, 0}, 4), 0);
   EXPECT_EQ(sender_.kept(), 0u);
   EXPECT_EQ(congestion_.under_way_bytes(), 0u);
@@ -68,7 +68,7 @@ TEST_F(UdpSender, ResendsEverythingAfterSilence) {
   sender_.look(1 + 200 * kMs);
   EXPECT_EQ(sender_.silent(), 1u);
   EXPECT_EQ(sender_.send(201 * kMs).unit, kFirst);
-  EXPECT_TRUE(sender_.send(201 * kMs).bytes.empty());  // only one datagram now
+  EXPECT_TRUE(sender_.send(201 * kMs).payload.empty());  // only one datagram now
   EXPECT_EQ(sender_.heard({kFirst + 1, 8, 0}, 202 * kMs), 0);
   EXPECT_EQ(sender_.silent(), 0u);
   EXPECT_EQ(congestion_.timeout_ns(), 200 * kMs);  // Karn: no round-trip time from a repeated unit
@@ -80,7 +80,7 @@ TEST_F(UdpSender, PaysOnceForATimeOut) {
   sender_.look(sender_.due_ns());
   EXPECT_EQ(congestion_.window_bytes(), 100u);
   for (uint32_t i = 1; i <= 4; ++i) {  // doubles up to half of the earlier thousand
-    while (!sender_.send(300 * kMs).bytes.empty()) {
+    while (!sender_.send(300 * kMs).payload.empty()) {
     }
     EXPECT_EQ(sender_.heard({kFirst + i, 8, 0}, 301 * kMs), 0);
   }
@@ -113,7 +113,7 @@ TEST_F(UdpSender, AsksAPeerWithoutRoomWithOneUnit) {
   ASSERT_TRUE(push());
   ASSERT_TRUE(push());
   EXPECT_EQ(sender_.send(4).unit, kFirst + 8);
-  EXPECT_TRUE(sender_.send(4).bytes.empty());
+  EXPECT_TRUE(sender_.send(4).payload.empty());
   EXPECT_EQ(sender_.heard({kFirst + 8, 2, 0}, 5), 0);
   EXPECT_EQ(sender_.send(5).unit, kFirst + 9);
 }
