@@ -1,5 +1,6 @@
 #include "fpga/wire/switched/fabric.hpp"
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -135,7 +136,8 @@ int Fabric::own_card(Device& device) {
 void Fabric::preset(Device& device, uint32_t offset, uint32_t value) {
   const bool up = device.link_up.exchange(true);
   model::FrameWriter& writer = device.socket->in_requests.writer;
-  Frame* frame = writer.reserve(model::frame_bytes(sizeof(value)));
+  Frame* const frame = writer.reserve(model::frame_bytes(sizeof(value)));
+  assert(frame != nullptr);  // the ring is empty
   frame->clear();
   frame->type = FrameType::kMaintRequest;
   frame->op = static_cast<uint8_t>(MaintOp::kWrite);
