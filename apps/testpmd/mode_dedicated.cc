@@ -6,8 +6,6 @@
 namespace rio::testpmd {
 namespace {
 
-using regs::kMultiMailboxes;
-
 /// A port: it sends into its paths, and receives from those of its peer. Lanes are shared with the
 /// peer's stream, on whatever thread that is.
 class DedicatedStream final : public Stream {
@@ -72,7 +70,7 @@ int check(const RunSetup& setup, std::string* error) {
                   "--vdev with one wire",
                   port->index);
     }
-    if (setup.options.queues > port->queue_pairs() * kMultiMailboxes) {
+    if (setup.options.queues > port->queue_pairs() * regs::kMultiMailboxes) {
       return fail(error,
                   "--queues %u are more than there are sources and mailboxes for: a queue takes "
                   "one of 4 mailboxes of one queue pair, and port %u has %u; add qps=2 to its "
@@ -89,7 +87,8 @@ int make_streams(const RunSetup& setup, Streams* streams, std::string* error) {
     made.push_back(std::make_unique<DedicatedStream>(setup, *port));
   }
   for (const auto& port : setup.ports) {
-    const uint32_t most = std::min(regs::kDedicatedQueues, port->queue_pairs() * kMultiMailboxes);
+    const uint32_t most =
+        std::min(regs::kDedicatedQueues, port->queue_pairs() * regs::kMultiMailboxes);
     const uint32_t queues = setup.options.queues == 0 ? most : setup.options.queues;
     for (uint32_t i = 0; i < queues; ++i) {
       const auto path = std::make_shared<DedicatedPath>(*port, i);

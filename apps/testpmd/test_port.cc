@@ -70,8 +70,9 @@ int TestPort::open(std::string* error) {
                 std::strerror(-rc));
   }
   held_ = true;
-  for (uint16_t qp = 0; qp < info.queue_pairs; ++qp) {
-    if (const int rc = rte_rawdev_queue_setup(dev_id, qp, nullptr, 0); rc != 0) {
+  for (uint32_t qp = 0; qp < info.queue_pairs; ++qp) {
+    const auto number = static_cast<uint16_t>(qp);
+    if (const int rc = rte_rawdev_queue_setup(dev_id, number, nullptr, 0); rc != 0) {
       return fail(error, "%s: queue pair %u cannot be set up (%s); is another process using it?",
                   own, qp, std::strerror(-rc));
     }
