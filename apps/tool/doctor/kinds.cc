@@ -2,7 +2,7 @@
 #include <array>
 #include <cassert>
 
-#include "apps/tool/doctor/finding.hpp"
+#include "apps/tool/doctor/machine.hpp"
 
 namespace rio::tool {
 namespace {
