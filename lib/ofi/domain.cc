@@ -8,9 +8,7 @@
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
 #include "lib/ofi/completion_queue.hpp"
-#include "lib/ofi/fi_counter.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
-#include "lib/ofi/poll_set.hpp"
 #include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
@@ -26,26 +24,13 @@ constexpr uint32_t kCloseMs = 1000;
          name::is_in_fabric(name);
 }
 
-fi_ops_domain domain_ops = {sizeof(fi_ops_domain),
-                            open_address_vector,
-                            open_completion_queue,
-                            FiEndpoint::open,
-                            kNoCall,
-                            open_counter,
-                            open_poll_set,
-                            kNoCall,
-                            kNoCall,
-                            query_atomic,
-                            kNoCall,
-                            nullptr};
-
 }  // namespace
 
 // Questions begin at a random number: a late answer to an earlier process with this destID matches
 // none of ours.
 Domain::Domain(Used& fabric, const fi_info& info, const Params& params,
                std::unique_ptr<msg::MessagePort> port, void* user_context)
-    : fid_domain{{FI_CLASS_DOMAIN, user_context, &closing_ops<Domain>}, &domain_ops, &memory_ops},
+    : fid_domain{{FI_CLASS_DOMAIN, user_context, &closing_ops<Domain>}, nullptr, &memory_ops},
       use_(fabric),
       port_(std::move(port)),
       regions_(*port_, (info.domain_attr->mr_mode & (kMrBasic | FI_MR_VIRT_ADDR)) != 0,

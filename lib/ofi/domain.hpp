@@ -28,7 +28,8 @@ class Domain : public fid_domain, public Used {
  public:
   using Fid = fid_domain;
 
-  /// fi_domain(). @return 0, -FI_EINVAL, or as msg::MessagePort::open().
+  /// fi_domain(), but for the calls that open objects in it. @return 0, -FI_EINVAL, or as
+  /// msg::MessagePort::open().
   static int open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context);
   ~Domain();
 

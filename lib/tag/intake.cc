@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "lib/tag/sessions.hpp"
 
 namespace rio::tag {
 

@@ -8,13 +8,11 @@
 
 namespace rio::tag {
 
-class Sessions;
-
 /// Takes messages out of the context's inbox and gives them to receives, or keeps them. One thread.
 class Intake {
  public:
   /// All outlive the intake. @param sessions may be called by all functions but arrive_alone().
-  Intake(EngineState& state, UnexpectedStore& store, LargeMoves& large, Sessions& sessions)
+  Intake(EngineState& state, UnexpectedStore& store, LargeMoves& large, SessionWatch& sessions)
       : state_(state), store_(store), large_(large), sessions_(sessions) {}
 
   /// Hot. Take one whole message that is alone in the inbox, as in a ping-pong: like drain(),
@@ -53,7 +51,7 @@ class Intake {
   uint32_t incoming_ = 0;  // peers with a message in several parts under way
   UnexpectedStore& store_;
   LargeMoves& large_;
-  Sessions& sessions_;
+  SessionWatch& sessions_;
 };
 
 }  // namespace rio::tag

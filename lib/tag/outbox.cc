@@ -4,7 +4,6 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
-#include "lib/tag/sessions.hpp"
 
 namespace rio::tag {
 namespace {
@@ -18,7 +17,7 @@ Outbox::Direct Outbox::nobody() {
   return {kAnySource, {nullptr, &full, nullptr, 0}};
 }
 
-int Outbox::send(SendRequest& request, Sessions& sessions) {
+int Outbox::send(SendRequest& request, SessionWatch& sessions) {
   if (state_.config.send_again && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
     port_.look_for_gone();  // so that the send is not begun with a process that is gone
   }

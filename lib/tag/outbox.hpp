@@ -8,8 +8,6 @@
 
 namespace rio::tag {
 
-class Sessions;
-
 /// The sends of a context, and their order for each peer. One thread.
 class Outbox {
  public:
@@ -32,7 +30,7 @@ class Outbox {
                            : port_.send_tiny(direct_.route, bits, data, count);
   }
   /// Send a request that is filled in. @return as TaggedContext::send().
-  [[nodiscard]] int send(SendRequest& request, Sessions& sessions);
+  [[nodiscard]] int send(SendRequest& request, SessionWatch& sessions);
   /// Hot. Whether something waits to be sent.
   [[nodiscard]] bool waits() const { return !senders_.empty(); }
   /// Send the messages that wait, as far as there is room.

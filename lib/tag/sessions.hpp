@@ -8,7 +8,7 @@
 namespace rio::tag {
 
 /// One thread.
-class Sessions {
+class Sessions final : public SessionWatch {
  public:
   /// All outlive the object. The intake and the outbox may be made after it: it uses them by
   /// functions only.
@@ -20,15 +20,14 @@ class Sessions {
   }
   /// Some session has ended. Messages that arrived before are taken first, and are not lost.
   /// Without tags the caller takes them, so that only sends end while the inbox has any.
-  void look();
+  void look() override;
   /// A message has arrived. If it is of a session that is news, the former one has ended.
   void meet(const msg::Origin& origin) {
     if (static_cast<int32_t>(origin.session - state_.peers.session_of(*origin.link)) > 0) {
       end(*origin.link, origin.session, origin.link->error);
     }
   }
-  /// A session of a link has ended. @param session that has begun instead.
-  void end(msg::Link& link, uint32_t session, int error);
+  void end(msg::Link& link, uint32_t session, int error) override;
   /// As TaggedContext::forget_former().
   void forget_former(uint32_t dest_id);
   /// The card is gone, or the context closes: all ends.

@@ -36,6 +36,18 @@ struct EndpointStats {
   uint64_t cut_off = 0;     ///< sessions ended because the peer's messages made no sense
 };
 
+/// Ends what was under way in a session. Sessions is one; the objects that it uses know only this.
+class SessionWatch {
+ public:
+  /// Some session may have ended: end what was under way in it.
+  virtual void look() = 0;
+  /// A session of a link has ended. @param session that has begun instead.
+  virtual void end(msg::Link& link, uint32_t session, int error) = 0;
+
+ protected:
+  ~SessionWatch() = default;
+};
+
 /// The state of an engine that several of its objects use. It outlives them. One thread.
 struct EngineState {
   msg::MessagePort& port;
