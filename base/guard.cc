@@ -1,6 +1,5 @@
 #include "base/guard.hpp"
 
-#include <cerrno>
 #include <new>
 
 #include "base/log.hpp"
@@ -15,7 +14,7 @@ int end_exception(const Boundary& boundary) noexcept {
     return -ENOMEM;
   } catch (...) {
     log_error("%s", boundary.unexpected);
-    return -EIO;
+    return boundary.unexpected_rc;
   }
 }
 

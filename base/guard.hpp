@@ -4,6 +4,8 @@
 
 #include <cxxabi.h>
 
+#include <cerrno>
+
 #include "base/no_cancel.hpp"
 
 namespace rio::base {
@@ -11,11 +13,12 @@ namespace rio::base {
 /// The log text and the result of a C entry point that stops an exception. Texts are static.
 struct Boundary {
   const char* out_of_memory;  ///< log line, with the remedy; the call returns -ENOMEM
-  const char* unexpected;     ///< log line for any other exception; the call returns -EIO
+  const char* unexpected;     ///< log line for any other exception
+  int unexpected_rc = -EIO;   ///< what the call then returns
 };
 
 /// Log the exception that is being handled. Call it in a catch block only.
-/// @return -ENOMEM for std::bad_alloc, else -EIO.
+/// @return -ENOMEM for std::bad_alloc, else Boundary::unexpected_rc.
 [[nodiscard]] int end_exception(const Boundary& boundary) noexcept;
 
 /// Run the body of an entry point: no exception leaves it, and its thread is not cancelled in it.

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -17,7 +16,8 @@ namespace rio::test {
 namespace {
 
 constexpr base::Boundary kBoundary = {.out_of_memory = "no memory; free some",
-                                      .unexpected = "something else; report it"};
+                                      .unexpected = "something else; report it",
+                                      .unexpected_rc = -ENOTRECOVERABLE};
 
 std::vector<std::string> lines;
 
@@ -43,8 +43,8 @@ TEST_F(Guard, AnExceptionBecomesACodeAndALine) {
   const auto no_object = []() -> int { throw 5; };
   EXPECT_EQ(base::guard(kBoundary, no_memory), -ENOMEM);
   EXPECT_EQ(base::guard_cancellable(kBoundary, no_memory), -ENOMEM);
-  EXPECT_EQ(base::guard(kBoundary, other), -EIO);
-  EXPECT_EQ(base::guard_cancellable(kBoundary, no_object), -EIO);
+  EXPECT_EQ(base::guard(kBoundary, other), -ENOTRECOVERABLE);
+  EXPECT_EQ(base::guard_cancellable(kBoundary, no_object), -ENOTRECOVERABLE);
   EXPECT_EQ(lines,
             (std::vector<std::string>{"no memory; free some", "no memory; free some",
                                       "something else; report it", "something else; report it"}));
