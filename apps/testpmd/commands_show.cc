@@ -27,7 +27,7 @@ void print_info(const TestPort& port) {
   std::printf("  bus          %s, NUMA node %d, wire %s\n", port.card().bus().name().c_str(),
               port.card().bus().numa_node(), port.wire.empty() ? "-" : port.wire.c_str());
   std::printf("  destID       0x%x, sends to 0x%x%s\n", port.dest_id(), port.peer_dest_id(),
-              port.peer() == nullptr ? "" : format(" (port %u)", port.peer()->index).c_str());
+              port.peer() == nullptr ? "" : formatted(" (port %u)", port.peer()->index).c_str());
   std::printf("  link         %s, %u of %u lanes, %u Mbaud each\n", link.up ? "up" : "down",
               link.lanes, link.lanes_max, link.lane_mbaud);
   std::printf("  queue pairs  %u, rings 2^%u to 2^%u entries, %u vectors\n", caps.queue_pairs,
@@ -157,9 +157,9 @@ int clear(Console& console, Args args, std::string* error) {
 /// How long a run goes on.
 std::string limit(const Options& o) {
   if (o.count > 0) {
-    return format("%lu messages a port", o.count);
+    return formatted("%lu messages a port", o.count);
   }
-  return o.seconds > 0 ? format("%g s", o.seconds) : "until stop";
+  return o.seconds > 0 ? formatted("%g s", o.seconds) : "until stop";
 }
 
 int config(Console& console, Args, std::string*) {

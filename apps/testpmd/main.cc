@@ -128,10 +128,10 @@ int program(int argc, char** argv) {
                     "the options of this program stand behind --");
   }
   if (rte_rawdev_count() < cards) {
-    const int code = complain(
-        format("EAL started %u of the %u cards that --vdev names; its messages above say why (each "
-               "needs a name of its own: raw_rio0, raw_rio1)",
-               rte_rawdev_count(), cards));
+    const int code = complain(formatted(
+        "EAL started %u of the %u cards that --vdev names; its messages above say why (each "
+        "needs a name of its own: raw_rio0, raw_rio1)",
+        rte_rawdev_count(), cards));
     rte_eal_cleanup();
     return code;
   }

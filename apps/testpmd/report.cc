@@ -54,22 +54,22 @@ double ratio(uint64_t n, double by) {
 
 std::string rate_text(uint64_t n, double seconds) {
   const double rate = ratio(n, seconds);
-  return rate >= 1e6   ? format("%.2f M/s", rate / 1e6)
-         : rate >= 1e3 ? format("%.1f K/s", rate / 1e3)
-                       : format("%.0f /s", rate);
+  return rate >= 1e6   ? formatted("%.2f M/s", rate / 1e6)
+         : rate >= 1e3 ? formatted("%.1f K/s", rate / 1e3)
+                       : formatted("%.0f /s", rate);
 }
 
 std::string bandwidth_text(uint64_t bytes, double seconds) {
   const double rate = ratio(bytes, seconds);
-  return rate >= 1e9   ? format("%.2f GB/s", rate / 1e9)
-         : rate >= 1e6 ? format("%.1f MB/s", rate / 1e6)
-                       : format("%.1f KB/s", rate / 1e3);
+  return rate >= 1e9   ? formatted("%.2f GB/s", rate / 1e9)
+         : rate >= 1e6 ? formatted("%.1f MB/s", rate / 1e6)
+                       : formatted("%.1f KB/s", rate / 1e3);
 }
 
 std::string time_text(double ns) {
-  return ns < 1e4   ? format("%.0f ns", ns)
-         : ns < 1e7 ? format("%.1f us", ns / 1e3)
-                    : format("%.1f ms", ns / 1e6);
+  return ns < 1e4   ? formatted("%.0f ns", ns)
+         : ns < 1e7 ? formatted("%.1f us", ns / 1e3)
+                    : formatted("%.1f ms", ns / 1e6);
 }
 
 std::string grouped(uint64_t number) {
@@ -83,15 +83,15 @@ std::string grouped(uint64_t number) {
 
 std::string totals_text(const RunResult& result) {
   const bool doorbell = result.mode == &kDoorbellMode;
-  std::string text = format("---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode->name,
-                            doorbell ? "16 bits" : (grouped(result.size_bytes) + " bytes").c_str(),
-                            result.seconds, result.lcores, result.lcores == 1 ? "" : "s",
-                            result.is_model ? ", emulated card" : "");
+  std::string text = formatted(
+      "---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode->name,
+      doorbell ? "16 bits" : (grouped(result.size_bytes) + " bytes").c_str(), result.seconds,
+      result.lcores, result.lcores == 1 ? "" : "s", result.is_model ? ", emulated card" : "");
   for (const PortFigures& f : result.streams) {
-    text +=
-        format("%-12sreceived %s (%s, %s), sent %s\n", f.label.c_str(),
-               grouped(f.rx_messages).c_str(), rate_text(f.rx_messages, result.seconds).c_str(),
-               bandwidth_text(f.rx_bytes, result.seconds).c_str(), grouped(f.tx_messages).c_str());
+    text += formatted(
+        "%-12sreceived %s (%s, %s), sent %s\n", f.label.c_str(), grouped(f.rx_messages).c_str(),
+        rate_text(f.rx_messages, result.seconds).c_str(),
+        bandwidth_text(f.rx_bytes, result.seconds).c_str(), grouped(f.tx_messages).c_str());
   }
   text += "rate        " + rate_text(result.sum.rx_messages, result.seconds) +
           " messages, summed over the ports that received them\n";
@@ -107,9 +107,9 @@ std::string totals_text(const RunResult& result) {
             grouped(result.sum.bytes_copied) + " bytes copied by the driver\n";
   }
   const auto messages = static_cast<double>(result.driver_messages);
-  text +=
-      format("BAR         %.4f reads and %.4f writes a message\n",
-             ratio(result.driver.bar_reads, messages), ratio(result.driver.bar_writes, messages));
+  text += formatted("BAR         %.4f reads and %.4f writes a message\n",
+                    ratio(result.driver.bar_reads, messages),
+                    ratio(result.driver.bar_writes, messages));
   if (result.sum.retries != 0) {
     text += "retries     " + grouped(result.sum.retries) + "\n";
   }
@@ -124,14 +124,14 @@ std::string totals_text(const RunResult& result) {
 }
 
 std::string sweep_text(const std::vector<RunResult>& results) {
-  std::string text = format("%9s %14s %14s %10s %10s %10s %8s\n", "bytes", "messages/s", "payload",
-                            "p50", "p99", "max", "errors");
+  std::string text = formatted("%9s %14s %14s %10s %10s %10s %8s\n", "bytes", "messages/s",
+                               "payload", "p50", "p99", "max", "errors");
   for (const RunResult& r : results) {
-    text += format("%9s %14s %14s %10s %10s %10s %8s\n", grouped(r.size_bytes).c_str(),
-                   rate_text(r.sum.rx_messages, r.seconds).c_str(),
-                   bandwidth_text(r.sum.rx_bytes, r.seconds).c_str(), at(r, 50).c_str(),
-                   at(r, 99).c_str(), at(r, 100).c_str(),
-                   r.verified ? grouped(r.verify.errors()).c_str() : "-");
+    text += formatted("%9s %14s %14s %10s %10s %10s %8s\n", grouped(r.size_bytes).c_str(),
+                      rate_text(r.sum.rx_messages, r.seconds).c_str(),
+                      bandwidth_text(r.sum.rx_bytes, r.seconds).c_str(), at(r, 50).c_str(),
+                      at(r, 99).c_str(), at(r, 100).c_str(),
+                      r.verified ? grouped(r.verify.errors()).c_str() : "-");
   }
   return text;
 }

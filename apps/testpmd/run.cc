@@ -256,7 +256,7 @@ RunResult Run::result() {
     }
   }
   if (result_.exit_code == kExitCard && result_.trouble.empty()) {
-    result_.trouble = format(
+    result_.trouble = formatted(
         "nothing moved for %ld s; look at the link (show port info all) and "
         "the rings (show port queues all)",
         kStuckLimit.count() / 1000);

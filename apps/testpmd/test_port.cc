@@ -143,7 +143,7 @@ int TestPort::fail_alone(const std::vector<std::unique_ptr<TestPort>>& ports,
   for (const auto& other : ports) {
     if (other->wire == wire && ((other.get() == this) == (wire == "loop"))) {
       for (const uint32_t id : other->dest_ids_) {
-        reached += format("%s0x%x", reached.empty() ? "" : ", ", id);
+        reached += formatted("%s0x%x", reached.empty() ? "" : ", ", id);
       }
     }
   }

@@ -91,7 +91,7 @@ void warn_of_sharing(const std::vector<unsigned>& lcores, const pmd::cores::Plac
       const rte_cpuset_t second = rte_lcore_cpuset(lcores[j]);
       CPU_AND(&both, &first, &second);
       if (CPU_COUNT(&both) != 0) {
-        warning = format(
+        warning = formatted(
             "lcores %u and %u poll and share a CPU: each will wait for the other; "
             "give EAL an lcore on another core (-l 0,1)",
             lcores[i], lcores[j]);

@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <string>
 
+#include "base/formatted.hpp"
+
 namespace rio::testpmd {
 
-/// A text of any length.
-[[nodiscard, gnu::format(printf, 1, 2)]] std::string format(const char* text, ...);
+using base::formatted;
 
 /// Say in `error` what is wrong, and the remedy. @return -EINVAL, for the caller to return.
 [[nodiscard, gnu::format(printf, 2, 3)]] int fail(std::string* error, const char* text, ...);

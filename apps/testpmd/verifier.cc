@@ -92,8 +92,9 @@ VerifyTotals Verifier::totals() const {
     totals.lost += missing - std::min(missing, sender.refused + sender.in_doubt);
     totals.unrefused += sender.refused - std::min(missing, sender.refused);
     if (totals.first_error.empty() && receiver.first_error != nullptr) {
-      totals.first_error = format("%s in message %lu of flow %zu at byte %u", receiver.first_error,
-                                  receiver.first_sequence, flow, receiver.first_offset_bytes);
+      totals.first_error =
+          formatted("%s in message %lu of flow %zu at byte %u", receiver.first_error,
+                    receiver.first_sequence, flow, receiver.first_offset_bytes);
     }
   }
   return totals;

@@ -3,15 +3,16 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/formatted.hpp"
+
 namespace rio::cardsim {
 
 void complain(const char* format, ...) {
-  char text[1024];
   va_list args;
   va_start(args, format);
-  std::vsnprintf(text, sizeof text, format, args);
+  const std::string text = base::formatted_list(format, args);
   va_end(args);
-  std::fprintf(stderr, "rio-cardsim: error: %s\n", text);
+  std::fprintf(stderr, "rio-cardsim: error: %s\n", text.c_str());
 }
 
 }  // namespace rio::cardsim

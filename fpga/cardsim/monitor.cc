@@ -4,9 +4,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <cinttypes>
 #include <map>
 
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 #include "base/unix_socket.hpp"
 
@@ -92,15 +93,13 @@ int Monitor::read_word(uint64_t address, uint32_t len_bytes, uint64_t* out) {
     return -ENOTCONN;
   }
   said_.clear();
-  char command[64];
-  std::snprintf(command, sizeof command, "xp /1%cx 0x%llx\n", len_bytes == 8 ? 'g' : 'w',
-                static_cast<unsigned long long>(address));
-  const std::string_view text(command);
+  const std::string text =
+      base::formatted("xp /1%cx 0x%" PRIx64 "\n", len_bytes == 8 ? 'g' : 'w', address);
   if (const int rc = base::send_with_fds(socket_, std::as_bytes(std::span(text)), {}); rc != 0) {
     return rc == -EAGAIN ? -ETIMEDOUT : -ENOTCONN;
   }
-  std::snprintf(command, sizeof command, "%llx:", static_cast<unsigned long long>(address));
-  return wait_for_word(command, steady_clock::now() + answer_within_, out);
+  return wait_for_word(base::formatted("%" PRIx64 ":", address),
+                       steady_clock::now() + answer_within_, out);
 }
 
 std::shared_ptr<Monitor> monitor_at(const std::string& socket_path) {

@@ -1,10 +1,12 @@
 #include "fpga/cardsim/report.hpp"
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/formatted.hpp"
 #include "fpga/cardsim/complain.hpp"
 
 namespace rio::cardsim {
@@ -21,9 +23,7 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
                                        "link_down", "stuck_queue"};
 
 [[nodiscard]] std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
+  return base::formatted("0x%" PRIx64, value);
 }
 
 [[nodiscard]] Json card_report(SimCard& card) {

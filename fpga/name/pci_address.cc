@@ -1,16 +1,14 @@
 #include "fpga/name/pci_address.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 
 namespace rio::name {
 
 std::string PciAddress::text() const {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", domain, bus, device, function);
-  return text;
+  return base::formatted("%04x:%02x:%02x.%x", domain, bus, device, function);
 }
 
 bool read_pci_address(std::string_view text, PciAddress* out) {

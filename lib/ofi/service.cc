@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "base/folder.hpp"
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 #include "base/own_folder.hpp"
 
@@ -53,9 +53,7 @@ struct Own {
 
 /// The folder also holds folders of fabrics; their code ignores names that begin with a dot.
 [[nodiscard]] std::string path_of(const std::string& folder, uint16_t fabric, uint16_t number) {
-  char name[40];
-  std::snprintf(name, sizeof(name), "/.ofi-%08x-%u", fabric, unsigned{number});
-  return folder + name;
+  return folder + base::formatted("/.ofi-%08x-%u", fabric, unsigned{number});
 }
 
 /// Opens a file and locks it. @param out the locked file. @return 0; -EADDRINUSE; -errno.

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/folder.hpp"
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 #include "base/text_file.hpp"
 #include "pmd/bus/eal/zones.hpp"
@@ -119,9 +120,7 @@ void SharedCard::number_it() {
 }
 
 std::string SharedCard::zone_tag(OwnerToken owner) const {
-  char text[kZoneTagMax + 1];
-  std::snprintf(text, sizeof(text), "r%x.%" PRIx64, card_number_ & 0xFFFFu, owner);
-  return text;
+  return base::formatted("r%x.%" PRIx64, card_number_ & 0xFFFFu, owner);
 }
 
 int SharedCard::create(const std::string& device_name, uint32_t queue_pairs, bool stepping_thread,

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 #include "pmd/cores/cpu_list.hpp"
 
@@ -227,18 +227,18 @@ std::string Placement::sharing_warning(std::span<const unsigned> cpus) const {
   std::string text;
   for (size_t i = 0; i < cpus.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      char line[160];
+      std::string line;
       if (cpus[i] == cpus[j]) {
-        std::snprintf(line, sizeof(line), "pollers %zu and %zu share CPU %u: each slows the other",
-                      j, i, cpus[i]);
+        line = base::formatted("pollers %zu and %zu share CPU %u: each slows the other", j, i,
+                               cpus[i]);
       } else if (core_of(cpus[i]) == core_of(cpus[j])) {
-        std::snprintf(line, sizeof(line),
-                      "pollers %zu and %zu share a core: CPUs %u and %u are its hyperthreads", j, i,
-                      cpus[j], cpus[i]);
+        line =
+            base::formatted("pollers %zu and %zu share a core: CPUs %u and %u are its hyperthreads",
+                            j, i, cpus[j], cpus[i]);
       } else {
         continue;
       }
-      text += (text.empty() ? "" : "; ") + std::string(line);
+      text += (text.empty() ? "" : "; ") + line;
       break;  // one line for each poller
     }
   }

@@ -94,9 +94,7 @@ void add_queue(RawDevice& device, uint32_t qp, rte_tel_data* data) {
     add_number(dict, (ring + "_messages").c_str(), totals[i].stats.messages);
     add_number(dict, (ring + "_failed").c_str(), totals[i].stats.failed);
   }
-  char key[16];
-  std::snprintf(key, sizeof(key), "qp%u", qp);
-  rte_tel_data_add_dict_container(data, key, dict, 0);
+  rte_tel_data_add_dict_container(data, ("qp" + std::to_string(qp)).c_str(), dict, 0);
 }
 
 int queues(const char* /*command*/, const char* params, rte_tel_data* data) {

@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "base/formatted.hpp"
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/reg_names.hpp"
 #include "pmd/selftest/bench.hpp"
@@ -69,10 +69,8 @@ void write_and_compare(pmd::Card& card, const std::vector<ScratchWord>& words, V
     const uint32_t wrote = value_of(i) & words[i].bits;
     check(card.reg_read(words[i].word.offset(), &read), words[i].word.name() + " cannot be read");
     if (((read ^ wrote) & words[i].bits) != 0) {
-      char text[160];
-      std::snprintf(text, sizeof(text), "%s holds 0x%08x after 0x%08x was written",
-                    words[i].word.name().c_str(), read, wrote);
-      throw Fault(text);
+      throw Fault(base::formatted("%s holds 0x%08x after 0x%08x was written",
+                                  words[i].word.name().c_str(), read, wrote));
     }
   }
 }

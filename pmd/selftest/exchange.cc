@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 
+#include "base/formatted.hpp"
 #include "pmd/dev/names.hpp"
 
 namespace rio::selftest {
@@ -55,10 +55,8 @@ void Image::anything(uint32_t to, uint32_t len_bytes) {
 std::string Image::compare(const uint8_t* bytes) const {
   for (uint32_t i = 0; i < size(); ++i) {
     if (bytes_[i] != kAnything && bytes[i] != bytes_[i]) {
-      char text[64];
-      std::snprintf(text, sizeof(text), "byte %u is 0x%02x, not 0x%02x", i, bytes[i],
-                    static_cast<unsigned>(bytes_[i]));
-      return text;
+      return base::formatted("byte %u is 0x%02x, not 0x%02x", i, bytes[i],
+                             static_cast<unsigned>(bytes_[i]));
     }
   }
   return "";

@@ -11,6 +11,7 @@ extern "C" {
 #include <filesystem>
 #include <memory>
 
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 
 namespace rio::pmd::vfio {
@@ -29,12 +30,10 @@ __attribute__((noreturn)) void on_error(char* fmt, ...) {
 }
 
 void on_warning(char* fmt, ...) {
-  char text[256];
   va_list args;
   va_start(args, fmt);
-  std::vsnprintf(text, sizeof(text), fmt, args);
+  base::log_warning("libpci: %s", base::formatted_list(fmt, args).c_str());
   va_end(args);
-  base::log_warning("libpci: %s", text);
 }
 
 /// Runs a step. No object with a destructor may live here, since longjmp may leave it.

@@ -8,9 +8,9 @@ extern "C" {
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 #include "pmd/bus/vfio/libpci.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
@@ -98,9 +98,7 @@ std::string uncorrectable_names(uint32_t status) {
     }
   }
   if (status != 0) {
-    char rest[16];
-    std::snprintf(rest, sizeof(rest), "0x%x", status);
-    text.append(text.empty() ? "" : ", ").append(rest);
+    text.append(text.empty() ? "" : ", ").append(base::formatted("0x%x", status));
   }
   return text;
 }
