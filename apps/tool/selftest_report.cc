@@ -64,7 +64,7 @@ Json SelftestReport::json() const {
   Json list = Json::array();
   for (const StepReport& step : steps) {
     list.push_back({{"step", step.step},
-                    {"outcome", name(step.verdict.outcome)},
+                    {"outcome", selftest::name(step.verdict.outcome)},
                     {"reason", step.verdict.reason},
                     {"done", step.verdict.done},
                     {"unit", step.verdict.unit},
@@ -93,8 +93,8 @@ std::string SelftestReport::text() const {
   for (const StepReport& step : steps) {
     std::string what = amount(step.verdict);
     what += (what.empty() || step.verdict.reason.empty() ? "" : "; ") + step.verdict.reason;
-    table.add(
-        {step.step, name(step.verdict.outcome), base::formatted("%.2f s", step.seconds), what});
+    table.add({step.step, selftest::name(step.verdict.outcome),
+               base::formatted("%.2f s", step.seconds), what});
   }
   return out + "\n" + table.text() + "\n" + std::to_string(count(Outcome::kPass)) + " passed, " +
          std::to_string(count(Outcome::kFail)) + " failed, " +
