@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "base/fd.hpp"
 
@@ -70,6 +69,12 @@ void drop_byte_order_mark(std::string* text) {
   if (text->starts_with(kMark)) {
     text->erase(0, kMark.size());
   }
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr const char* kBlank = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlank) + 1);
 }
 
 int read_text_file(const std::string& path, size_t bytes_max, std::string* out,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace rio::base {
 
@@ -18,5 +19,8 @@ namespace rio::base {
 
 /// Skip a UTF-8 byte order mark at the beginning of a text that is read line by line.
 void drop_byte_order_mark(std::string* text);
+
+/// The part of `text` between the blanks, tabs and line ends around it. Any thread.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 
 }  // namespace rio::base

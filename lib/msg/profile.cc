@@ -20,29 +20,20 @@ constexpr const char* kNone = "none";
   return value != nullptr ? value : "";
 }
 
-[[nodiscard]] std::string_view trimmed(std::string_view text) {
-  constexpr const char* kBlank = " \t\r";
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 [[nodiscard]] int read_line(std::string_view line, const std::string& name, uint32_t at,
                             Profile* out) {
-  const std::string_view said = trimmed(line.substr(0, line.find('#')));
+  const std::string_view said = base::trimmed(line.substr(0, line.find('#')));
   if (said.empty()) {
     return 0;
   }
   const size_t equals = said.find('=');
-  const std::string_view key = trimmed(said.substr(0, equals));
+  const std::string_view key = base::trimmed(said.substr(0, equals));
   if (equals == std::string_view::npos || key != "eager_bytes") {
     base::log_error("%s, line %u: \"%s\"; a line is \"eager_bytes = NUMBER\", or a comment; %s",
                     name.c_str(), at, base::printable(said).c_str(), kRemedy);
     return -EINVAL;
   }
-  const std::string_view value = trimmed(said.substr(equals + 1));
+  const std::string_view value = base::trimmed(said.substr(equals + 1));
   if (!base::read_bytes(value, Profile::kEagerMin, Profile::kEagerMax, &out->eager_bytes)) {
     base::log_error("%s, line %u: eager_bytes is \"%s\"; it is %llu to %llu; %s", name.c_str(), at,
                     base::printable(value).c_str(),

@@ -7,23 +7,14 @@
 
 #include "base/formatted.hpp"
 #include "base/number.hpp"
+#include "base/text_file.hpp"
 #include "pmd/api/pci.hpp"
 
 namespace rio::tool {
-namespace {
-
-std::string trimmed(const std::string& text) {
-  static constexpr const char* kBlank = " \t\r\n";
-  const size_t first = text.find_first_not_of(kBlank);
-  return first == std::string::npos ? std::string()
-                                    : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-}  // namespace
 
 std::string text_of(const std::string& path) {
   std::string text;
-  return pci::read_text(path, &text) == 0 ? trimmed(text) : "";
+  return pci::read_text(path, &text) == 0 ? std::string(base::trimmed(text)) : "";
 }
 
 std::optional<uint64_t> parse_number(const std::string& text) {
@@ -48,8 +39,8 @@ std::string field_of(const std::string& text, const std::string& name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(':');
-    if (colon != std::string::npos && trimmed(line.substr(0, colon)) == name) {
-      return trimmed(line.substr(colon + 1));
+    if (colon != std::string::npos && base::trimmed(line.substr(0, colon)) == name) {
+      return std::string(base::trimmed(line.substr(colon + 1)));
     }
   }
   return "";

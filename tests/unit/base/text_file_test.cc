@@ -67,5 +67,12 @@ TEST_F(TextFile, MayBeAPipe) {
   EXPECT_EQ(text_, "onetwo");
 }
 
+TEST(Trimmed, LosesTheBlanksAroundIt) {
+  EXPECT_EQ(trimmed(" \t one  two\r\n"), "one  two");
+  EXPECT_EQ(trimmed("one"), "one");
+  EXPECT_EQ(trimmed(" \n "), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
 }  // namespace
 }  // namespace rio::base
