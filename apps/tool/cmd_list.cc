@@ -43,28 +43,20 @@ std::string build_of(const CardState& card) {
   return card.id && card.id->is_card() && card.id->build != 0 ? utc_text(card.id->build) : "";
 }
 
-std::string bars_of(const CardState& card) {
+/// The BARs of a card, as data and as text.
+std::pair<Json, std::string> bars_of(const CardState& card) {
+  Json data = Json::array();
   std::string text;
   for (size_t i = 0; i < card.bars.size(); ++i) {
-    if (card.bars[i].there()) {
+    const Resource& bar = card.bars[i];
+    if (bar.there()) {
+      data.push_back(
+          {{"bar", i}, {"address", bar.unset() ? 0 : bar.first}, {"bytes", bar.len_bytes()}});
       text.append(text.empty() ? "" : ", ").append(std::to_string(i)).append(": ");
-      text.append(size_text(card.bars[i].len_bytes()));
-      text.append(card.bars[i].unset() ? " without address" : "");
+      text.append(size_text(bar.len_bytes())).append(bar.unset() ? " without address" : "");
     }
   }
-  return text;
-}
-
-Json bars_data(const CardState& card) {
-  Json list = Json::array();
-  for (size_t i = 0; i < card.bars.size(); ++i) {
-    if (card.bars[i].there()) {
-      list.push_back({{"bar", i},
-                      {"address", card.bars[i].unset() ? 0 : card.bars[i].first},
-                      {"bytes", card.bars[i].len_bytes()}});
-    }
-  }
-  return list;
+  return {data, text};
 }
 
 Json link_data(const CardState& card) {
@@ -78,8 +70,8 @@ Json link_data(const CardState& card) {
           {"width_max", config.width_max()}};
 }
 
-/// The capabilities that matter, as rows of a name and a text.
-std::vector<std::pair<std::string, std::string>> details_of(const CardState& card) {
+/// The capabilities that matter: texts by their names.
+Json capabilities_of(const CardState& card) {
   if (!card.config || !card.config->express) {
     return {{"capabilities", card.config && card.config->gone ? "the card is gone: all ones"
                              : card.config && !card.config->whole
@@ -103,29 +95,21 @@ std::vector<std::pair<std::string, std::string>> details_of(const CardState& car
                                      (config.master_on() ? "on" : "off")}};
 }
 
-Json data_of(const CardState& card) {
-  return {{"address", card.address},         {"vendor", card.vendor},
-          {"device", card.device},           {"driver", card.driver},
-          {"iommu_group", card.iommu_group}, {"numa_node", card.numa_node},
-          {"link", link_data(card)},         {"bars", bars_data(card)},
-          {"gateware", gateware_of(card)}};
-}
-
 /// Add the capabilities of a card and what is wrong with them to its `data`. @return them as text.
 std::string add_details(const Machine& machine, const Findings& findings, const CardState& card,
                         Json& data) {
   const std::string cpus = pmd::cores::format_cpu_list(machine.near(card));
-  data["bridge"] = card.bridge;
-  data["cpus"] = cpus;
-  data["built"] = build_of(card);
-  data["capabilities"] = Json::object();
-  data["wrong"] = Json::array();
+  const Json capabilities = capabilities_of(card);
+  data.update({{"bridge", card.bridge},
+               {"cpus", cpus},
+               {"built", build_of(card)},
+               {"capabilities", capabilities},
+               {"wrong", Json::array()}});
   TextTable table({"  bridge above", or_dash(card.bridge)});
   table.add({"  CPUs nearby", or_dash(cpus)});
   table.add({"  gateware built", or_dash(build_of(card))});
-  for (const auto& [name, value] : details_of(card)) {
-    data["capabilities"][name] = value;
-    table.add({"  " + name, value});
+  for (const auto& [name, value] : capabilities.items()) {
+    table.add({"  " + name, value.get<std::string>()});
   }
   std::string text = "\n" + card.address + "\n" + table.text();
   for (const Finding& one : findings.all) {
@@ -152,15 +136,25 @@ int list(const GlobalOptions& context, bool& verbose) {
   Json data = Json::array();
   TextTable table({"address", "ids", "driver", "group", "node", "link", "BARs", "gateware"});
   for (const CardState& card : verbose ? machine->cards : cards) {
-    Json one = data_of(card);
+    const auto [bars, bars_text] = bars_of(card);
+    const std::string gateware = gateware_of(card);
+    Json one = {{"address", card.address},
+                {"vendor", card.vendor},
+                {"device", card.device},
+                {"driver", card.driver},
+                {"iommu_group", card.iommu_group},
+                {"numa_node", card.numa_node},
+                {"link", link_data(card)},
+                {"bars", bars},
+                {"gateware", gateware}};
     if (verbose) {
       details += add_details(*machine, findings, card, one);
     }
     data.push_back(std::move(one));
     table.add({card.address, base::formatted("%04x:%04x", card.vendor, card.device),
                or_dash(card.driver), number_or_dash(card.iommu_group),
-               number_or_dash(card.numa_node), or_dash(link_of(card)), or_dash(bars_of(card)),
-               or_dash(gateware_of(card))});
+               number_or_dash(card.numa_node), or_dash(link_of(card)), or_dash(bars_text),
+               or_dash(gateware)});
   }
   return print_result(context, data, table.empty() ? "no cards\n" : table.text() + details);
 }
