@@ -1,6 +1,7 @@
 #include "base/formatted.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 namespace rio::base {
@@ -21,6 +22,14 @@ std::string formatted(const char* format, ...) {
   std::string text = formatted_list(format, args);
   va_end(args);
   return text;
+}
+
+int fail(std::string* error, const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  *error = formatted_list(format, args);
+  va_end(args);
+  return -EINVAL;
 }
 
 }  // namespace rio::base

@@ -1,5 +1,5 @@
 /// @file
-/// printf() into a string.
+/// printf() into a string, also one that tells an error.
 #pragma once
 
 #include <cstdarg>
@@ -12,5 +12,7 @@ namespace rio::base {
 /// For a function that has such arguments itself.
 [[nodiscard, gnu::format(printf, 1, 0)]] std::string formatted_list(const char* format,
                                                                     va_list args);
+/// Say in `error` what is wrong, and the remedy. @return -EINVAL, for the caller to return.
+[[nodiscard, gnu::format(printf, 2, 3)]] int fail(std::string* error, const char* format, ...);
 
 }  // namespace rio::base

@@ -9,12 +9,12 @@
 
 namespace rio::testpmd {
 
+using base::fail;
 using base::formatted;
 
-/// Say in `error` what is wrong, and the remedy. @return -EINVAL, for the caller to return.
-[[nodiscard, gnu::format(printf, 2, 3)]] int fail(std::string* error, const char* text, ...);
-
 /// "1 port", "2 ports".
-[[nodiscard]] std::string counted(size_t n, const char* what);
+[[nodiscard]] inline std::string counted(size_t n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
 
 }  // namespace rio::testpmd

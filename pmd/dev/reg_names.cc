@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 
 #include "pmd/dev/card.hpp"
@@ -63,10 +64,7 @@ int by_offset(uint32_t offset, RegWord* out, std::string* error) {
       found = true;
     }
   });
-  if (!found) {
-    *error = "no register at offset " + std::to_string(offset) + "; a dump lists them";
-  }
-  return found ? 0 : -EINVAL;
+  return found ? 0 : base::fail(error, "no register at offset %u; a dump lists them", offset);
 }
 
 int unknown(std::string_view text, std::string_view block, std::string* error) {
@@ -118,8 +116,8 @@ int find_register(std::string_view text, RegWord* out, std::string* error) {
     }
     if (has_instance != (reg.instances > 1) || has_index != (reg.count > 1) ||
         word.instance >= reg.instances || word.index >= reg.count) {
-      *error = "register '" + std::string(text) + "' is written " + form(reg);
-      return -EINVAL;
+      return base::fail(error, "register '%s' is written %s", std::string(text).c_str(),
+                        form(reg).c_str());
     }
     word.reg = &reg;
     *out = word;

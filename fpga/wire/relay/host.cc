@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/formatted.hpp"
 #include "base/peer_process.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
@@ -225,8 +226,7 @@ uint32_t Host::on_board(uint32_t board) const {
 
 int Host::choose_seat(Control* seat, std::string* why) const {
   if (seat->ids == 0 || seat->ids > kIdsMax || seat->first_id > kLastId) {
-    *why = "a card cannot have so many destIDs";
-    return -EINVAL;
+    return base::fail(why, "a card cannot have so many destIDs");
   }
   if (seat->board == kAnyBoard) {
     seat->board = 0;
@@ -235,9 +235,8 @@ int Host::choose_seat(Control* seat, std::string* why) const {
     }
   }
   if (seat->board >= config_.boards) {
-    *why = "no board " + std::to_string(seat->board) + "; there are boards 0 to " +
-           std::to_string(config_.boards - 1);
-    return -EINVAL;
+    return base::fail(why, "no board %u; there are boards 0 to %u", seat->board,
+                      config_.boards - 1);
   }
   if (on_board(seat->board) >= config_.processes) {
     *why = "board " + std::to_string(seat->board) + " is full; start it with more --processes";
@@ -256,8 +255,7 @@ int Host::choose_seat(Control* seat, std::string* why) const {
     return -EBUSY;
   }
   if (seat->ids - 1 > kLastId - first) {
-    *why = "not enough destIDs from there on; give a lower id=, or none";
-    return -EINVAL;
+    return base::fail(why, "not enough destIDs from there on; give a lower id=, or none");
   }
   seat->first_id = first;
   return 0;

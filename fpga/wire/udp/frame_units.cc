@@ -32,6 +32,12 @@ void put_header(const model::Frame& frame, const Ids& ids, uint8_t* to) {
   std::memcpy(to, static_cast<const void*>(&header), sizeof(header));
 }
 
+/// The messages that a copy of a frame of type kPull announces.
+[[nodiscard]] std::span<model::PullPart> parts_of(std::vector<uint8_t>& frame) {
+  return {reinterpret_cast<model::PullPart*>(frame.data() + sizeof(model::Frame)),
+          head_of(frame.data()).length / sizeof(model::PullPart)};
+}
+
 }  // namespace
 
 bool FrameUnits::gather(Connection* session) {
@@ -75,7 +81,7 @@ size_t FrameUnits::fill(One& from, std::span<uint8_t> unit) {
       }
     } else {
       out_valid_ = out_valid_ && model::is_pull(frame->at);
-      copy_run(from.sent, out_valid_, to);
+      copy_run(from.sent, to);
     }
     used += bytes;
     from.sent += bytes;
@@ -102,19 +108,18 @@ void FrameUnits::begin_frame(One& from, const model::InFrame& frame) {
 void FrameUnits::begin_run(const model::InFrame& frame) {
   out_head_.assign(frame.at, frame.at + frame.bytes);
   put_header(frame, ids_, out_head_.data());
-  out_parts_.resize(frame.length / sizeof(model::PullPart));
+  const std::span<model::PullPart> parts = parts_of(out_head_);
+  out_parts_.assign(parts.begin(), parts.end());
   out_bytes_ = 0;
   out_valid_ = true;
-  for (size_t i = 0; i < out_parts_.size(); ++i) {
-    uint8_t* const at = out_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
-    std::memcpy(&out_parts_[i], at, sizeof(model::PullPart));
-    out_bytes_ += out_parts_[i].length;
-    std::memset(at, 0, sizeof(out_parts_[i].address));  // addresses must not leave this process
+  for (model::PullPart& part : parts) {
+    out_bytes_ += part.length;
+    part.address = 0;  // addresses must not leave this process
   }
 }
 
 /// Copies bytes from an offset in the run.
-void FrameUnits::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
+void FrameUnits::copy_run(uint64_t at, std::span<uint8_t> to) {
   std::fill(to.begin(), to.end(), uint8_t{0});
   const auto copy = [&](uint64_t begin, const uint8_t* bytes, uint64_t length) {
     const uint64_t from = std::max(begin, at);
@@ -126,13 +131,13 @@ void FrameUnits::copy_run(uint64_t at, bool valid, std::span<uint8_t> to) {
   copy(0, out_head_.data(), out_head_.size());
   uint64_t begin = out_head_.size();
   for (const model::PullPart& part : out_parts_) {
-    if (valid) {
+    if (out_valid_) {
       copy(begin, reinterpret_cast<const uint8_t*>(static_cast<uintptr_t>(part.address)),
            part.length);
     }
     begin += part.length;
   }
-  const uint8_t last = valid ? 1 : 0;
+  const uint8_t last = out_valid_ ? 1 : 0;
   copy(out_head_.size() + aligned(out_bytes_), &last, sizeof(last));
 }
 
@@ -201,9 +206,7 @@ void FrameUnits::expect_run(std::span<const uint8_t> frame) {
   }
   in_head_.assign(frame.begin(), frame.end());
   uint64_t bytes = 0;
-  for (size_t i = 0; i < parts; ++i) {
-    model::PullPart part;
-    std::memcpy(&part, frame.data() + sizeof(header) + i * sizeof(part), sizeof(part));
+  for (const model::PullPart& part : parts_of(in_head_)) {
     foul_ = foul_ || part.length - 1 >= kMessageBytesMax;
     bytes += part.length;
   }
@@ -227,26 +230,19 @@ size_t FrameUnits::take_run(std::span<const uint8_t> bytes) {
 
 void FrameUnits::end_run() {
   const uint8_t valid = in_bytes_[in_length_ - kTrailerBytes];
-  uint64_t at = reinterpret_cast<uintptr_t>(in_bytes_);
-  if (valid != 1) {
+  if (valid == 1) {
+    uint64_t at = reinterpret_cast<uintptr_t>(in_bytes_);
+    for (model::PullPart& part : parts_of(in_head_)) {
+      part = {at, part.length, 0};
+      at += part.length;
+    }
+    take_frame(UnitKind::kRequests, in_head_);  // in_bytes_ says that its bytes are here
+    pulled_.set_end(requests_.in.writer.tail());
+  } else {
     foul_ = foul_ || valid != 0;
     pulled_.drop_last();
-    in_bytes_ = nullptr;
-    return;
   }
-  const size_t parts = head_of(in_head_.data()).length / sizeof(model::PullPart);
-  for (size_t i = 0; i < parts; ++i) {
-    uint8_t* const to = in_head_.data() + sizeof(model::Frame) + i * sizeof(model::PullPart);
-    model::PullPart part;
-    std::memcpy(&part, to, sizeof(part));
-    part.address = at;
-    part.zero = 0;
-    at += part.length;
-    std::memcpy(to, &part, sizeof(part));
-  }
-  take_frame(UnitKind::kRequests, in_head_);  // in_bytes_ says that its bytes are here
   in_bytes_ = nullptr;
-  pulled_.set_end(requests_.in.writer.tail());
 }
 
 uint8_t* Pulled::add(uint32_t bytes) {

@@ -98,7 +98,7 @@ class FrameUnits final : public Intake {
   [[nodiscard]] size_t fill(One& from, std::span<uint8_t> unit);
   void begin_frame(One& from, const model::InFrame& frame);
   void begin_run(const model::InFrame& frame);
-  void copy_run(uint64_t at, bool valid, std::span<uint8_t> to);
+  void copy_run(uint64_t at, std::span<uint8_t> to);
   void expect_run(std::span<const uint8_t> frame);
   [[nodiscard]] size_t take_run(std::span<const uint8_t> bytes);
   void end_run();

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <sstream>
 
+#include "base/formatted.hpp"
 #include "base/number.hpp"
 #include "base/text_file.hpp"
 #include "fpga/wire/udp/datagram.hpp"
@@ -83,9 +84,7 @@ int read_members(const std::string& path, std::vector<Place>* out, std::string* 
     std::string wrong =
         all.size() < kMembersMax ? read_line(std::move(line), &all) : "more than 65536 members";
     if (!wrong.empty()) {
-      *error = path;
-      error->append(" line ").append(std::to_string(number)).append(": ").append(wrong);
-      return -EINVAL;
+      return base::fail(error, "%s line %zu: %s", path.c_str(), number, wrong.c_str());
     }
   }
   *out = std::move(all);
@@ -94,13 +93,12 @@ int read_members(const std::string& path, std::vector<Place>* out, std::string* 
 
 int find_places(const Seat& seat, Places* out, std::string* error) {
   if (seat.members.empty() != (seat.id == 0)) {
-    *error = "id= and members= belong together: the file says where each destID is";
-    return -EINVAL;
+    return base::fail(error,
+                      "id= and members= belong together: the file says where each destID is");
   }
   if (seat.ids < 1 || seat.ids > kIdsMax || seat.patience_s < 1 ||
       seat.patience_s > kPatienceMaxS) {
-    *error = "a card has 1 to 32 destIDs, and patience is 1 to 3600 seconds";
-    return -EINVAL;
+    return base::fail(error, "a card has 1 to 32 destIDs, and patience is 1 to 3600 seconds");
   }
   if (seat.members.empty()) {
     return find_local(seat, &out->own, error);
@@ -118,9 +116,8 @@ int find_places(const Seat& seat, Places* out, std::string* error) {
     }
   }
   if (places.own.family() == AF_UNSPEC) {
-    *error = seat.members + ": no line for destID " + std::to_string(seat.id) +
-             "; add one, or give id= one of the file";
-    return -EINVAL;
+    return base::fail(error, "%s: no line for destID %u; add one, or give id= one of the file",
+                      seat.members.c_str(), seat.id);
   }
   *out = std::move(places);
   return 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 namespace rio::base {
 namespace {
 
@@ -13,6 +15,12 @@ TEST(Formatted, PrintsLikePrintf) {
 TEST(Formatted, TextOfAnyLength) {
   const std::string text(10000, 'a');
   EXPECT_EQ(formatted("<%s>", text.c_str()), "<" + text + ">");
+}
+
+TEST(Formatted, TellsAnError) {
+  std::string error = "old";
+  EXPECT_EQ(fail(&error, "port %d of %s", 3, "0001"), -EINVAL);
+  EXPECT_EQ(error, "port 3 of 0001");
 }
 
 }  // namespace
