@@ -41,13 +41,11 @@ void drain(NetRxQueue& queue) {
 
 NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
                  rte_eth_dev* dev)
-    : name_(std::move(name)),
-      card_(std::move(card)),
+    : CardUser(std::move(name), std::move(card)),
       args_(args),
       dev_(dev),
       shared_(new (dev->data->dev_private) NetShared{}),
       epoch_(static_cast<uint16_t>(rte_rand())) {
-  card_->enter(*this);
   all_ports().push_back(this);
 }
 
@@ -57,7 +55,6 @@ NetPort::~NetPort() {
   for (uint16_t i = 0; i < kRxQueuesMax; ++i) {
     release_rx(i);
   }
-  card_->leave(*this);
 }
 
 int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
