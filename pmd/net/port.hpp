@@ -67,7 +67,7 @@ class NetPort final : public CardUser {
   [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
                               bool deferred);
   [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred);
-  void release_rx(uint16_t queue);
+  void release_rx(uint16_t queue) { rx_queues_[queue].reset(); }
   void release_tx(uint16_t queue);
   [[nodiscard]] int start();
   void stop();
