@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 namespace rio::base {
 namespace {
@@ -50,6 +51,45 @@ template <class Number>
 bool read_number(std::string_view text, uint64_t least, uint64_t most, uint64_t* out) {
   uint64_t value = 0;
   return any_number(text, &value) && take(value, least, most, out);
+}
+
+bool read_ranges(std::string_view text, char separator, const char* noun,
+                 bool (*read)(std::string_view text, uint32_t* out), std::vector<uint32_t>* out,
+                 std::string* problem) {
+  constexpr size_t kMost = 65536;
+  const auto read_one = [&](std::string_view one, uint32_t* value) {
+    const bool is_good = read(one, value);
+    if (!is_good) {
+      *problem =
+          one.empty() ? "a number is missing" : '"' + std::string(one) + "\" is not a " + noun;
+    }
+    return is_good;
+  };
+  std::vector<uint32_t> list;
+  for (size_t at = 0; at <= text.size();) {
+    const std::string_view part = text.substr(at, text.find(separator, at) - at);
+    const size_t dash = part.find('-');
+    uint32_t first = 0;
+    uint32_t last = 0;
+    if (!read_one(part.substr(0, dash), &first) ||
+        !read_one(dash == part.npos ? part : part.substr(dash + 1), &last)) {
+      return false;
+    }
+    if (last < first) {
+      *problem = "the range " + std::string(part) + " falls";
+      return false;
+    }
+    if (last - first >= kMost - list.size()) {
+      *problem = "it is too long";
+      return false;
+    }
+    for (uint64_t value = first; value <= last; ++value) {
+      list.push_back(static_cast<uint32_t>(value));
+    }
+    at += part.size() + 1;
+  }
+  *out = std::move(list);
+  return true;
 }
 
 bool read_hex(std::string_view text, uint64_t most, uint64_t* out) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rio::base {
 
@@ -37,6 +38,15 @@ template <std::unsigned_integral Number>
 [[nodiscard]] bool read_decimal(std::string_view text, uint64_t least, uint64_t most, Number* out) {
   return text.find_first_of("xX") == std::string_view::npos && read_number(text, least, most, out);
 }
+
+/// Read a list of at most 65536 numbers, and rising ranges of them, such as "1,3-5". Any thread.
+/// @param read reads one number. @param noun of a number, for the error text: "CPU number".
+/// @param out in the order of the text, doubles kept; set only on success.
+/// @param problem what is wrong with the list; set only on failure.
+/// @return false: it is not such a list.
+[[nodiscard]] bool read_ranges(std::string_view text, char separator, const char* noun,
+                               bool (*read)(std::string_view text, uint32_t* out),
+                               std::vector<uint32_t>* out, std::string* problem);
 
 /// Read the whole of `text` as hexadecimal digits without "0x", as parts of a PCI address are
 /// written. Any thread.

@@ -179,8 +179,8 @@ class MessagePort {
     PortStats all = stats_;
     all.copied += outbox_.copied();
     all.received += intake_.received();
-    all.woken = sleepers_.woken();
-    all.overslept = sleepers_.overslept();
+    all.woken = sleepers_.woken;
+    all.overslept = sleepers_.overslept;
     return all;
   }
   /// Add bytes that a layer above has copied to the statistics.
@@ -213,7 +213,7 @@ class MessagePort {
   /// Call its functions under a Guard.
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
   /// Whether the port's users sleep instead of polling all the time.
-  [[nodiscard]] bool sleeps() const { return sleepers_.has_slept(); }
+  [[nodiscard]] bool sleeps() const { return sleepers_.has_slept; }
 
  private:
   friend class MessageContext;

@@ -67,27 +67,15 @@ class Sleepers {
   /// Remove a thread from the list, if it is there.
   void strike(int wake_fd);
 
-  /// Note that a thread is about to sleep, listed or not, for has_slept().
-  void note_sleep() { has_slept_ = true; }
-  /// Note that a sleep has ended. @param overslept it ended by time-out although something had
-  /// arrived.
-  void note_end(bool overslept) {
-    ++woken_;
-    overslept_ += overslept ? 1 : 0;
-  }
-  /// As in PortStats.
-  [[nodiscard]] uint64_t woken() const { return woken_; }
-  [[nodiscard]] uint64_t overslept() const { return overslept_; }
-  /// Whether any thread has ever slept: then the port is not polled all the time.
-  [[nodiscard]] bool has_slept() const { return has_slept_; }
+  // Of all threads, listed or not; like the functions, with the lock held.
+  bool has_slept = false;  ///< a thread has begun to sleep: the port is not polled all the time
+  uint64_t woken = 0;      ///< as in PortStats
+  uint64_t overslept = 0;  ///< as in PortStats
 
  private:
   PortLock lock_;
   std::vector<int> wake_fds_;
   uint64_t seen_ = 0;  // activity that the listed threads have seen
-  bool has_slept_ = false;
-  uint64_t woken_ = 0;
-  uint64_t overslept_ = 0;
 };
 
 }  // namespace rio::msg

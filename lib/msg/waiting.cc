@@ -24,7 +24,7 @@ int wake_fd() {
 int Sleeper::enlist() {
   const base::NoCancel no_cancel;
   bound_ms_ = port_.sleep_bound_ms();
-  port_.sleepers().note_sleep();
+  port_.sleepers().has_slept = true;
   if (port_.config().threads == Threads::kOne) {
     return 0;
   }
@@ -52,13 +52,12 @@ void Sleeper::wake() {
     static_cast<void>(port_.endpoint().irq_ack());
     sleepers.wake();
   }
-  bool overslept = false;
+  ++sleepers.woken;
   if (slept_out_) {
     const uint64_t before = port_.activity();
     port_.check_all();
-    overslept = port_.activity() != before;
+    sleepers.overslept += port_.activity() != before ? 1 : 0;
   }
-  sleepers.note_end(overslept);
 }
 
 }  // namespace rio::msg

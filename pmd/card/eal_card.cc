@@ -28,6 +28,18 @@ std::recursive_mutex& control_lock() {
   return *lock;
 }
 
+CardUser::CardUser(std::string name, std::shared_ptr<EalCard> card)
+    : name_(std::move(name)), card_(std::move(card)) {
+  card_->users_.push_back(this);
+}
+
+CardUser::~CardUser() {
+  for (uint32_t qp = 0; qp < card_->queue_pairs(); ++qp) {
+    card_->release(qp, *this);
+  }
+  std::erase(card_->users_, this);
+}
+
 EalCard::EalCard(const std::string& name, const CardArgs& args, FoundCard& found)
     : name_(name),
       wire_(std::move(found.wire)),
@@ -139,17 +151,6 @@ EalCard::~EalCard() {
   if (const auto found = cards().find(name_); found != cards().end() && found->second.expired()) {
     cards().erase(found);
   }
-}
-
-void EalCard::enter(CardUser& user) {
-  users_.push_back(&user);
-}
-
-void EalCard::leave(CardUser& user) {
-  for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
-    release(qp, user);
-  }
-  std::erase(users_, &user);
 }
 
 int EalCard::claim(uint32_t qp, CardUser& user) {

@@ -30,11 +30,15 @@ struct FoundCard {
 /// on different threads.
 [[nodiscard]] std::recursive_mutex& control_lock();
 
-/// A device that has queue pairs of a card, or may have.
+class EalCard;
+
+/// A device that has queue pairs of a card, or may have. It hears of resets while it exists.
 class CardUser {
  public:
+  CardUser(const CardUser&) = delete;
+  CardUser& operator=(const CardUser&) = delete;
   /// For messages: "raw_rio0".
-  [[nodiscard]] virtual const std::string& name() const = 0;
+  [[nodiscard]] const std::string& name() const { return name_; }
   /// Keep threads out of the device's bursts (Turn::take_for_good()), until let_go(). Called for
   /// all users before anything else happens. @return -EBUSY: a thread stays inside; the card is not
   /// reset.
@@ -48,7 +52,12 @@ class CardUser {
   [[nodiscard]] virtual int after_reset() = 0;
 
  protected:
-  ~CardUser() = default;
+  CardUser(std::string name, std::shared_ptr<EalCard> card);
+  /// Ends its claims. Its queue pairs must be closed.
+  ~CardUser();
+
+  const std::string name_;
+  const std::shared_ptr<EalCard> card_;
 };
 
 /// A card and its users. Control path, under control_lock(). Functions return 0 or -errno; the
@@ -69,11 +78,6 @@ class EalCard {
   ~EalCard();
   EalCard(const EalCard&) = delete;
   EalCard& operator=(const EalCard&) = delete;
-
-  /// Add a user, which hears of resets from now on.
-  void enter(CardUser& user);
-  /// Remove a user, whose queue pairs must be closed. Ends its claims.
-  void leave(CardUser& user);
 
   /// Claim a queue pair for a user of this process. Claiming it again is allowed. @return -EBUSY:
   /// another user or process has it, -EINVAL: there is no such queue pair, -ENODEV, or as
@@ -130,6 +134,8 @@ class EalCard {
   [[nodiscard]] bool is_primary() const { return primary_; }
 
  private:
+  friend class CardUser;  // enters and leaves users_
+
   EalCard(const std::string& name, const CardArgs& args, FoundCard& found);
   [[nodiscard]] int take_over(const DmaMemory& bar, bool works_alone);
   [[nodiscard]] int join();

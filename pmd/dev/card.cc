@@ -286,16 +286,6 @@ bool Card::was_reset() {
   return generation_ != 0 && bar_.read32(regs::id::gen_ack()) != generation_ && !gone();
 }
 
-bool Card::alive(uint32_t timeout_ms) {
-  if (gone()) {
-    return false;
-  }
-  const uint32_t before = bar_.read32(regs::id::heartbeat());
-  uint32_t seen = 0;
-  return wait_for_word(bar_, hook_, regs::id::heartbeat(), timeout_ms, &seen,
-                       [before](uint32_t value) { return value != before; }) == 0;
-}
-
 LinkState Card::link() {
   using regs::port::Link;
   if (!blocks_.has_port()) {

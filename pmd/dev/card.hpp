@@ -98,8 +98,6 @@ class Card {
   /// True if the card is there and has forgotten the settings of this object: another process
   /// has reset it. Its queues are lost; close them all and open the card again.
   [[nodiscard]] bool was_reset();
-  /// True if the heartbeat moves within `timeout_ms`.
-  [[nodiscard]] bool alive(uint32_t timeout_ms);
   /// State of the link. All 0 if the card has no port block, or is gone.
   [[nodiscard]] LinkState link();
   [[nodiscard]] PortCounters counters();

@@ -15,15 +15,11 @@ namespace rio::pmd {
 using regs::DmaOp;
 
 DmaDevice::DmaDevice(std::string name, std::shared_ptr<EalCard> card)
-    : name_(std::move(name)),
-      card_(std::move(card)),
-      key_(static_cast<uint16_t>(1 + rte_rand_max(UINT16_MAX))) {
-  card_->enter(*this);
-}
+    : CardUser(std::move(name), std::move(card)),
+      key_(static_cast<uint16_t>(1 + rte_rand_max(UINT16_MAX))) {}
 
 DmaDevice::~DmaDevice() {
   stop();
-  card_->leave(*this);
 }
 
 int DmaDevice::create(const std::string& name, std::shared_ptr<EalCard> card, int qp,

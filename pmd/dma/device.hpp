@@ -54,7 +54,6 @@ class DmaDevice final : public CardUser {
   /// Hot. Fetch completions, and post the requests that wait in a channel.
   void work(DmaChannel& channel);
 
-  [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] int hold() override;
   void let_go() override { turn_.give(); }
   void before_reset() override;
@@ -80,8 +79,6 @@ class DmaDevice final : public CardUser {
   uint16_t reap(Status flushed = Status::kFlushed);
   void look_for_trouble();
 
-  std::string name_;
-  std::shared_ptr<EalCard> card_;
   uint32_t qp_ = 0;
   uint16_t key_;  // of the window onto all of our memory, for our own queue pair only
   bool hears_itself_ = false;

@@ -29,35 +29,21 @@ std::vector<NetPort*>& all_ports() {
   return *ports;
 }
 
-/// Drops frames that other queues have received for a queue that is no longer polled.
-void drain(NetRxQueue& queue) {
-  void* frame = nullptr;
-  while (queue.ring != nullptr && rte_ring_sc_dequeue(queue.ring, &frame) == 0) {
-    rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
-  }
-}
-
 }  // namespace
 
 NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
                  rte_eth_dev* dev)
-    : name_(std::move(name)),
-      card_(std::move(card)),
+    : CardUser(std::move(name), std::move(card)),
       args_(args),
       dev_(dev),
       shared_(new (dev->data->dev_private) NetShared{}),
       epoch_(static_cast<uint16_t>(rte_rand())) {
-  card_->enter(*this);
   all_ports().push_back(this);
 }
 
 NetPort::~NetPort() {
   std::erase(all_ports(), this);
   stop();
-  for (uint16_t i = 0; i < kRxQueuesMax; ++i) {
-    release_rx(i);
-  }
-  card_->leave(*this);
 }
 
 int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
@@ -167,15 +153,6 @@ int NetPort::make_ring(NetRxQueue& queue) {
     return -ENOMEM;
   }
   return 0;
-}
-
-void NetPort::release_rx(uint16_t queue) {
-  if (rx_queues_[queue] == nullptr) {
-    return;
-  }
-  drain(*rx_queues_[queue]);
-  rte_ring_free(rx_queues_[queue]->ring);
-  rx_queues_[queue].reset();
 }
 
 int NetPort::set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred) {
@@ -381,7 +358,7 @@ void NetPort::stop() {
   }
   for (const auto& queue : rx_queues_) {
     if (queue != nullptr) {
-      drain(*queue);
+      queue->drain();
     }
   }
   std::fill_n(dev_->data->rx_queue_state, dev_->data->nb_rx_queues, state_of(false));

@@ -67,7 +67,7 @@ class NetPort final : public CardUser {
   [[nodiscard]] int set_up_rx(uint16_t queue, uint16_t entries, rte_mempool* pool, bool scatter,
                               bool deferred);
   [[nodiscard]] int set_up_tx(uint16_t queue, uint16_t entries, bool fast_free, bool deferred);
-  void release_rx(uint16_t queue);
+  void release_rx(uint16_t queue) { rx_queues_[queue].reset(); }
   void release_tx(uint16_t queue);
   [[nodiscard]] int start();
   void stop();
@@ -81,7 +81,6 @@ class NetPort final : public CardUser {
   /// Update the state of the link, and run callbacks for changes.
   int update_link();
 
-  [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] int hold() override;
   void let_go() override;
   void before_reset() override;
@@ -117,8 +116,6 @@ class NetPort final : public CardUser {
   void give_up(NetTx& queue);
   [[nodiscard]] bool is_dead();
 
-  std::string name_;
-  std::shared_ptr<EalCard> card_;
   NetPortArgs args_;
   rte_eth_dev* const dev_;
   NetShared* const shared_;

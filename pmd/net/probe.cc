@@ -4,7 +4,6 @@
 #include <bus_vdev_driver.h>
 #include <ethdev_vdev.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <string_view>
@@ -19,23 +18,11 @@ namespace {
 
 /// Parses "0x100:0x200-0x20f". @return false: malformed.
 bool read_dest_ids(std::string_view text, std::vector<uint32_t>* out) {
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(':', at), text.size());
-    const std::string_view part = text.substr(at, end - at);
-    const size_t dash = part.find('-');
-    uint32_t first = 0;
-    uint32_t last = 0;
-    if (!base::read_number(part.substr(0, dash), 0, kNetDestIds - 1, &first) ||
-        !base::read_number(dash == part.npos ? part : part.substr(dash + 1), first, kNetDestIds - 1,
-                           &last)) {
-      return false;
-    }
-    for (; first <= last; ++first) {
-      out->push_back(first);
-    }
-    at = end + 1;
-  }
-  return true;
+  const auto read = [](std::string_view dest_id, uint32_t* number) {
+    return base::read_number(dest_id, 0, kNetDestIds - 1, number);
+  };
+  std::string problem;
+  return base::read_ranges(text, ':', "destID", read, out, &problem);
 }
 
 /// A key with a number from 0. @param out holds the default.

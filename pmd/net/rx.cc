@@ -87,6 +87,18 @@ uint32_t SmallItems::take(rte_mbuf** mbufs, uint32_t wanted) {
 
 }  // namespace
 
+NetRxQueue::~NetRxQueue() {
+  drain();
+  rte_ring_free(ring);
+}
+
+void NetRxQueue::drain() {
+  void* frame = nullptr;
+  while (ring != nullptr && rte_ring_sc_dequeue(ring, &frame) == 0) {
+    rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
+  }
+}
+
 NetRx::NetRx(Peers& peers, const NetRxConfig& config) : peers_(peers), config_(config) {}
 
 int NetRx::create(Bus& bus, const Caps& caps, Peers& peers, const NetRxConfig& config,

@@ -61,6 +61,10 @@ struct NetRxQueueCounts {
 
 /// A receive queue, in memory of all processes, with its settings.
 struct NetRxQueue {
+  ~NetRxQueue();
+  /// Drop the frames that other queues have received for this one, which is no longer polled.
+  void drain();
+
   NetRx* rx;
   uint16_t number;
   bool scatter;               ///< frames may take several mbufs

@@ -12,13 +12,10 @@
 namespace rio::pmd {
 
 RawDevice::RawDevice(std::string name, std::shared_ptr<EalCard> card)
-    : name_(std::move(name)), card_(std::move(card)), queues_(card_->queue_pairs()) {
-  card_->enter(*this);
-}
+    : CardUser(std::move(name), std::move(card)), queues_(card_->queue_pairs()) {}
 
 RawDevice::~RawDevice() {
   stop();
-  card_->leave(*this);
 }
 
 void RawDevice::before_reset() {

@@ -45,7 +45,6 @@ class RawDevice final : public CardUser {
   /// Reset the card with new settings, like EalCard::configure().
   [[nodiscard]] int configure(const rte_raw_rio_config& config);
 
-  [[nodiscard]] const std::string& name() const override { return name_; }
   /// A program that resets the card through a raw device keeps its own threads out: nothing is held
   /// here.
   void before_reset() override;
@@ -80,10 +79,8 @@ class RawDevice final : public CardUser {
   [[nodiscard]] rte_raw_rio_queue_conf default_conf() const;
   [[nodiscard]] int check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf);
 
-  std::string name_;
   bool started_ = false;
   bool start_again_ = false;  // restart after the reset
-  std::shared_ptr<EalCard> card_;
   std::vector<Queue> queues_;
 };
 

@@ -27,11 +27,8 @@ void add_number(rte_tel_data* dict, const char* name, uint64_t value) {
 
 /// Finds the device that a command's parameter names. @return null: no such device.
 RawDevice* device_of_params(const char* params) {
-  if (params == nullptr) {
-    return nullptr;
-  }
   uint16_t id = 0;
-  return base::read_number(params, &id) ? find_device(id) : nullptr;
+  return params != nullptr && base::read_number(params, &id) ? find_device(id) : nullptr;
 }
 
 int list(const char* /*command*/, const char* /*params*/, rte_tel_data* data) {

@@ -106,6 +106,34 @@ TEST(Number, DecimalDigitsAlone) {
   EXPECT_EQ(value, 31u);
 }
 
+TEST(Number, ListsOfRanges) {
+  std::vector<uint32_t> list = {7};
+  std::string problem;
+  const auto reads = [&](const char* text) {
+    const auto read = [](std::string_view one, uint32_t* value) {
+      return base::read_number(one, 0, UINT32_MAX, value);
+    };
+    return base::read_ranges(text, ':', "thing", read, &list, &problem);
+  };
+  for (const auto& [text, why] :
+       std::vector<std::pair<const char*, const char*>>{{"", "a number is missing"},
+                                                        {"5:", "a number is missing"},
+                                                        {"1-", "a number is missing"},
+                                                        {"5-4", "the range 5-4 falls"},
+                                                        {"1-2-3", "\"2-3\" is not a thing"},
+                                                        {"1,2", "\"1,2\" is not a thing"},
+                                                        {"0-0xffffffff", "it is too long"},
+                                                        {"0-65535:1", "it is too long"}}) {
+    EXPECT_FALSE(reads(text)) << text;
+    EXPECT_EQ(problem, why);
+  }
+  EXPECT_EQ(list, std::vector<uint32_t>{7});
+  EXPECT_TRUE(reads("9:0x10-0x12:9:3-3:4294967295"));
+  EXPECT_EQ(list, (std::vector<uint32_t>{9, 16, 17, 18, 9, 3, UINT32_MAX}));
+  EXPECT_TRUE(reads("0-65535"));
+  EXPECT_EQ(list.size(), 65536u);
+}
+
 TEST(Number, HexadecimalDigitsAlone) {
   uint64_t value = 7;
   for (const char* text : {"", "0x1", "g", "-1", "+1", " 1", "1 ", "20", "10000000000000000"}) {

@@ -61,15 +61,5 @@ TEST_F(SleepersTest, AThreadIsListedOnceAndAnOldWakeUpIsForgotten) {
   EXPECT_FALSE(sleepers_.any());
 }
 
-TEST_F(SleepersTest, EndsAreCounted) {
-  EXPECT_FALSE(sleepers_.has_slept());
-  sleepers_.note_sleep();
-  sleepers_.note_end(false);
-  sleepers_.note_end(true);
-  EXPECT_TRUE(sleepers_.has_slept());
-  EXPECT_EQ(sleepers_.woken(), 2u);
-  EXPECT_EQ(sleepers_.overslept(), 1u);
-}
-
 }  // namespace
 }  // namespace rio::msg

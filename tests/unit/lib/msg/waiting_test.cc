@@ -75,11 +75,14 @@ TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
     const Guard guard(*port_);
     port_->sleepers().wake();
   });
+  EXPECT_FALSE(port_->sleeps());
   with_threads(kThreads, [this] {
     EXPECT_EQ(wait(
                   *port_, kWaitMs, [this] { port_->progress(); }, [] { return false; }),
               0);
   });
+  EXPECT_TRUE(port_->sleeps());
+  EXPECT_GE(port_->stats().woken, kThreads);
   EXPECT_LT(port_->stats().woken, kMost);
 }
 

@@ -297,15 +297,6 @@ TEST_F(CardTest, AResetByAnotherOwnerIsNoticed) {
   EXPECT_FALSE(card_->was_reset());
 }
 
-TEST_F(CardTest, AMovingHeartbeatIsAlive) {
-  ASSERT_EQ(open(config()), 0);
-  EXPECT_FALSE(card_->alive(1));
-  bus_.on_poll = [this] { ++fake_.words[0xC]; };
-  EXPECT_TRUE(card_->alive(100));
-  fake_.gone = true;
-  EXPECT_FALSE(card_->alive(1));
-}
-
 TEST_F(CardTest, LinkAndCountersAreDecoded) {
   ASSERT_EQ(open(config()), 0);
   fake_.words[0x4008] = 1 | 2u << 4 | 4u << 8 | 6250u << 16;
