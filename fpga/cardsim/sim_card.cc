@@ -9,15 +9,16 @@ namespace rio::cardsim {
 namespace {
 
 void add(model::Card& card, CardCounts* sum) {
-  const auto port = std::bit_cast<std::array<uint32_t, 8>>(card.counters());
+  const model::Statistics now = card.statistics();
+  const auto port = std::bit_cast<std::array<uint32_t, 8>>(now.port);
   for (size_t i = 0; i < port.size(); ++i) {
     sum->port[i] += port[i];
-    sum->faults[i] += card.faults_drawn(static_cast<model::Fault>(1u << i));
+    sum->faults[i] += now.faults[i];
   }
   if (sum->refused == 0) {
-    sum->first_refused_address = card.first_refused_address();
+    sum->first_refused_address = now.first_refused_address;
   }
-  sum->refused += card.refused_accesses();
+  sum->refused += now.refused;
 }
 
 }  // namespace

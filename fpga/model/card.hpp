@@ -57,14 +57,8 @@ class Card {
   /// The work under way. Call it on the thread that steps the card; it reports work under way while
   /// another thread is inside.
   [[nodiscard]] Activity activity();
-  /// The current counters; the BAR's copy lags a few steps behind.
-  [[nodiscard]] PortCounts counters();
-  /// How often a kind of fault was drawn.
-  [[nodiscard]] uint64_t faults_drawn(Fault fault);
-  /// Count of accesses to unmapped memory.
-  [[nodiscard]] uint64_t refused_accesses();
-  /// The first such address, if there was one.
-  [[nodiscard]] uint64_t first_refused_address();
+  /// The current counts. Any thread.
+  [[nodiscard]] Statistics statistics();
 
  private:
   struct Impl;

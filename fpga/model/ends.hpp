@@ -2,6 +2,7 @@
 /// The interfaces that a model card is connected to, its counters, and its activity.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -52,6 +53,14 @@ struct PortCounts {
   uint32_t tx_timeouts = 0;
   uint32_t rx_timeouts = 0;
   uint32_t rx_unmapped = 0;
+};
+
+/// The counts of a card since it was created.
+struct Statistics {
+  PortCounts port;                     ///< current; the BAR's copy lags a few steps behind
+  std::array<uint64_t, 32> faults{};   ///< drawn, by bit of Fault
+  uint64_t refused = 0;                ///< accesses to unmapped memory
+  uint64_t first_refused_address = 0;  ///< of the first such access, if there was one
 };
 
 /// The work that a card has under way, for a caller that steps it and wants to sleep when there is

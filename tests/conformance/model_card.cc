@@ -107,7 +107,7 @@ class ModelCard final : public CardUnderTest {
     return memory;
   }
   void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
-  uint64_t refused_accesses() override { return card_->refused_accesses(); }
+  uint64_t refused_accesses() override { return card_->statistics().refused; }
 
   void run() override {
     // Fast mode reads control words every 16th step, link and timers every 256th.

@@ -130,24 +130,10 @@ Activity Card::activity() {
   return now;
 }
 
-PortCounts Card::counters() {
+Statistics Card::statistics() {
   const Impl::Hold hold(*impl_);
-  return impl_->core.counts;
-}
-
-uint64_t Card::faults_drawn(Fault fault) {
-  const Impl::Hold hold(*impl_);
-  return impl_->core.faults.drawn(fault);
-}
-
-uint64_t Card::refused_accesses() {
-  const Impl::Hold hold(*impl_);
-  return impl_->core.host.refused();
-}
-
-uint64_t Card::first_refused_address() {
-  const Impl::Hold hold(*impl_);
-  return impl_->core.host.first_refused();
+  const Core& core = impl_->core;
+  return {core.counts, core.faults.drawn(), core.host.refused(), core.host.first_refused()};
 }
 
 }  // namespace rio::model

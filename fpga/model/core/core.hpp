@@ -58,18 +58,17 @@ class Faults {
         !rng_.chance(config_.rate)) {
       return false;
     }
-    ++drawn_[std::countr_zero(static_cast<uint32_t>(fault))];
+    ++drawn_[static_cast<size_t>(std::countr_zero(static_cast<uint32_t>(fault)))];
     return true;
   }
   [[nodiscard]] uint32_t below(uint32_t n) { return rng_.below(n); }
-  [[nodiscard]] uint64_t drawn(Fault fault) const {
-    return drawn_[std::countr_zero(static_cast<uint32_t>(fault))];
-  }
+  /// How often each was drawn, by bit of Fault.
+  [[nodiscard]] const std::array<uint64_t, 32>& drawn() const { return drawn_; }
 
  private:
   FaultConfig config_;
   base::Random rng_;
-  uint64_t drawn_[32] = {};
+  std::array<uint64_t, 32> drawn_{};
 };
 
 struct Pair {

@@ -84,7 +84,8 @@ TEST_P(Driver, AllSizesBothWays) {
     EXPECT_EQ(got.source, kIds[0]);
     ASSERT_EQ(std::memcmp(to.va, bytes + offset, length), 0) << length;
   }
-  EXPECT_EQ(two_.bus[0]->card().refused_accesses() + two_.bus[1]->card().refused_accesses(), 0u);
+  EXPECT_EQ(two_.bus[0]->card().statistics().refused + two_.bus[1]->card().statistics().refused,
+            0u);
 }
 
 TEST_P(Driver, NothingIsSentOnceTheLinkIsDown) {
@@ -347,7 +348,7 @@ TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
     two_.step(100);
   }
   EXPECT_EQ(std::count(page, page + sizeof(page), 0xA5), 4096);
-  EXPECT_GT(two_.bus[1]->card().refused_accesses(), 0u);
+  EXPECT_GT(two_.bus[1]->card().statistics().refused, 0u);
 }
 
 }  // namespace

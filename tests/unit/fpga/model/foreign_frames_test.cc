@@ -58,7 +58,7 @@ TEST(ForeignFrames, SourcesThatAreNotTheSendersAreDropped) {
       EXPECT_TRUE(card.send(frame, kPayload, sizeof kPayload, false, true));
       card.step(2);
       taken += source == 10 || source == 11 ? 1 : 0;
-      EXPECT_EQ(card.card().counters().rx_packets, taken) << source;
+      EXPECT_EQ(card.card().statistics().port.rx_packets, taken) << source;
     }
   }
 }
@@ -144,7 +144,7 @@ TEST(ForeignFrames, AMessageThatIsRevokedMeanwhileIsNotReceived) {
   card.step(2);
   EXPECT_EQ(completion(card, 0).status,
             static_cast<uint32_t>(regs::Status::kReceiveTimeout) | 1u << 31);
-  EXPECT_EQ(card.card().counters().rx_errors, 1u);
+  EXPECT_EQ(card.card().statistics().port.rx_errors, 1u);
 }
 
 /// One answer reports how many messages of a run were taken, and the answer to the next one.
@@ -176,7 +176,8 @@ TEST(ForeignFrames, ARunEndsAtTheFirstMessageThatIsNotTaken) {
     EXPECT_EQ(answer->type, model::FrameType::kPulled) << each.lengths.size();
     EXPECT_EQ(answer->ssize, each.taken) << each.lengths.size();
     EXPECT_EQ(answer->op, static_cast<uint8_t>(each.answer)) << each.lengths.size();
-    EXPECT_EQ(card.card().counters().rx_errors, each.answer == model::Answer::kError ? 1u : 0u);
+    EXPECT_EQ(card.card().statistics().port.rx_errors,
+              each.answer == model::Answer::kError ? 1u : 0u);
     card.check();
   }
 }
@@ -297,7 +298,7 @@ TEST(ForeignFrames, NothingIsPulledWithoutAnAgreement) {
   card.post_receive();
   send_run(card, kOne);
   card.step(2);
-  EXPECT_EQ(card.card().counters().rx_errors, 1u);
+  EXPECT_EQ(card.card().statistics().port.rx_errors, 1u);
   EXPECT_EQ(completion(card, 0).status, 0u);
 }
 

@@ -120,8 +120,8 @@ class Look : public testing::TestWithParam<uint32_t> {
   }
   /// Compares the counters, which makes the next look a full step.
   void compare_counts(uint32_t round) {
-    const model::PortCounts a = stepped_.card().counters();
-    const model::PortCounts b = looking_.card().counters();
+    const model::PortCounts a = stepped_.card().statistics().port;
+    const model::PortCounts b = looking_.card().statistics().port;
     ASSERT_EQ(std::memcmp(&a, &b, sizeof(a)), 0) << round;
   }
 

@@ -107,7 +107,7 @@ class SameNode final : public CardUnderTest {
     return memory;
   }
   void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
-  uint64_t refused_accesses() override { return card_->refused_accesses(); }
+  uint64_t refused_accesses() override { return card_->statistics().refused; }
   void run() override {
     for (int i = 0; i < 40; ++i) {
       card_->step();

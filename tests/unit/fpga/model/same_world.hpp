@@ -162,7 +162,9 @@ class World {
   /// Number of messages and doorbells that are posted and not completed.
   [[nodiscard]] uint32_t unfinished();
   [[nodiscard]] Results take(Spot spot);
-  [[nodiscard]] model::PortCounts counts(uint32_t node) { return nodes_[node]->card().counters(); }
+  [[nodiscard]] model::PortCounts counts(uint32_t node) {
+    return nodes_[node]->card().statistics().port;
+  }
   [[nodiscard]] uint64_t refused(uint32_t node) { return nodes_[node]->refused_accesses(); }
   /// Whether the bytes to be sent are unchanged.
   [[nodiscard]] bool tx_bytes_whole(uint32_t node) const;

@@ -123,7 +123,7 @@ TEST_F(TagTraffic, EachFaultAlone) {
       }
       traffic.run();
       for (uint32_t node = 0; node < traffic.count(); ++node) {
-        drawn += traffic.card(node).faults_drawn(static_cast<model::Fault>(1u << kind));
+        drawn += traffic.card(node).statistics().faults[kind];
       }
     };
     each_seed(1, once);
