@@ -141,7 +141,7 @@ bool is_name(std::string_view text, size_t longest, std::string_view also) {
 }
 
 std::string printable(std::string_view text) {
-  constexpr size_t kMost = 40;
+  constexpr size_t kMost = 80;
   std::string out;
   for (const char c : text.substr(0, kMost)) {
     out += c >= ' ' && c <= '~' ? c : '?';

@@ -84,7 +84,7 @@ struct NumberRule {
 /// Whether a text is a name: 1 to `longest` letters, digits, and characters of `also`. Any thread.
 [[nodiscard]] bool is_name(std::string_view text, size_t longest, std::string_view also);
 
-/// Foreign text made fit for a log line: truncated, and without control characters.
+/// Foreign text made fit for a log line and a terminal: printable ASCII, at most 80 characters.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace rio::base

@@ -16,13 +16,6 @@ std::string json_text(const Json& data, int indent) {
   return data.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string harmless(const std::string& text) {
-  std::string out = text.substr(0, 80);
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return out;
-}
-
 int print_result(const GlobalOptions& context, const Json& data, const std::string& text,
                  int indent) {
   if (context.json) {

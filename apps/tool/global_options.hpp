@@ -36,9 +36,6 @@ struct GlobalOptions {
 /// @param indent below 0: one line.
 [[nodiscard]] std::string json_text(const Json& data, int indent = -1);
 
-/// Make a foreign string safe for a terminal: printable ASCII, at most 80 characters.
-[[nodiscard]] std::string harmless(const std::string& text);
-
 /// Print a result: `data` as JSON with --json, else `text` (which ends with a newline or is empty).
 /// @param indent of the JSON; below 0: one line. @return kExitOk.
 int print_result(const GlobalOptions& context, const Json& data, const std::string& text,

@@ -34,7 +34,7 @@ std::string parse_entry(const Json& entry, RegValue* out) {
   RegWord word;
   // A name, not an offset: dumps outlive the register map.
   if (name.find('.') == std::string::npos || pmd::find_register(name, &word, &error) != 0) {
-    return "no register '" + harmless(name) + "'";
+    return "no register '" + base::printable(name) + "'";
   }
   uint64_t value = 0;
   if (!entry.contains("value") || !entry["value"].is_string() ||
@@ -46,8 +46,9 @@ std::string parse_entry(const Json& entry, RegValue* out) {
 }
 
 std::string text_of(const Json& object, const char* key) {
-  return object.contains(key) && object[key].is_string() ? harmless(object[key].get<std::string>())
-                                                         : "?";
+  return object.contains(key) && object[key].is_string()
+             ? base::printable(object[key].get<std::string>())
+             : "?";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "apps/tool/system/files.hpp"
+#include "base/number.hpp"
 #include "base/unix_socket.hpp"
 
 namespace rio::tool {
@@ -37,7 +38,7 @@ int TelemetryClient::connect(const std::string& path) {
       !greeting.contains("pid") || !greeting["pid"].is_number_unsigned()) {
     return -EPROTO;
   }
-  fresh.version_ = harmless(greeting["version"].get<std::string>());
+  fresh.version_ = base::printable(greeting["version"].get<std::string>());
   fresh.pid_ = greeting["pid"].get<uint64_t>();
   *this = std::move(fresh);
   return 0;
@@ -102,7 +103,7 @@ std::vector<TelemetrySocket> find_sockets(const std::string& runtime_dir) {
   for (const std::string& prefix : names_in(runtime_dir)) {
     for (const std::string& name : names_in(joined(runtime_dir, prefix))) {
       if (name.starts_with(kSocketName) && sockets.size() < kSocketsMax) {
-        sockets.push_back({harmless(prefix), joined(joined(runtime_dir, prefix), name)});
+        sockets.push_back({base::printable(prefix), joined(joined(runtime_dir, prefix), name)});
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/number.hpp"
 #include "pmd/dev/types.hpp"
 
 namespace rio::tool {
@@ -32,7 +33,7 @@ bool text(const Json& object, const char* key, std::string* out) {
   if (it == object.end() || !it->is_string()) {
     return false;
   }
-  *out = harmless(it->get_ref<const std::string&>());
+  *out = base::printable(it->get_ref<const std::string&>());
   return true;
 }
 
