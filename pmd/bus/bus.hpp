@@ -3,6 +3,7 @@
 /// implement it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -86,20 +87,23 @@ class Bus {
 
   /// Make user memory reachable. @param va, len_bytes page-aligned. @param runs in order of va.
   /// @return -ENOTSUP where the bus cannot (UIO, memory that is no hugepage), -EEXIST on overlap.
-  [[nodiscard]] virtual int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
-  [[nodiscard]] virtual int dma_unmap(void* va, size_t len_bytes) = 0;
+  [[nodiscard]] virtual int dma_map(void* /*va*/, size_t /*len_bytes*/,
+                                    std::vector<IovaRun>* /*runs*/) {
+    return -ENOTSUP;
+  }
+  [[nodiscard]] virtual int dma_unmap(void* /*va*/, size_t /*len_bytes*/) { return -ENOTSUP; }
   /// Whether a mapping of dma_map() is one of addresses: what the program has there at the time is
   /// what the card reaches. Else it is one of pages, and wrong once others are there.
   [[nodiscard]] virtual bool maps_addresses() const { return false; }
 
   /// eventfd that becomes readable when the vector is raised. @return fd (the bus owns it), or
   /// -ENOTSUP.
-  [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
+  [[nodiscard]] virtual int irq_fd(uint32_t /*vector*/) { return -ENOTSUP; }
 
   /// For messages: "0000:03:00.0", "emu:pair0/0".
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// NUMA node of the card, -1 if unknown.
-  [[nodiscard]] virtual int numa_node() const = 0;
+  [[nodiscard]] virtual int numa_node() const { return -1; }
 };
 
 }  // namespace rio::pmd

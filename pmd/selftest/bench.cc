@@ -22,6 +22,15 @@ Bench::~Bench() {
   }
 }
 
+void Bench::begin(const char* step) {
+  tally = {.tell = [this, step](uint64_t done, uint64_t total) {
+    if (progress_) {
+      progress_(step, done, total);
+    }
+  }};
+  tally.add(0);
+}
+
 void Bench::reset() {
   card_.reset();
   pmd::CardConfig config;
@@ -48,10 +57,10 @@ void Bench::loop(const Work& work, const pmd::QueuePairConfig& queues, bool need
                 .hook = bus_.poll_hook(0),
                 .dest_id = config_.dest_id,
                 .memory = memory_};
-  Exchange exchange(end, end, {.seed = config_.seed, .patience_ms = config_.patience_ms});
+  Exchange exchange(end, end, {.seed = config_.seed, .patience_ms = config_.patience_ms}, tally);
   std::optional<Fault> found;
   try {
-    work(*pair, exchange);
+    work(exchange);
   } catch (const Fault& fault) {
     found = fault;
   }
@@ -73,12 +82,6 @@ bool Bench::wait_link() {
     up = card_->link().up;
   }
   return up;
-}
-
-void Bench::tell(uint64_t done, uint64_t total) {
-  if (progress_) {
-    progress_(step, done, total);
-  }
 }
 
 }  // namespace rio::selftest

@@ -23,10 +23,12 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
+  /// Begin a step, of which nothing is tried yet. @param step its name, a constant.
+  void begin(const char* step);
   /// Reset the card, free of what an earlier step left.
   void reset();
-  /// Something to do with queue pair 0, open, and its exchange with itself over a looped link.
-  using Work = std::function<void(pmd::QueuePair& pair, Exchange& exchange)>;
+  /// Something to do with an exchange of queue pair 0, open, with itself over a looped link.
+  using Work = std::function<void(Exchange& exchange)>;
   /// Open queue pair 0, do `work`, and stop the rings. @param queues rings 0 means transmit,
   /// shared, doorbell, DMA, maintenance, events. @param need_link wait for the link, and fail
   /// without one.
@@ -35,8 +37,6 @@ class Bench {
   /// Wait for the port, which trains anew after a reset. @return whether it is up, or there is none
   /// to look at.
   [[nodiscard]] bool wait_link();
-  /// Tell how far the step is.
-  void tell(uint64_t done, uint64_t total);
 
   [[nodiscard]] bool is_gone() const { return card_ != nullptr && card_->gone(); }
   /// The card, after reset().
@@ -45,7 +45,7 @@ class Bench {
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
 
-  const char* step = "";  ///< the name of the step that runs
+  Tally tally;  ///< of the step that runs
   /// The result of the search for loop-back: empty if messages come back, else why not.
   std::string no_loop = "the loop-back was not looked for";
 

@@ -131,7 +131,7 @@ void wait_irq(Bench& bench, int fd, const std::string& what) {
 }
 
 /// The transmit and the doorbell ring of a doorbell, both by one vector, one after the other.
-void run_vector(Bench& bench, uint32_t vector, uint64_t* done) {
+void run_vector(Bench& bench, uint32_t vector) {
   const int fd = bench.bus().irq_fd(vector);
   check(fd < 0 ? fd : 0, "vector " + std::to_string(vector));
   for (const regs::Ring ring : {regs::Ring::kTx, regs::Ring::kDoorbell}) {
@@ -142,13 +142,14 @@ void run_vector(Bench& bench, uint32_t vector, uint64_t* done) {
     (void)!read(fd, &old, sizeof(old));  // what came before is not meant
     pmd::QueuePairConfig queues;
     queues.irq_vectors[static_cast<uint32_t>(ring)] = static_cast<int>(vector);
-    const auto work = [&](pmd::QueuePair& pair, Exchange& exchange) {
+    const auto work = [&](Exchange& exchange) {
+      pmd::QueuePair& pair = *exchange.from().pair;
       ring == regs::Ring::kTx ? pair.tx().arm() : pair.doorbells().arm();
       exchange.doorbell(kDoorbellInfo);
       wait_irq(bench, fd, what);
     };
     bench.loop(work, queues);
-    bench.tell(++*done, 0);
+    bench.tally.add(1);
   }
 }
 
@@ -160,26 +161,25 @@ Verdict test_registers(Bench& bench) {
   for (uint32_t bit = 0; !bench.config().quick && bit < 32; ++bit) {
     patterns.push_back(1u << bit);
   }
-  uint64_t done = 0;
+  const auto write = [&](const auto& value) {
+    write_and_compare(bench.card(), words, value);
+    bench.tally.add(words.size(), 4 * words.size(), words.size() * (patterns.size() + 1));
+  };
   for (const uint32_t pattern : patterns) {
-    write_and_compare(bench.card(), words, [=](size_t) { return pattern; });
-    bench.tell(done += words.size(), words.size() * (patterns.size() + 1));
+    write([=](size_t) { return pattern; });
   }
   // Another value in each: two words at one place show.
-  const auto different = [&](size_t i) {
+  write([&](size_t i) {
     return static_cast<uint32_t>((i + 1) * 0x9E3779B1u + bench.config().seed) & ~63u;
-  };
-  write_and_compare(bench.card(), words, different);
+  });
   write_and_compare(bench.card(), words, [](size_t) { return 0u; });
-  done += words.size();
-  return {.done = done, .unit = "writes read back", .bytes = 4 * done};
+  return {.unit = "writes read back"};
 }
 
 Verdict test_rings(Bench& bench) {
   const pmd::Caps& caps = bench.card().caps();
   const RingTrial trials[] = {{caps.ring_log2_min, 0}, {caps.ring_log2_max, 0xFFFFFFF0}};
   const uint32_t pairs = bench.config().quick ? 1 : caps.queue_pairs;
-  uint64_t done = 0;
   for (uint32_t qp = 0; qp < pairs; ++qp) {
     if (!bench.card().blocks().has_qp(qp)) {
       continue;
@@ -193,14 +193,14 @@ Verdict test_rings(Bench& bench) {
       }
       for (const RingTrial& trial : trials) {
         try_ring(bench.card(), qp, ring, trial);
-        bench.tell(++done, 0);
+        bench.tally.add(1);
       }
     }
   }
-  if (done == 0) {
+  if (bench.tally.done == 0) {
     throw Fault("the card has no ring");
   }
-  return {.done = done, .unit = "starts and stops"};
+  return {.unit = "starts and stops"};
 }
 
 Verdict test_link(Bench& bench) {
@@ -218,7 +218,8 @@ Verdict test_link(Bench& bench) {
   if (link.lanes < link.lanes_max) {
     throw Fault("trained with " + lanes + "; check cable and module, then reset the port");
   }
-  return {.reason = lanes, .done = 1, .unit = "port"};
+  bench.tally.add(1);
+  return {.reason = lanes, .unit = "port"};
 }
 
 Verdict test_prbs(Bench& bench) {
@@ -242,30 +243,29 @@ Verdict test_maintenance(Bench& bench) {
   if (!bench.card().caps().maint) {
     return skip("the card has no maintenance queue");
   }
-  uint64_t done = 0;
-  const auto work = [&](pmd::QueuePair& pair, Exchange&) {
+  const auto work = [&](Exchange& exchange) {
     constexpr uint32_t kIdentityCar = 0x00;
     constexpr uint8_t kAnyHops = 0xFF;
+    pmd::MaintQueue& maint = exchange.from().pair->maint();
     uint32_t local[8] = {};
-    check(pair.maint().read_local(kIdentityCar, local, kMaintTimeoutMs), "CARs of the card");
+    check(maint.read_local(kIdentityCar, local, kMaintTimeoutMs), "CARs of the card");
     if (local[0] == 0 || local[0] == regs::kAllOnes) {
       throw Fault("the device identity CAR holds nothing");
     }
-    done = 1;
+    bench.tally.add(1);
     if (!bench.no_loop.empty()) {
       return;
     }
     uint32_t remote[8] = {};
-    check(
-        pair.maint().read(bench.config().dest_id, kAnyHops, kIdentityCar, remote, kMaintTimeoutMs),
-        "CARs of the card over the link");
-    ++done;
+    check(maint.read(bench.config().dest_id, kAnyHops, kIdentityCar, remote, kMaintTimeoutMs),
+          "CARs of the card over the link");
+    bench.tally.add(1);
     if (std::memcmp(local, remote, sizeof(local)) != 0) {
       throw Fault("the CARs read over the link are other ones than those of the card");
     }
   };
   bench.loop(work, {}, bench.no_loop.empty());
-  return {.done = done, .unit = "reads of 8 CARs"};
+  return {.unit = "reads of 8 CARs"};
 }
 
 Verdict test_interrupts(Bench& bench) {
@@ -282,11 +282,10 @@ Verdict test_interrupts(Bench& bench) {
   if (bench.bus().irq_fd(0) == -ENOTSUP) {
     return skip("no interrupts on this bus; bind the card to vfio-pci");
   }
-  uint64_t done = 0;
   for (uint32_t vector = 0; vector < (bench.config().quick ? 1 : vectors); ++vector) {
-    run_vector(bench, vector, &done);
+    run_vector(bench, vector);
   }
-  return {.done = done, .unit = "interrupts"};
+  return {.unit = "interrupts"};
 }
 
 }  // namespace rio::selftest

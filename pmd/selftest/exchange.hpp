@@ -93,12 +93,27 @@ struct Rules {
   uint32_t doubts_max = 0;
 };
 
+/// Counts what was tried. One thread.
+struct Tally {
+  /// Told after each thing; may be empty. @param total 0 where it is not known.
+  std::function<void(uint64_t done, uint64_t total)> tell{};
+  uint64_t done = 0;
+  uint64_t bytes = 0;  ///< that were compared
+  void add(uint64_t things, uint64_t more_bytes = 0, uint64_t total = 0) {
+    done += things;
+    bytes += more_bytes;
+    if (tell) {
+      tell(done, total);
+    }
+  }
+};
+
 /// Sends from one end to the other. Functions throw the fault that they find. One thread.
 class Exchange {
  public:
-  /// @param from, to outlive it; they may be the same.
-  Exchange(const End& from, const End& to, const Rules& rules)
-      : from_(from), to_(to), rules_(rules) {}
+  /// @param from, to, tally outlive it. `from` and `to` may be the same.
+  Exchange(const End& from, const End& to, const Rules& rules, Tally& tally)
+      : from_(from), to_(to), rules_(rules), tally_(tally) {}
 
   /// Send a message through the shared queue, and compare every byte of the buffer.
   void message(const MessageTrial& trial);
@@ -122,6 +137,8 @@ class Exchange {
 
   [[nodiscard]] const End& from() const { return from_; }
   [[nodiscard]] const End& to() const { return to_; }
+  /// For the callers: these functions count nothing.
+  [[nodiscard]] Tally& tally() { return tally_; }
   [[nodiscard]] Pattern pattern(uint64_t number) const { return {rules_.seed, number}; }
 
  private:
@@ -135,6 +152,7 @@ class Exchange {
   const End& from_;
   const End& to_;
   const Rules rules_;
+  Tally& tally_;
   uint32_t doubts_ = 0;
 };
 

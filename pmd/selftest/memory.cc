@@ -178,24 +178,24 @@ void run_atomic(Exchange& exchange, const AtomicTrial& trial, uint32_t len_bytes
 
 }  // namespace
 
-void try_memory(Exchange& exchange, bool quick, Tally* tally) {
+void try_memory(Exchange& exchange, bool quick) {
   const uint32_t window = open_window(exchange.to());
   const std::vector<MemoryTrial> trials = memory_trials(quick, exchange.from().card->caps());
   for (const MemoryTrial& trial : trials) {
     run_trial(exchange, trial);
-    tally->add(1, trial.len_bytes, trials.size());
+    exchange.tally().add(1, trial.len_bytes, trials.size());
   }
   check(exchange.to().pair->windows().close(window), "the inbound window does not close");
 }
 
-void try_atomics(Exchange& exchange, Tally* tally) {
+void try_atomics(Exchange& exchange) {
   (void)open_window(exchange.to());
   for (const AtomicTrial& trial : kAtomics) {
     for (const uint32_t len : {1u, 2u, 4u}) {
       for (uint32_t offset = 0; offset < kDoubleword; offset += len) {
         if (offset % exchange.from().card->caps().dma_addr_align == 0) {
           run_atomic(exchange, trial, len, offset);
-          tally->add(1, 0, 0);
+          exchange.tally().add(1);
         }
       }
     }

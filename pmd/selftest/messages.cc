@@ -168,18 +168,18 @@ std::vector<MessageTrial> segment_trials() {
   return trials;
 }
 
-void try_messages(Exchange& exchange, std::span<const MessageTrial> trials, Tally* tally) {
+void try_messages(Exchange& exchange, std::span<const MessageTrial> trials) {
   for (const MessageTrial& trial : trials) {
     exchange.message(trial);
-    tally->add(1, trial.len_bytes, trials.size());
+    exchange.tally().add(1, trial.len_bytes, trials.size());
   }
 }
 
-void try_doorbells(Exchange& exchange, bool quick, Tally* tally) {
+void try_doorbells(Exchange& exchange, bool quick) {
   const uint32_t stride = quick ? 0x101 : 1;
   const auto ring = [&](uint32_t info) {
     exchange.doorbell(static_cast<uint16_t>(info));
-    tally->add(1, 0, 0x10000 / stride);
+    exchange.tally().add(1, 0, 0x10000 / stride);
   };
   for (uint32_t info = 0; info <= 0xFFFF; info += stride) {
     ring(info);
@@ -189,15 +189,15 @@ void try_doorbells(Exchange& exchange, bool quick, Tally* tally) {
   }
 }
 
-void try_bursts(Exchange& exchange, uint32_t rounds, Tally* tally) {
+void try_bursts(Exchange& exchange, uint32_t rounds) {
   Bursts bursts(exchange);
   for (uint32_t round = 0; round < rounds; ++round) {
     bursts.run(round);
-    tally->add(kEntries, kLenStep * kEntries * (kEntries + 1) / 2, rounds * kEntries);
+    exchange.tally().add(kEntries, kLenStep * kEntries * (kEntries + 1) / 2, rounds * kEntries);
   }
 }
 
-void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* tally) {
+void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride) {
   const auto mbox = static_cast<uint8_t>(index % regs::kMultiMailboxes);
   const std::string name = "dedicated queue " + std::to_string(index);
   pmd::QueuePair& pair = *exchange.to().pair;
@@ -206,8 +206,9 @@ void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* t
         name + " cannot be opened");
   stride = std::max(stride, exchange.to().card->caps().dedicated_size_align);
   for (uint32_t len = stride; len <= regs::kMessageBytesMax; len += stride) {
-    exchange.dedicated(index, {.number = tally->done + 1, .len_bytes = len, .mbox = mbox});
-    tally->add(1, len, 0);
+    exchange.dedicated(index,
+                       {.number = exchange.tally().done + 1, .len_bytes = len, .mbox = mbox});
+    exchange.tally().add(1, len);
   }
   check(pair.close_dedicated(index), name + " does not close");
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,21 +11,6 @@
 #include "pmd/selftest/exchange.hpp"
 
 namespace rio::selftest {
-
-/// Counts what was tried. One thread.
-struct Tally {
-  /// Told after each thing; may be empty. @param total 0 where it is not known.
-  std::function<void(uint64_t done, uint64_t total)> tell;
-  uint64_t done = 0;
-  uint64_t bytes = 0;
-  void add(uint64_t things, uint64_t more_bytes, uint64_t total) {
-    done += things;
-    bytes += more_bytes;
-    if (tell) {
-      tell(done, total);
-    }
-  }
-};
 
 /// Lengths around those at which something changes.
 [[nodiscard]] std::vector<uint32_t> some_lengths();
@@ -39,16 +23,16 @@ struct Tally {
 [[nodiscard]] std::vector<MessageTrial> segment_trials();
 
 /// All trials through the shared queue, one after the other.
-void try_messages(Exchange& exchange, std::span<const MessageTrial> trials, Tally* tally);
+void try_messages(Exchange& exchange, std::span<const MessageTrial> trials);
 /// Every bit of the information; every information unless `quick`.
-void try_doorbells(Exchange& exchange, bool quick, Tally* tally);
+void try_doorbells(Exchange& exchange, bool quick);
 /// Transmit rings full of messages. The rings have End::kBurstEntries entries, all free.
-void try_bursts(Exchange& exchange, uint32_t rounds, Tally* tally);
+void try_bursts(Exchange& exchange, uint32_t rounds);
 /// Entries of `stride` bytes, twice `stride` and so on through one dedicated queue.
-void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride, Tally* tally);
+void try_dedicated(Exchange& exchange, uint32_t index, uint32_t stride);
 /// NWRITE, NWRITE_R, SWRITE, NREAD: lengths and alignments, through a window of the other end.
-void try_memory(Exchange& exchange, bool quick, Tally* tally);
-void try_atomics(Exchange& exchange, Tally* tally);
+void try_memory(Exchange& exchange, bool quick);
+void try_atomics(Exchange& exchange);
 
 /// Everything that one end can send to the other; throws nothing. @param wrong set unless 0 is
 /// returned. @return 0, -EIO (wrong bytes or status), -ETIMEDOUT (nothing moved), -ENODEV (gone).

@@ -12,28 +12,24 @@ namespace {
 constexpr uint32_t kProbes = 8;  // a fault may hit some of them
 constexpr uint16_t kProbeInfo = 0x5AA5;
 
-using Part = std::function<void(Exchange&, Tally*)>;
-
 /// Runs a part over a link that is looped back, `rounds` times, each with rings of its own.
 /// @param unit of what it tries.
-Verdict run_part(Bench& bench, const char* unit, const Part& part,
+Verdict run_part(Bench& bench, const char* unit, const Bench::Work& part,
                  const pmd::QueuePairConfig& queues = {}, uint32_t rounds = 1) {
   if (!bench.no_loop.empty()) {
     return skip(bench.no_loop);
   }
-  Tally tally{.tell = [&](uint64_t done, uint64_t total) { bench.tell(done, total); }};
   for (uint32_t i = 0; i < rounds; ++i) {
-    bench.loop([&](auto&, Exchange& exchange) { part(exchange, &tally); }, queues);
+    bench.loop(part, queues);
   }
-  return {.done = tally.done, .unit = unit, .bytes = tally.bytes};
+  return {.unit = unit};
 }
 
 Verdict run_messages(Bench& bench, const std::vector<MessageTrial>& trials) {
-  return run_part(bench, "messages",
-                  [&](Exchange& exchange, Tally* tally) { try_messages(exchange, trials, tally); });
+  return run_part(bench, "messages", [&](Exchange& exchange) { try_messages(exchange, trials); });
 }
 
-Verdict run_memory(Bench& bench, const char* unit, const Part& part) {
+Verdict run_memory(Bench& bench, const char* unit, const Bench::Work& part) {
   if (!bench.card().caps().dma) {
     return skip("the card has no DMA queue");
   }
@@ -45,9 +41,10 @@ Verdict test_loop(Bench& bench) {
   std::string wrong = bench.wait_link() ? "" : "the link is down";
   for (uint32_t probe = 1; wrong.empty(); ++probe) {
     try {
-      bench.loop([](auto&, Exchange& exchange) { exchange.doorbell(kProbeInfo); });
+      bench.loop([](Exchange& exchange) { exchange.doorbell(kProbeInfo); });
       bench.no_loop.clear();
-      return {.done = 1, .unit = "doorbell"};
+      bench.tally.add(1);
+      return {.unit = "doorbell"};
     } catch (const Fault& fault) {
       if (fault.rc == -ENODEV) {
         throw;
@@ -66,9 +63,8 @@ Verdict test_loop(Bench& bench) {
 }
 
 Verdict test_doorbells(Bench& bench) {
-  return run_part(bench, "doorbells", [&](Exchange& exchange, Tally* tally) {
-    try_doorbells(exchange, bench.config().quick, tally);
-  });
+  return run_part(bench, "doorbells",
+                  [&](Exchange& exchange) { try_doorbells(exchange, bench.config().quick); });
 }
 
 Verdict test_inline(Bench& bench) {
@@ -90,10 +86,7 @@ Verdict test_bursts(Bench& bench) {
   queues.start_index = UINT32_MAX - End::kBurstEntries;  // indices wrap in the second burst
   return run_part(
       bench, "messages",
-      [&](Exchange& exchange, Tally* tally) {
-        try_bursts(exchange, bench.config().quick ? 8 : 256, tally);
-      },
-      queues);
+      [&](Exchange& exchange) { try_bursts(exchange, bench.config().quick ? 8 : 256); }, queues);
 }
 
 Verdict test_dedicated(Bench& bench) {
@@ -101,15 +94,13 @@ Verdict test_dedicated(Bench& bench) {
   const uint32_t stride = bench.config().quick ? 1024 : 64;
   uint32_t queue = 0;
   return run_part(
-      bench, "entries",
-      [&](Exchange& exchange, Tally* tally) { try_dedicated(exchange, queue++, stride, tally); },
-      {}, regs::kDedicatedQueues);
+      bench, "entries", [&](Exchange& exchange) { try_dedicated(exchange, queue++, stride); }, {},
+      regs::kDedicatedQueues);
 }
 
 Verdict test_memory(Bench& bench) {
-  return run_memory(bench, "reads and writes", [&](Exchange& exchange, Tally* tally) {
-    try_memory(exchange, bench.config().quick, tally);
-  });
+  return run_memory(bench, "reads and writes",
+                    [&](Exchange& exchange) { try_memory(exchange, bench.config().quick); });
 }
 
 Verdict test_atomics(Bench& bench) {
@@ -121,8 +112,7 @@ Verdict test_peer(Bench& bench) {
   if (!bench.config().has_peer) {
     return skip("no peer named: --peer DESTID");
   }
-  uint64_t done = 0;
-  const auto work = [&](pmd::QueuePair&, Exchange& exchange) {
+  const auto work = [&](Exchange& exchange) {
     pmd::TxMessage message{.iova = bench.memory().iova,
                            .cookie = 0,
                            .dest_id = bench.config().peer,
@@ -133,14 +123,15 @@ Verdict test_peer(Bench& bench) {
       message.length_bytes = static_cast<uint16_t>(len);
       message.mbox = static_cast<uint8_t>(len % regs::kMultiMailboxes);
       exchange.send(message, "message of " + std::to_string(len) + " bytes");
-      bench.tell(++done, 0);
+      bench.tally.add(1);
     }
     message.length_bytes = 0;
     message.mbox = 0;
     message.flags = pmd::TxFlags::kDoorbell;
-    for (uint32_t bit = 0; bit < 16; ++bit, ++done) {
+    for (uint32_t bit = 0; bit < 16; ++bit) {
       message.info = uint64_t{1} << bit;
       exchange.send(message, "doorbell");
+      bench.tally.add(1);
     }
   };
   pmd::QueuePairConfig queues;
@@ -152,7 +143,6 @@ Verdict test_peer(Bench& bench) {
                 fault.rc);
   }
   return {.reason = "all delivered; their bytes are for the peer to look at",
-          .done = done,
           .unit = "messages and doorbells"};
 }
 
@@ -192,8 +182,7 @@ std::vector<StepReport> run(pmd::Bus& bus, const Config& config, const Progress&
   bool gone = false;
   using Clock = std::chrono::steady_clock;
   for (const Step& step : kSteps) {
-    bench.step = step.name;
-    bench.tell(0, 0);
+    bench.begin(step.name);
     const auto begin = Clock::now();
     Verdict verdict;
     if (gone) {
@@ -202,6 +191,8 @@ std::vector<StepReport> run(pmd::Bus& bus, const Config& config, const Progress&
       try {
         bench.reset();
         verdict = step.run(bench);
+        verdict.done = bench.tally.done;
+        verdict.bytes = bench.tally.bytes;
       } catch (const Fault& fault) {
         gone = fault.rc == -ENODEV;
         verdict = {.outcome = Outcome::kFail, .reason = fault.what()};
@@ -221,20 +212,20 @@ int try_all(const End& from, const End& to, std::string* wrong) {
   constexpr uint32_t kRounds = 8;
   constexpr uint32_t kEntryStep = regs::kSegmentBytesMax;
   const pmd::Caps& caps = from.card->caps();
-  Exchange exchange(from, to, {.patience_ms = 5000, .doubts_max = 8});
   Tally tally;
+  Exchange exchange(from, to, {.patience_ms = 5000, .doubts_max = 8}, tally);
   try {
-    try_messages(exchange, length_trials(false), &tally);
-    try_messages(exchange, inline_trials(caps, false), &tally);
-    try_doorbells(exchange, true, &tally);
+    try_messages(exchange, length_trials(false));
+    try_messages(exchange, inline_trials(caps, false));
+    try_doorbells(exchange, true);
     if (caps.ring_log2_min <= End::kBurstLog2) {
-      try_bursts(exchange, kRounds, &tally);
+      try_bursts(exchange, kRounds);
     }
     for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-      try_dedicated(exchange, i, kEntryStep, &tally);
+      try_dedicated(exchange, i, kEntryStep);
     }
     if ((from.pair->rings() & pmd::ring_bit(regs::Ring::kDma)) != 0 && to.pair->has_windows()) {
-      try_memory(exchange, true, &tally);
+      try_memory(exchange, true);
     }
   } catch (const Fault& fault) {
     *wrong = fault.what();

@@ -21,7 +21,7 @@ enum class Outcome : uint8_t { kPass, kFail, kSkipped };
 struct Verdict {
   Outcome outcome = Outcome::kPass;
   std::string reason{};  ///< of a failure or a skip; a remark otherwise
-  uint64_t done = 0;     ///< things that were tried
+  uint64_t done = 0;     ///< things that were tried; run() sets it, and the bytes
   std::string unit{};    ///< what they are: "messages"
   uint64_t bytes = 0;    ///< that were compared, one by one
 };

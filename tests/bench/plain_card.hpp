@@ -52,14 +52,7 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
     return 0;
   }
   void dma_free(const pmd::DmaMemory& /*memory*/) override {}
-  [[nodiscard]] int dma_map(void* /*va*/, size_t /*len*/,
-                            std::vector<pmd::IovaRun>* /*runs*/) override {
-    return -ENOTSUP;
-  }
-  [[nodiscard]] int dma_unmap(void* /*va*/, size_t /*len*/) override { return -ENOTSUP; }
-  [[nodiscard]] int irq_fd(uint32_t /*vector*/) override { return -ENOTSUP; }
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] int numa_node() const override { return -1; }
 
   /// The rings are started: the hook does nothing until stopping() is called.
   void ready() { answers_ = false; }

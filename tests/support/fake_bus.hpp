@@ -77,11 +77,7 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
     EXPECT_EQ(shared_.erase(memory), memory != nullptr ? 1u : 0u) << "not of shared_alloc()";
     std::free(memory);
   }
-  [[nodiscard]] int dma_map(void*, size_t, std::vector<pmd::IovaRun>*) override { return -ENOTSUP; }
-  [[nodiscard]] int dma_unmap(void*, size_t) override { return -ENOTSUP; }
-  [[nodiscard]] int irq_fd(uint32_t) override { return -ENOTSUP; }
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] int numa_node() const override { return -1; }
 
   /// Allocation `i`, in order.
   [[nodiscard]] uint8_t* memory(size_t i) const {

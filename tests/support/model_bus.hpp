@@ -81,9 +81,7 @@ class ModelBus final : public pmd::Bus, public pmd::Emulation {
     mapped_.erase(it);
     return rc;
   }
-  [[nodiscard]] int irq_fd(uint32_t /*vector*/) override { return -ENOTSUP; }
   [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] int numa_node() const override { return -1; }
 
   /// The memory at a bus address; null: there is none.
   [[nodiscard]] uint8_t* at(uint64_t iova) {

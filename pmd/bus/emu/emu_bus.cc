@@ -141,7 +141,6 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   }
   uint32_t dest_id() const override { return member_ == nullptr ? 0 : member_->first_id(); }
   const std::string& name() const override { return name_; }
-  int numa_node() const override { return -1; }
   model::Card* card() override { return card_.get(); }
   const DmaMemory& bar_memory() const override { return bar_; }
 

@@ -129,7 +129,6 @@ class SimBus final : public Bus {
     return vector + 1 < fds_.size() ? fds_[vector + 1].get() : -ENOTSUP;
   }
   const std::string& name() const override { return name_; }
-  int numa_node() const override { return -1; }
 
  private:
   /// Memory of dma_alloc().

@@ -141,9 +141,6 @@ class BarBus final : public Bus {
   }
   int dma_alloc(size_t, size_t, DmaMemory*) override { return -ENOTSUP; }
   void dma_free(const DmaMemory&) override {}
-  int dma_map(void*, size_t, std::vector<IovaRun>*) override { return -ENOTSUP; }
-  int dma_unmap(void*, size_t) override { return -ENOTSUP; }
-  int irq_fd(uint32_t) override { return -ENOTSUP; }
   const std::string& name() const override { return card_.address; }
   int numa_node() const override { return card_.numa_node; }
 

@@ -80,13 +80,8 @@ class MeddlingBus final : public pmd::Bus, public pmd::Emulation {
     return rc;
   }
   void dma_free(const pmd::DmaMemory& memory) override { bus_->dma_free(memory); }
-  int dma_map(void* va, size_t len_bytes, std::vector<pmd::IovaRun>* runs) override {
-    return bus_->dma_map(va, len_bytes, runs);
-  }
-  int dma_unmap(void* va, size_t len_bytes) override { return bus_->dma_unmap(va, len_bytes); }
   int irq_fd(uint32_t vector) override { return bus_->irq_fd(vector); }
   const std::string& name() const override { return bus_->name(); }
-  int numa_node() const override { return -1; }
 
   pmd::EmuBus& emu() { return *bus_; }
   int spoil_at = -1;  ///< byte of the receive pages that is corrupted once it was written

@@ -140,13 +140,7 @@ class IommuBus final : public pmd::Bus {
     return 0;
   }
   void dma_free(const pmd::DmaMemory& /*memory*/) override {}
-  int dma_map(void* /*va*/, size_t /*len*/, std::vector<pmd::IovaRun>* /*runs*/) override {
-    return -ENOTSUP;
-  }
-  int dma_unmap(void* /*va*/, size_t /*len*/) override { return -ENOENT; }
-  int irq_fd(uint32_t /*vector*/) override { return -ENOTSUP; }
   const std::string& name() const override { return name_; }
-  int numa_node() const override { return -1; }
 
  private:
   test::RamFile bar_;

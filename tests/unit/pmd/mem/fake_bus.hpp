@@ -86,9 +86,7 @@ class FakeBus : public Bus {
     return 0;
   }
 
-  int irq_fd(uint32_t) override { return -ENOTSUP; }
   const std::string& name() const override { return name_; }
-  int numa_node() const override { return -1; }
 
   std::map<void*, size_t> allocated;
   std::map<uintptr_t, size_t> mapped;
