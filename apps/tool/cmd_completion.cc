@@ -1,6 +1,6 @@
 // rio-tool completion: a script for the shell, made from the commands themselves.
-#include <algorithm>
 #include <memory>
+#include <set>
 
 #include "apps/tool/command.hpp"
 #include "apps/tool/words.hpp"
@@ -79,7 +79,7 @@ void add_lines(const CLI::App& app, const std::string& path, Script* script) {
       add_lines(*sub, below, script);
     }
   }
-  std::vector<std::string> seen;
+  std::set<std::string> seen;
   for (const CLI::Option* option : options_of(app, false)) {
     const auto names = names_of(*option);
     const auto values = fixed_values(option->get_type_name());
@@ -87,10 +87,9 @@ void add_lines(const CLI::App& app, const std::string& path, Script* script) {
       words.insert(words.end(), values.begin(), values.end());
     }
     for (const std::string& name : names) {
-      if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+      if (!seen.insert(name).second) {
         continue;
       }
-      seen.push_back(name);
       words.push_back(name);
       if (!values.empty()) {
         script->values.append("    '").append(path).append(" ").append(name);

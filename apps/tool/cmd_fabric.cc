@@ -24,17 +24,13 @@ constexpr uint32_t kLinkWaitMs = 2000;
 
 volatile std::sig_atomic_t g_stop = 0;
 
-void on_signal(int) {
-  g_stop = 1;
-}
-
 /// Until it is destroyed Ctrl-C ends an enumeration in an orderly way, so that no device stays
 /// locked; the second one ends the program.
 class OrderlyEnd {
  public:
   OrderlyEnd() {
     struct sigaction action {};
-    action.sa_handler = on_signal;
+    action.sa_handler = [](int) { g_stop = 1; };
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);

@@ -36,12 +36,12 @@ std::string parse_entry(const Json& entry, RegValue* out) {
   if (name.find('.') == std::string::npos || pmd::find_register(name, &word, &error) != 0) {
     return "no register '" + base::printable(name) + "'";
   }
-  uint64_t value = 0;
+  uint32_t value = 0;
   if (!entry.contains("value") || !entry["value"].is_string() ||
-      !base::read_number(entry["value"].get_ref<const std::string&>(), 0, UINT32_MAX, &value)) {
+      !base::read_number(entry["value"].get_ref<const std::string&>(), &value)) {
     return name + " has no value of 32 bits";
   }
-  *out = {word, static_cast<uint32_t>(value)};
+  *out = {word, value};
   return "";
 }
 

@@ -1,5 +1,6 @@
 // Are there hugepages, of the right size, in the right place, and free?
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "apps/tool/doctor/machine.hpp"
@@ -67,18 +68,16 @@ bool check_count(const Machine& machine, Findings& findings) {
 }
 
 void check_nodes(const Machine& machine, Findings& findings) {
-  std::vector<int> told;
+  std::set<int> told;
   for (const CardState& card : machine.cards) {
     const int node = card.numa_node;
     const bool known =
         std::any_of(machine.pools.begin(), machine.pools.end(), [node](const HugepagePool& pool) {
           return pool.node == node && pool.page_bytes == kPageBytes;
         });
-    if (node < 0 || !known || sum_of(machine, node).total != 0 ||
-        std::find(told.begin(), told.end(), node) != told.end()) {
+    if (node < 0 || !known || sum_of(machine, node).total != 0 || !told.insert(node).second) {
       continue;
     }
-    told.push_back(node);
     findings.add("hugepages.node", card.address,
                  "the card is on node " + std::to_string(node) + ", the pages are on others",
                  command(kPagesWanted, node));
@@ -96,7 +95,7 @@ void check_files(const Machine& machine, Findings& findings) {
     for (const std::string& name : names_in(machine.context.root + mount)) {
       // Before it the prefix of the program, after it the number of the page.
       const std::string file = joined(mount, name);
-      if (name.find("map_") != std::string::npos && machine.files.holders_of(file).empty()) {
+      if (name.find("map_") != std::string::npos && machine.files.holders_of_any({file}).empty()) {
         list.append(" ").append(shell_word(file));
       }
     }

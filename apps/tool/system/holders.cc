@@ -73,11 +73,13 @@ void OpenFiles::look_at(const std::string& folder, int pid) {
   processes_.push_back(std::move(process));
 }
 
-std::vector<Program> OpenFiles::holders_of(const std::string& ending) const {
+std::vector<Program> OpenFiles::holders_of_any(const std::vector<std::string>& endings) const {
   std::vector<Program> found;
   for (const Process& process : processes_) {
-    if (std::any_of(process.files.begin(), process.files.end(),
-                    [&ending](const std::string& file) { return file.ends_with(ending); })) {
+    if (std::ranges::any_of(process.files, [&endings](const std::string& file) {
+          return std::ranges::any_of(
+              endings, [&file](const std::string& ending) { return file.ends_with(ending); });
+        })) {
       found.push_back(process.program);
     }
   }
@@ -97,16 +99,7 @@ std::vector<Program> OpenFiles::holders_of(const pci::PciCard& card) const {
     endings.push_back(joined("/" + card.address, file));
     endings.push_back(joined("/" + card.address, file).append("_wc"));
   }
-  std::vector<Program> found;
-  for (const std::string& ending : endings) {
-    for (const Program& program : holders_of(ending)) {
-      if (std::none_of(found.begin(), found.end(),
-                       [&program](const Program& one) { return one.pid == program.pid; })) {
-        found.push_back(program);
-      }
-    }
-  }
-  return found;
+  return holders_of_any(endings);
 }
 
 bool OpenFiles::touches(const std::string& part) const {

@@ -22,9 +22,9 @@ class OpenFiles {
  public:
   explicit OpenFiles(const pci::PciPaths& paths);
 
-  /// Programs that hold a file whose name ends so, in the order of their pids. The name is the one
-  /// that the system itself has for it ("/dev/vfio/7"), whatever --root is.
-  [[nodiscard]] std::vector<Program> holders_of(const std::string& ending) const;
+  /// Programs that hold a file whose name ends in one of these ways, in the order of their pids.
+  /// The name is the one that the system itself has for it ("/dev/vfio/7"), whatever --root is.
+  [[nodiscard]] std::vector<Program> holders_of_any(const std::vector<std::string>& endings) const;
 
   /// Programs that hold a card: its VFIO group, its UIO node, a BAR of it through sysfs.
   [[nodiscard]] std::vector<Program> holders_of(const pci::PciCard& card) const;
