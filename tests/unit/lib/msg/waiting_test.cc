@@ -82,7 +82,7 @@ TEST_F(PortWaiting, ThreadsThatAreWokenInVainSleepAgain) {
               0);
   });
   EXPECT_TRUE(port_->sleeps());
-  EXPECT_GE(port_->stats().woken, kThreads);
+  EXPECT_GT(port_->stats().woken, 0u);
   EXPECT_LT(port_->stats().woken, kMost);
 }
 
