@@ -85,8 +85,9 @@ int set_field(const RegWord& word, const std::string& text, uint32_t* value) {
     const uint64_t most = (uint64_t{1} << field.width) - 1;
     uint64_t number = 0;
     if (!base::read_number(text.substr(equals + 1), 0, most, &number)) {
-      return complain("'" + text + "': not a number of " + std::to_string(field.width) + " bits",
-                      "write " + name + "=0 to " + name + "=" + std::to_string(most), -EINVAL);
+      return complain(
+          base::formatted("'%s': not a number of %u bits", text.c_str(), field.width),
+          base::formatted("write %s=0 to %s=%" PRIu64, name.c_str(), name.c_str(), most), -EINVAL);
     }
     *value = static_cast<uint32_t>((*value & ~(most << field.lsb)) | number << field.lsb);
     return 0;
