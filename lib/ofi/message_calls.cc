@@ -106,9 +106,9 @@ struct MessageCalls<kFlow, Message, Types<Tag...>, Types<Ignore...>> {
   }
 
   template <class Ops>
-  static constexpr Ops ops = {sizeof(Ops), receive,     receive_pieces, receive_message,
-                              send,        send_pieces, send_message,   inject,
-                              send_data,   inject_data};
+  static constexpr Ops kOps = {sizeof(Ops), receive,     receive_pieces, receive_message,
+                               send,        send_pieces, send_message,   inject,
+                               send_data,   inject_data};
 };
 
 using Plain = MessageCalls<&FiEndpoint::plain, fi_msg, Types<>, Types<>>;
@@ -116,7 +116,7 @@ using Tagged = MessageCalls<&FiEndpoint::tagged, fi_msg_tagged, Types<uint64_t>,
 
 }  // namespace
 
-fi_ops_msg plain_ops = Plain::ops<fi_ops_msg>;
-fi_ops_tagged tagged_ops = Tagged::ops<fi_ops_tagged>;
+fi_ops_msg plain_ops = Plain::kOps<fi_ops_msg>;
+fi_ops_tagged tagged_ops = Tagged::kOps<fi_ops_tagged>;
 
 }  // namespace rio::ofi

@@ -94,7 +94,7 @@ void remove_if_unserved(const std::string& path) {
 void sweep(const std::string& folder) {
   uint32_t looks = 0;
   for (const std::string& name : base::names_in(folder)) {
-    const std::string path = folder + "/" + name;
+    const std::string path = base::formatted("%s/%s", folder.c_str(), name.c_str());
     if (name.starts_with(kPrefix) && own().find(path) == nullptr && looks++ < kSweepMax) {
       remove_if_unserved(path);
     }
