@@ -14,12 +14,13 @@ int complain(const std::string& what, int error) {
 
 TagEnd::~TagEnd() {
   constexpr uint32_t kFlushMs = 5000;
-  if (endpoint_ != nullptr) {
+  if (endpoint_ != nullptr && !failed_) {
     static_cast<void>(endpoint_->flush(kFlushMs));
   }
 }
 
-int TagEnd::complain_of_peer(int error) const {
+int TagEnd::complain_of_peer(int error) {
+  failed_ = true;
   return complain("exchange with destID " + std::to_string(tag::dest_id_of(peer_)), error);
 }
 

@@ -30,7 +30,7 @@ class Patience {
   }
 
  private:
-  static constexpr uint32_t kLooksPerClock = 1u << 20;
+  static constexpr uint32_t kLooksPerClock = 1u << 16;
   static constexpr std::chrono::seconds kPatience{30};
 
   uint32_t looks_ = 0;
@@ -42,7 +42,7 @@ class Patience {
 class TagEnd {
  public:
   TagEnd() = default;
-  /// Waits until all sends have arrived, for some seconds at most.
+  /// Waits until all sends have arrived, for 5 s at most; not after a wait() that failed.
   ~TagEnd();
   TagEnd(const TagEnd&) = delete;
   TagEnd& operator=(const TagEnd&) = delete;
@@ -79,16 +79,21 @@ class TagEnd {
     return status == 0 ? 0 : complain_of_peer(-status);
   }
 
+  /// @return as TaggedContext::flush(), -ENODEV if the card is gone; nothing is on stderr.
+  [[nodiscard]] int flush(uint32_t timeout_ms) { return endpoint_->flush(timeout_ms); }
+
  private:
-  int complain_of_peer(int error) const;
+  int complain_of_peer(int error);
 
   std::unique_ptr<tag::TaggedContext> endpoint_;
   uint16_t context_ = 0;
+  bool failed_ = false;  // requests may be under way whose memory goes first
   tag::Address peer_{};
 };
 
 /// Messages one after the other, of which some are always under way; all are in the same buffer, as
-/// in the bandwidth tests of others. Functions return as those of TagEnd.
+/// in the bandwidth tests of others. send_one() and receive_one() wait for theirs. Functions return
+/// as those of TagEnd.
 template <uint32_t kAhead>
 class TagStream {
  public:

@@ -76,8 +76,8 @@ int faults(Console& console, Args args, std::string* error) {
     return fail(error, "faults: %s", error->c_str());
   }
   for (const auto& port : console.session.ports()) {
-    if (port->set_faults(changed, error) != 0) {
-      return -EINVAL;
+    if (port->set_faults(changed) != 0) {
+      return fail(error, "faults: %s is not an emulated card of this process", port->name.c_str());
     }
   }
   console.session.options.fault_seed = changed.fault_seed;

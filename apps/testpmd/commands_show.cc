@@ -145,6 +145,7 @@ int clear(Console& console, Args args, std::string* error) {
     return -EINVAL;
   }
   for (const TestPort* port : ports) {
+    const std::lock_guard guard(port->queues_lock);
     if (const int rc = rte_rawdev_xstats_reset(port->dev_id, nullptr, 0); rc != 0) {
       return fail(error,
                   "clear port stats: %s: %s; look whether the card is there (show port info all)",

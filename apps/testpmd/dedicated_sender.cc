@@ -115,7 +115,7 @@ void DedicatedSender::mend() noexcept {
     return;
   }
   confirm();
-  for (uint64_t transfer = confirmed_; transfer < begun_; ++transfer) {
+  for (uint64_t transfer = confirmed_; verifier_.verifies() && transfer < begun_; ++transfer) {
     verifier_.failed(path_.flow, pmd::Status::kResponseTimeout);
   }
   confirmed_ = begun_;

@@ -6,7 +6,7 @@
 namespace rio::testpmd {
 namespace {
 
-/// A port: it sends into its paths, and receives from those of its peer. Lanes are shared with the
+/// A port: it sends into its paths, and receives from those of its peer. Paths are shared with the
 /// peer's stream, on whatever thread that is.
 class DedicatedStream final : public Stream {
  public:

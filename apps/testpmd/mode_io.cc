@@ -235,7 +235,9 @@ uint32_t Forwarder::finish_sent(uint32_t n, bool may_send) noexcept {
     stats.retries.add(done.retries);
     if (failed) {
       note_failure(done.status);
-      verifier_.failed(flow_, done.status);
+      if (verify_) {
+        verifier_.failed(flow_, done.status);
+      }
     }
     owed_ += failed ? 1 : 0;
     left_ += failed ? 1 : 0;

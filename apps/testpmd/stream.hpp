@@ -4,13 +4,11 @@
 
 #include <rte_cycles.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "apps/testpmd/card_memory.hpp"
 #include "apps/testpmd/histogram.hpp"

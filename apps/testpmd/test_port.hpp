@@ -87,9 +87,9 @@ class TestPort {
   /// Any thread.
   void add_counts(DriverCounts* sum) const;
 
-  /// Let the emulated card fail as --faults says, from now on. @return 0, or -EINVAL (faults, and
-  /// no emulated card).
-  [[nodiscard]] int set_faults(const Options& options, std::string* error);
+  /// Let the emulated card fail as --faults says, from now on. @return as pmd::raw_set_faults(),
+  /// for a rate of 0, too.
+  [[nodiscard]] int set_faults(const Options& options);
 
  private:
   TestPort(uint32_t number, uint16_t rawdev, const rte_device* device);
@@ -110,17 +110,17 @@ class TestPort {
 /// excepted.
 template <typename Visit>
 void for_each_ring(pmd::QueuePair& pair, Visit&& visit) {
-  const auto show = [&](regs::Ring ring, auto queue) {
+  const auto visit_open = [&](regs::Ring ring, auto queue) {
     if ((pair.rings() & pmd::ring_bit(ring)) != 0) {
       visit(ring, static_cast<pmd::QueueBase&>((pair.*queue)()));
     }
   };
-  show(regs::Ring::kTx, &pmd::QueuePair::tx);
-  show(regs::Ring::kShared, &pmd::QueuePair::shared);
-  show(regs::Ring::kDoorbell, &pmd::QueuePair::doorbells);
-  show(regs::Ring::kDma, &pmd::QueuePair::dma);
-  show(regs::Ring::kMaint, &pmd::QueuePair::maint);
-  show(regs::Ring::kEvent, &pmd::QueuePair::events);
+  visit_open(regs::Ring::kTx, &pmd::QueuePair::tx);
+  visit_open(regs::Ring::kShared, &pmd::QueuePair::shared);
+  visit_open(regs::Ring::kDoorbell, &pmd::QueuePair::doorbells);
+  visit_open(regs::Ring::kDma, &pmd::QueuePair::dma);
+  visit_open(regs::Ring::kMaint, &pmd::QueuePair::maint);
+  visit_open(regs::Ring::kEvent, &pmd::QueuePair::events);
 }
 
 }  // namespace rio::testpmd

@@ -54,7 +54,7 @@ int choose_lcores(const RunSetup& setup, const Mode& mode, const pmd::cores::Pla
                                                                       : 1;
     if (options.nb_cores > all.size()) {
       return fail(error, "--nb-cores %u: EAL has only %s (%s); give it more by -l",
-                  options.nb_cores, counted(all.size(), "lcore").c_str(),
+                  options.nb_cores, counted(all.size(), "lcore", "lcores").c_str(),
                   pmd::cores::format_cpu_list(all).c_str());
     }
     chosen.resize(std::min(wanted, chosen.size()));
@@ -68,8 +68,8 @@ int choose_lcores(const RunSetup& setup, const Mode& mode, const pmd::cores::Pla
   const bool free_choice = options.nb_cores == 0 && options.forward_lcores.empty();
   if (chosen.size() > streams && !free_choice) {
     return fail(error, "%zu lcores for %s: mode %s has %s to poll; give at most that many",
-                chosen.size(), counted(setup.ports.size(), "port").c_str(), mode.name,
-                counted(streams, "stream").c_str());
+                chosen.size(), counted(setup.ports.size(), "port", "ports").c_str(), mode.name,
+                counted(streams, "stream", "streams").c_str());
   }
   chosen.resize(std::min(chosen.size(), streams));
   *lcores = std::move(chosen);
@@ -168,7 +168,11 @@ int TestRun::start(uint32_t size_bytes, std::string* error) {
                   size_bytes, options.verify);
   for (const auto& port : ports_) {
     port->probe.reset();
-    if (port->set_faults(options, error) != 0 || port->fill_shared(pool_, error) != 0) {
+    if (port->set_faults(options) != 0 && options.fault_rate > 0) {
+      return fail(error, "--faults: %s is not an emulated card of this process",
+                  port->name.c_str());
+    }
+    if (port->fill_shared(pool_, error) != 0) {
       return -EINVAL;
     }
   }

@@ -2,19 +2,13 @@
 /// Texts for people, by the formats of printf. Any thread.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
+#include "apps/common/columns.hpp"
 #include "base/formatted.hpp"
 
 namespace rio::testpmd {
 
+using apps::counted;
 using base::fail;
 using base::formatted;
-
-/// "1 port", "2 ports".
-[[nodiscard]] inline std::string counted(size_t n, const char* what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
 
 }  // namespace rio::testpmd

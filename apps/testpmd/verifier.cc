@@ -24,9 +24,6 @@ void Verifier::reset(uint64_t seed, uint32_t flows, uint32_t len_bytes, bool ver
 }
 
 void Verifier::failed(uint16_t flow, pmd::Status status) {
-  if (!verify_) {
-    return;
-  }
   const bool in_doubt = status == pmd::Status::kResponseTimeout || status == pmd::Status::kFlushed;
   ++(in_doubt ? senders_[flow].in_doubt : senders_[flow].refused);
 }

@@ -99,7 +99,7 @@ class Verifier {
   }
   /// Sender: a doorbell or a transfer that has a sequence but no bytes here.
   [[nodiscard]] uint64_t take_number(uint16_t flow) { return senders_[flow].next++; }
-  /// Sender: the card reported this. Does nothing if the run does not verify.
+  /// Sender: the card reported this.
   void failed(uint16_t flow, pmd::Status status);
 
   /// Receiver of the flow. @param expected_flow who is meant where the message is too short to say.

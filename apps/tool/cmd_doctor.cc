@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 
+#include "apps/common/columns.hpp"
 #include "apps/tool/command.hpp"
 #include "apps/tool/doctor/machine.hpp"
 
@@ -65,8 +66,8 @@ std::string text_of_findings(const Findings& findings) {
   const size_t errors = findings.count(Severity::kError);
   const size_t warnings = findings.count(Severity::kWarning);
   text.append(errors + warnings == 0 ? "nothing found\n"
-                                     : counted(errors, "error", "errors") + ", " +
-                                           counted(warnings, "warning", "warnings") + "\n");
+                                     : apps::counted(errors, "error", "errors") + ", " +
+                                           apps::counted(warnings, "warning", "warnings") + "\n");
   return text;
 }
 

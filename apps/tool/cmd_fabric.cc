@@ -19,7 +19,6 @@ namespace {
 
 using enumerate::FabricMap;
 
-constexpr uint32_t kSmallIds = 0xFF;
 constexpr uint32_t kLinkWaitMs = 2000;
 
 volatile std::sig_atomic_t g_stop = 0;
@@ -62,7 +61,7 @@ struct FabricOptions {
 [[nodiscard]] int open(const GlobalOptions& context, const FabricOptions& options,
                        std::unique_ptr<enumerate::CardAccess>* out) {
   const uint32_t host_id = options.run.host_id;
-  if (host_id == enumerate::kProbeId || (!options.large() && host_id > kSmallIds)) {
+  if (host_id == enumerate::kProbeId || (!options.large() && host_id > enumerate::kSmallIds)) {
     return complain("--host-id " + std::to_string(host_id) + " cannot be used",
                     "take 0 to 254, or with --id-bits 16 anything below 65535 but 255");
   }

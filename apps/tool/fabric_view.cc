@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "apps/common/columns.hpp"
 #include "base/formatted.hpp"
 
 namespace rio::tool {
@@ -131,11 +132,11 @@ std::string tree_text(const FabricMap& map) {
     }
   }
   const size_t found = map.nodes.size() - 1;
-  out += counted(found, "device", "devices") +
-         " found: " + counted(map.endpoints(), "endpoint", "endpoints") + ", " +
-         counted(map.switches(), "switch", "switches");
-  out += "; " + counted(loop_ends(map) / 2, "loop", "loops") + "; " +
-         counted(map.problems.size(), "problem", "problems") + '\n';
+  out += apps::counted(found, "device", "devices") +
+         " found: " + apps::counted(map.endpoints(), "endpoint", "endpoints") + ", " +
+         apps::counted(map.switches(), "switch", "switches");
+  out += "; " + apps::counted(loop_ends(map) / 2, "loop", "loops") + "; " +
+         apps::counted(map.problems.size(), "problem", "problems") + '\n';
   for (const Problem& problem : map.problems) {
     out += "problem (" + problem.kind + "): " + problem.where + ": " + problem.what +
            "\n  remedy: " + problem.remedy + '\n';

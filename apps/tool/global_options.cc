@@ -73,10 +73,6 @@ std::string time_of_day() {
          base::formatted(".%03d", static_cast<int>(ms));
 }
 
-std::string counted(size_t count, const char* one, const char* many) {
-  return std::to_string(count) + ' ' + (count == 1 ? one : many);
-}
-
 int complain(const std::string& error, const std::string& remedy, int code) {
   std::fflush(stdout);
   std::fprintf(stderr, "rio-tool: error: %s\nrio-tool: remedy: %s\n", error.c_str(),

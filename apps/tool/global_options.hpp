@@ -63,9 +63,6 @@ class TextTable {
 /// Now as "02:38:24.123", UTC.
 [[nodiscard]] std::string time_of_day();
 
-/// "1 switch", "2 switches".
-[[nodiscard]] std::string counted(size_t count, const char* one, const char* many);
-
 /// Say on stderr what went wrong and what to do about it. @return `code`, of whatever kind.
 int complain(const std::string& error, const std::string& remedy, int code = kExitFailed);
 

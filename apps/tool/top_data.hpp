@@ -2,7 +2,6 @@
 /// Counters that running programs report of their cards and queues, and their rates.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>

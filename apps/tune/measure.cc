@@ -16,6 +16,7 @@ constexpr uint32_t kLeast = 1024;
 constexpr uint32_t kMost = 1u << 20;
 constexpr uint32_t kCountMin = 16;
 constexpr uint32_t kCountMax = 2048;
+constexpr uint32_t kFlushMs = 1000;
 
 [[nodiscard]] double middle(std::vector<double> values) {
   const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -84,7 +85,8 @@ int Side::open(const std::string& card) {
   return rc != 0 ? apps::complain(card, -rc) : 0;
 }
 
-/// An empty message to the other side, or from it.
+/// An empty message to the other side, or from it. It has the tag of the data: no message of this
+/// way may be under way in the same direction.
 int Side::signal(Way way, bool sends) {
   return sends ? streams_[way].send_one(0) : streams_[way].receive_one(0);
 }
@@ -150,8 +152,9 @@ int Side::run(const Options& options, bool sends, std::vector<Point>* out) {
     std::fprintf(stderr, "\r%40s\r", "");
   }
   // Neither goes while the other needs it.
-  const int rc = signal(kCopied, sends);
-  return rc != 0 ? rc : signal(kCopied, !sends);
+  int rc = signal(kCopied, sends);
+  rc = rc != 0 ? rc : signal(kCopied, !sends);
+  return rc == 0 && ends_[kCopied].flush(kFlushMs) == -ENODEV ? -ENODEV : rc;
 }
 
 }  // namespace rio::tune
