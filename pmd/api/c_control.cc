@@ -1,6 +1,5 @@
 // riopmd.h: memory, dedicated queues, windows, maintenance, interrupts, rings, names.
 #include <atomic>
-#include <cstring>
 #include <span>
 
 #include "pmd/api/handle.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "base/log.hpp"

@@ -22,9 +22,10 @@ struct PollHook {
   }
 };
 
-/// The second interface of a bus whose card is emulated in this process. A function that a
-/// bus does not override does nothing. Control path, as Bus, but for the hooks. Functions return 0
-/// or -errno; outputs are set on success only.
+/// The second interface of a bus whose card is emulated in this process. A function that a bus does
+/// not override does nothing, or returns -ENOTSUP; the hooks for sending and receiving are then
+/// step_hook(). Control path, as Bus, but for the hooks. Functions return 0 or -errno; outputs are
+/// set on success only.
 class Emulation {
  public:
   /// Hook that lets the card work, for the bursts of one queue pair. Its function is null where the

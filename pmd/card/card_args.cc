@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <iterator>
 
 #include "base/log.hpp"
 #include "base/number.hpp"

@@ -20,8 +20,8 @@ struct CardArgs {
   std::string wire = "loop";         ///< of the emulated card, by name::wire_of()
   uint32_t base_dest_id = 0;         ///< of queue pair 0
   std::vector<std::string> given{};  ///< the keys that the text has, those of its owner, too
-  QueuePairConfig queues{};          ///< ring sizes
-  CardConfig card{};                 ///< time-outs and retries
+  QueuePairConfig queues{};          ///< only the sizes of rings that have a key are used
+  CardConfig card{};                 ///< time-outs and retries; dest_ids come from elsewhere
 };
 
 /// The key of a ring's size.

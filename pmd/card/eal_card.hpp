@@ -3,7 +3,6 @@
 /// Start here.
 #pragma once
 
-#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <string>

@@ -77,8 +77,8 @@ int zone_name(const std::string& device_name, std::string* out) {
   return 0;
 }
 
-/// Stops all rings and closes all windows of a queue pair whose owner is dead. @return -ETIMEDOUT:
-/// the card did not answer; its memory must not be freed.
+/// Stops all rings and closes all windows of a queue pair whose owner is dead. @return 0; else its
+/// memory must not be freed: -ETIMEDOUT (the card did not answer), -ENODEV (it is gone), -ENOMEM.
 int stop_orphan(Bus& bus, uint32_t qp) {
   std::unique_ptr<WindowTable> windows;  // a new table closes what is open
   if (const int rc = WindowTable::create(bus, Caps{}, qp, kStopTimeoutMs, &windows); rc != 0) {

@@ -67,8 +67,8 @@ class SharedCard {
   void detach();
 
   /// Claim a queue pair. @return -EBUSY: a living process has it (`owner`, if given, is set),
-  /// -ETIMEDOUT: a dead one has it, and the card does not stop its rings, -EINVAL: no such queue
-  /// pair.
+  /// -ETIMEDOUT, -ENODEV, -ENOMEM: a dead one has it, and its rings and windows cannot be stopped,
+  /// -EINVAL: no such queue pair.
   [[nodiscard]] int claim(uint32_t qp, Bus& bus, OwnerToken* owner = nullptr);
   void release(uint32_t qp);
   /// Owner of a queue pair. @return 0: no process.

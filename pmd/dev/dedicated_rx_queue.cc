@@ -1,6 +1,5 @@
 #include "pmd/dev/dedicated_rx_queue.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/log.hpp"

@@ -108,7 +108,7 @@ int QueuePair::start(uint32_t rings) {
   return error;
 }
 
-/// Call a function with the bit and the pointer of each queue that is open, senders first.
+/// Call a function with the ring's bit and the queue, for each queue that is open, senders first.
 template <class Self, class Visit>
 void QueuePair::for_each_open(Self& self, const Visit& visit) {
   const auto look = [&visit](uint32_t bit, auto& queue) {

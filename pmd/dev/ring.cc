@@ -252,7 +252,10 @@ int Ring::stop_orphan(Bus& bus, uint32_t qp, uint32_t ring, uint32_t timeout_ms)
   orphan.hook_ = bus.poll_hook(qp);
   orphan.config_.qp = qp;
   orphan.config_.ring = ring;
-  orphan.running_ = true;
+  // A stopped ring that was not asked to run since needs no answer of the card.
+  orphan.running_ =
+      RingControl::run.get(orphan.bar_.read32(regs::qp::ring_control(qp, ring))) != 0 ||
+      !state_is(orphan.bar_.read32(regs::qp::ring_status(qp, ring)), regs::RingState::kStopped);
   const int error = orphan.stop(timeout_ms);
   orphan.running_ = false;  // the destructor has nothing left to stop
   return error;

@@ -1,8 +1,6 @@
 #include "pmd/dev/shared_rx_queue.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include "pmd/dev/reap.hpp"

@@ -2,7 +2,6 @@
 /// Arguments and results of the bursts. Plain structs, equal in C (riopmd.h mirrors them).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "fpga/regs/gen/rio_regs.hpp"

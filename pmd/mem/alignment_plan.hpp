@@ -8,7 +8,6 @@
 /// padded with what follows it in the range: the receiver drops that, and gets it in its place.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "pmd/bus/bus.hpp"
@@ -23,7 +22,7 @@ struct Region {
 
 class MemoryMap;
 
-/// Unregisters a region.
+/// Unregisters a region of MemoryMap::register_range(), and frees it.
 struct Unregister {
   MemoryMap* map = nullptr;
   void operator()(const Region* region) const;

@@ -29,12 +29,17 @@ Verdict run_messages(Bench& bench, const std::vector<MessageTrial>& trials) {
   return run_part(bench, "messages", [&](Exchange& exchange) { try_messages(exchange, trials); });
 }
 
-Verdict run_memory(Bench& bench, const char* unit, const Bench::Work& part) {
+Verdict run_memory(Bench& bench, const char* unit, const Bench::Work& part, bool there = true) {
+  if (!bench.no_loop.empty()) {
+    return skip(bench.no_loop);
+  }
   if (!bench.card().caps().dma) {
     return skip("the card has no DMA queue");
   }
-  return bench.card().blocks().has_window(0) ? run_part(bench, unit, part)
-                                             : skip("the card has no inbound windows");
+  if (!bench.card().blocks().has_window(0)) {
+    return skip("the card has no inbound windows");
+  }
+  return there ? run_part(bench, unit, part) : skip(std::string("the card has no ") + unit);
 }
 
 Verdict test_loop(Bench& bench) {
@@ -53,7 +58,9 @@ Verdict test_loop(Bench& bench) {
         wrong = std::string("a doorbell to its own destID did not come back: ") + fault.what();
       }
     }
-    bench.reset();
+    if (wrong.empty()) {
+      bench.reset();
+    }
   }
   bench.no_loop = wrong;
   if (bench.config().must_loop) {
@@ -69,7 +76,8 @@ Verdict test_doorbells(Bench& bench) {
 
 Verdict test_inline(Bench& bench) {
   const std::vector<MessageTrial> trials = inline_trials(bench.card().caps(), bench.config().quick);
-  return trials.empty() ? skip("the card takes no inline bytes") : run_messages(bench, trials);
+  return bench.no_loop.empty() && trials.empty() ? skip("the card takes no inline bytes")
+                                                 : run_messages(bench, trials);
 }
 
 Verdict test_messages(Bench& bench) {
@@ -104,8 +112,7 @@ Verdict test_memory(Bench& bench) {
 }
 
 Verdict test_atomics(Bench& bench) {
-  return bench.card().caps().atomics ? run_memory(bench, "atomic operations", try_atomics)
-                                     : skip("the card has no atomics");
+  return run_memory(bench, "atomics", try_atomics, bench.card().caps().atomics);
 }
 
 Verdict test_peer(Bench& bench) {

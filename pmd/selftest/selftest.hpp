@@ -48,7 +48,7 @@ class Bench;
 struct Step {
   const char* name;
   const char* help;
-  Verdict (*run)(Bench& bench);
+  Verdict (*run)(Bench& bench);  ///< for run() only; throws a Fault
 };
 /// All steps, in their order.
 [[nodiscard]] std::span<const Step> steps();

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
-#include <cstring>
 #include <thread>
 
 #include "base/fork.hpp"

@@ -29,13 +29,13 @@ struct CardId {
 };
 
 /// Map the BAR of a card that another program has open through VFIO, by a copy of that program's
-/// file descriptor (pidfd_getfd). Needed since kernels with
-/// CONFIG_IO_STRICT_DEVMEM, as in distributions, map no BAR through sysfs once a program has opened
-/// it, and VFIO's group opens only once. The mapping keeps the card open when that program ends:
-/// until it is unmapped the card cannot be opened again. Control path. Needs the right to trace the
-/// program, as root has. @param card bound to vfio-pci. @param prot of mmap(). @return 0; -ENOENT
-/// (no program that may be traced has the card open), -EINVAL (the BAR is shorter than len_bytes),
-/// or the kernel's error. Logs nothing.
+/// file descriptor (pidfd_getfd). Needed since kernels with CONFIG_IO_STRICT_DEVMEM, as in
+/// distributions, map no BAR through sysfs once a program has opened it, and VFIO's group opens
+/// only once. The mapping keeps the card open when that program ends: until it is unmapped the card
+/// cannot be opened again. Control path. Needs the right to trace the program, as root has. @param
+/// card bound to vfio-pci. @param prot of mmap(). @return 0; -ENOENT (no program that may be traced
+/// has the card open), -EINVAL (the BAR is shorter than len_bytes), or the kernel's error. Logs
+/// nothing.
 [[nodiscard]] int borrow_bar(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                              size_t len_bytes, int prot, KernelMapping* out);
 

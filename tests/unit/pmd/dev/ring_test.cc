@@ -201,6 +201,21 @@ TEST_F(RingTest, WaitsForTheEchoAndPolls) {
   EXPECT_EQ(bus_.polls, 5u);
 }
 
+TEST_F(RingTest, AnOrphanIsAskedToStopOnlyIfItRuns) {
+  bar_.expect_read(script_.control_offset(), 2).expect_read(script_.status_offset(), 2);
+  EXPECT_EQ(Ring::stop_orphan(bus_, 0, script_.ring, 2), 0);
+  bar_.verify();
+  bar_.expect_read(script_.control_offset(), 0x10001);
+  script_.expect_stop(bar_);
+  EXPECT_EQ(Ring::stop_orphan(bus_, 0, script_.ring, 2), 0);
+  bar_.verify();
+  // Stopped by nobody, as after an error: the next user needs a stop.
+  bar_.expect_read(script_.control_offset(), 2).expect_read(script_.status_offset(), 0x30002);
+  expect_command(2, 0x30002, 3);
+  bar_.expect_read(script_.status_offset(), 3);
+  EXPECT_EQ(Ring::stop_orphan(bus_, 0, script_.ring, 2), 0);
+}
+
 TEST_F(RingTest, AFailedStartIsReported) {
   script_.expect_config(bar_);
   expect_command(0, 0, 0x10001);

@@ -182,9 +182,10 @@ TEST(CutWire, RefusesMalformedCuts) {
   EXPECT_EQ(decode(with(4, 4)), -EPROTO);     // middle above the longest message
   EXPECT_EQ(decode(with(5, 0)), -EPROTO);     // messages without bytes
   EXPECT_EQ(decode(with(8, 0)), -EPROTO);     // bytes without messages
-  EXPECT_EQ(decode(with(8, 3)), -EPROTO);     // another length
+  EXPECT_EQ(decode(with(8, 3)), -EPROTO);     // longer than allowed
   EXPECT_EQ(decode(with(11, 0xFF)), -EPROTO);
   EXPECT_EQ(decode({good.begin(), good.end()}, 12287), -EPROTO);
+  EXPECT_EQ(decode({good.begin(), good.end()}, 12289), 0);  // shorter than allowed
   EXPECT_EQ(decode({1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0), -EPROTO);
   EXPECT_EQ(decode({1, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0}, 4), -EPROTO);  // not doublewords
 }

@@ -64,7 +64,8 @@ TEST_F(VfioBusTest, OpensInTheKernelsOrder) {
   EXPECT_EQ(bus_->bar().len_bytes(), kBarBytes);
   EXPECT_EQ(bus_->bar().read32(0), regs::kMagic);
   EXPECT_EQ(bus_->poll_hook(0).fn, nullptr);
-  EXPECT_EQ(bus_->poll_hook(0).fn, nullptr);
+  EXPECT_EQ(bus_->emulation().set_faults(1, 0.5), -ENOTSUP);
+  EXPECT_EQ(bus_->emulation().dest_id(), 0u);
   kernel_.calls.clear();
   bus_.reset();
   const std::vector<std::string> closed{"munmap bar", "close 2", "close 1", "close 0"};
