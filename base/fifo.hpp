@@ -31,7 +31,8 @@ class Fifo {
     return node;
   }
 
-  /// `visit(Node&)` for all, the oldest first. It may take that node out, and put it elsewhere.
+  /// `visit(Node&)` for all, the oldest first. It may take that node out, and put it elsewhere or
+  /// free it, but leaves the next one where it is.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (Node* node = first_; node != nullptr;) {

@@ -164,7 +164,6 @@ int attach(const name::Doorbell& doorbell, const CardSpec& spec, std::unique_ptr
   if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
-
   *out = std::move(attachment);
   return 0;
 }

@@ -223,7 +223,6 @@ int attach(const name::Listen& listen, const CardSpec& spec, std::unique_ptr<Att
   if (const int rc = attachment->open(); rc != 0) {
     return rc;
   }
-
   *out = std::move(attachment);
   return 0;
 }

@@ -3,7 +3,6 @@
 /// of RapidIO packets, but not their bit format.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -57,7 +56,10 @@ struct Frame {
   uint64_t address;
 
   /// Clear all fields except `bytes`, which belongs to the ring.
-  void clear() { std::memset(&type, 0, sizeof(Frame) - sizeof(bytes)); }
+  void clear() {
+    static_assert(static_cast<uint8_t>(FrameType::kSkip) == 0);
+    std::memset(reinterpret_cast<uint8_t*>(this) + sizeof(bytes), 0, sizeof(Frame) - sizeof(bytes));
+  }
   /// Clear all fields except `bytes`, then set these.
   void begin(FrameType new_type, uint32_t from, uint32_t to) {
     clear();

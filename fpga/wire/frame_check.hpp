@@ -19,8 +19,9 @@ namespace rio::wire {
 /// Copy the header out of a frame's bytes. @param frame at least a header.
 [[nodiscard]] model::Frame head_of(const uint8_t* frame);
 
-/// Put a copy of a frame into a ring; it is visible after publish(). @param payload of the frame,
-/// padding included. @return false: there is no room.
+/// Put a copy of a frame into a ring; it is visible after publish(). @param head its `bytes` are
+/// checked: at least a header, a multiple of 32. @param payload of the frame, padding included.
+/// @return false: there is no room.
 [[nodiscard]] bool put_frame(model::FrameWriter& ring, const model::Frame& head,
                              const uint8_t* payload);
 

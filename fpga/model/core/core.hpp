@@ -2,6 +2,7 @@
 /// State that all engines of a card share.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -170,7 +171,7 @@ struct Core {
     const auto it = pair.flows.find(dest_id);
     return it == pair.flows.end() ? nullptr : it->second.get();
   }
-  /// Call `fn(flow)` for all flows of all pairs.
+  /// Call `fn(flow)` for all flows of all pairs. It must not make a flow.
   template <class Fn>
   void each_flow(Fn fn) {
     for (Pair& pair : pairs) {

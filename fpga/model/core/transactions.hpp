@@ -39,7 +39,8 @@ class Transactions {
   void end(Flow& flow, Transaction& transaction);
 
   /// Tells the owner of a transaction that it has ended. The status is "in doubt", or the reason
-  /// why it was not sent (again).
+  /// why it was not sent (again). Called while flows are iterated: it must not send, nor make a
+  /// flow.
   using Ended = std::function<void(const Flow&, const Transaction&, regs::Status)>;
   /// End transactions whose response time-out has expired, and quarantines that are over.
   void check_timers(const Ended& ended);

@@ -4,8 +4,6 @@
 /// messages; reference/ handles all others.
 #pragma once
 
-#include <bit>
-
 #include "base/tsan.hpp"
 #include "fpga/model/copy.hpp"
 #include "fpga/model/core/core.hpp"

@@ -262,14 +262,17 @@ bool Exchange::know(Link& link, base::Trouble* trouble) {
   const base::Trouble unwatched = base::watch_process(peer.pid, &link.process);
   if (base::is_shortage(unwatched.rc)) {
     *trouble = unwatched;
-  } else if (unwatched && unwatched.rc != -ESRCH) {
+    return false;
+  }
+  if (unwatched && unwatched.rc != -ESRCH) {
     troubles_.tell("a partner's death goes unseen while a child forked by it lives: " +
                    base::why(unwatched));
   }
-  return !*trouble && unwatched.rc != -ESRCH;
+  return unwatched.rc != -ESRCH;
 }
 
 /// Whether the destIDs that a partner claims are its own: it must listen at their sockets.
+/// @param trouble set if this process itself failed; then the answer is false.
 bool Exchange::may_be(const Link& link, const Greeting& greeting, base::Trouble* trouble) const {
   const uint32_t first = greeting.first_id;
   if (first == 0 || greeting.ids == 0 || greeting.ids > kIdsMax ||

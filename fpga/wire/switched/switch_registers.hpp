@@ -56,6 +56,7 @@ class SwitchRegisters {
     ports_[port].port_write_pending = true;
     return {tag_, ports_[port].errors, port, 0};
   }
+  /// The destID that port-writes go to.
   [[nodiscard]] uint32_t port_write_target() const { return port_write_target_ >> 16; }
 
  private:

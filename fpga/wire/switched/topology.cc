@@ -231,13 +231,11 @@ int parse_topology(std::string_view json, Topology* out, std::string* error) {
     *error = "not JSON; docs/fabric.md describes topology files";
     return -EINVAL;
   }
-
   Parser parser;
   if (!parser.parse(root)) {
     *error = parser.error;
     return -EINVAL;
   }
-
   *out = std::move(parser.topology);
   return 0;
 }
@@ -249,12 +247,10 @@ int load_topology(const std::string& path, Topology* out, std::string* error) {
     *error += "; name a topology file";
     return rc;
   }
-
   rc = parse_topology(text, out, error);
   if (rc != 0) {
     *error = path + ": " + *error;
   }
-
   return rc;
 }
 

@@ -38,7 +38,7 @@ class Connection {
  public:
   Connection(const Agreed& agreed, Intake* intake, uint64_t now_ns);
 
-  [[nodiscard]] uint32_t unit_bytes() const { return unit_bytes_; }
+  [[nodiscard]] uint32_t unit_bytes() const { return unit_bytes_; }  ///< of the longest unit
   /// Like Sender::begin() and Sender::end(). Accepts only as much as can be sent soon.
   [[nodiscard]] std::span<uint8_t> begin_unit(UnitKind lane);
   void end_unit(UnitKind lane, size_t bytes) { sender(lane).end(bytes); }
@@ -65,6 +65,7 @@ class Connection {
     datagram.asks = asks;
     return write(out, datagram);
   }
+  /// Length of the longest datagram.
   [[nodiscard]] uint32_t datagram_bytes() const { return unit_bytes_ + more_bytes_; }
   /// Whether a unit has arrived that found no room.
   [[nodiscard]] bool waits() const {

@@ -88,6 +88,8 @@ TEST(Fifo, EachMayBeMovedElsewhere) {
   EXPECT_EQ(seen, (Values{0, 1, 2, 3}));
   EXPECT_EQ(values(list), (Values{0, 2}));
   EXPECT_EQ(values(odd), (Values{1, 3}));
+  EXPECT_EQ(list.find([](const Node& node) { return node.value == 2; }), &nodes[2]);
+  EXPECT_EQ(list.find([](const Node& node) { return node.value == 1; }), nullptr);
 }
 
 TEST(Fifo, AllOfAnotherList) {

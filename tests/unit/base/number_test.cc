@@ -180,5 +180,10 @@ TEST(Number, ASettingThatIsWrongIsNamed) {
   EXPECT_EQ(value, 65536u);
 }
 
+TEST(Number, ForeignTextIsMadePrintable) {
+  EXPECT_EQ(base::printable("a\x1b[1m\n\xC3\xA9z"), "a?[1m???z");
+  EXPECT_EQ(base::printable(std::string(81, 'x')), std::string(80, 'x'));
+}
+
 }  // namespace
 }  // namespace rio::test
