@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <tuple>
 
@@ -158,11 +157,11 @@ template <class Handle>
   return *reinterpret_cast<tag::Request*>(handle);
 }
 
-/// Begin something with a spare request. @param begin_it gets it, and returns as the functions of
-/// riomsg.h that begin something.
-template <class Kind, class Opened, class Handle, class Done, class Begin>
-[[nodiscard]] int begin(Opened& opened, const Memory& memory, void* user, Handle** request,
-                        Done* done, Begin&& begin_it) {
+/// Begin something with a spare request. @param memory of the message. @param begin_it gets it, and
+/// returns as the functions of riomsg.h that begin something.
+template <class Kind, class OfEngine, class Handle, class Done, class Begin>
+[[nodiscard]] int begin(Opened<OfEngine>& opened, const Memory& memory, void* user,
+                        Handle** request, Done* done, Begin&& begin_it) {
   if (!memory.exists()) [[unlikely]] {
     return -EINVAL;
   }
@@ -198,8 +197,8 @@ template <class Done>
   return 1;
 }
 
-template <class Opened, class Handle>
-[[nodiscard]] int cancel(Opened& opened, Handle* handle) {
+template <class OfEngine, class Handle>
+[[nodiscard]] int cancel(Opened<OfEngine>& opened, Handle* handle) {
   tag::Engine& engine = *opened.engine;
   tag::Request& request = request_of(handle);
   return guarded(engine.port(), [&] {
@@ -209,9 +208,9 @@ template <class Opened, class Handle>
 }
 
 /// Wait for a request. @param work the caller's progress function. @return 1, 0, -ENODEV.
-template <class Opened, class Handle, class Done, class Work>
-[[nodiscard]] int wait_done(Opened& opened, Handle* handle, uint32_t timeout_ms, Done* done,
-                            Work&& work) {
+template <class OfEngine, class Handle, class Done, class Work>
+[[nodiscard]] int wait_done(Opened<OfEngine>& opened, Handle* handle, uint32_t timeout_ms,
+                            Done* done, Work&& work) {
   return no_throw([&] {
     tag::Engine& engine = *opened.engine;
     tag::Request& request = request_of(handle);

@@ -243,7 +243,7 @@ int rio_msg_accept_long(rio_msg_context* context, uint64_t size_bytes_max);
  *  rio_msg_send() there may have to wait (-EAGAIN). @param data stays as it is until the send is
  *  done. That it is done says that its memory is free, for long data also that the receiver has
  *  taken it. @param size_bytes 0 to RIO_MSG_LONG_BYTES. @param user comes back in rio_msg_done.
- *  @return as above; -EINVAL (address, size), -ENOMEM, or an error of the peer. */
+ *  @return as above; -EINVAL (address, size, NULL), -ENOMEM, or an error of the peer. */
 int rio_msg_send_any(rio_msg_context* context, rio_msg_address to, const void* data,
                      uint64_t size_bytes, void* user, rio_msg_request** request,
                      struct rio_msg_done* done);

@@ -8,7 +8,6 @@
 namespace rio::enumerate {
 namespace {
 
-constexpr uint32_t kSmallIds = 0xFF;
 constexpr uint32_t kLargeIds = 0xFFFF;
 constexpr uint32_t kTidyAccesses = 64;  // of each device
 constexpr std::chrono::seconds kTidyTime(30);
@@ -105,10 +104,10 @@ int Enumerator::explore_switch(size_t node) {
       rc = router_.reach(node, &at);
       rc = rc != 0 ? rc : access_.read(at, port_status(self.lp_serial, port), &status);
     }
-    if ((status & kPortOk) == 0) {
+    if (rc == 0 && (status & kPortOk) == 0) {
       view.state = PortView::kDown;
-    } else {
-      rc = rc != 0 ? rc : visit({node, port});
+    } else if (rc == 0) {
+      rc = visit({node, port});
     }
   }
   return rc;

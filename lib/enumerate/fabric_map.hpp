@@ -13,6 +13,7 @@ inline constexpr size_t kNoNode = SIZE_MAX;
 inline constexpr uint32_t kNoDestId = UINT32_MAX;
 /// destID that exploring uses, and no device gets: it fits into every route table.
 inline constexpr uint32_t kProbeId = 0xFF;
+inline constexpr uint32_t kSmallIds = 0xFF;  ///< destIDs of 8 bits that devices get are below it
 /// Value of the host lock while no host holds it.
 inline constexpr uint32_t kUnlocked = 0xFFFF;
 

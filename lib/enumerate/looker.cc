@@ -11,7 +11,6 @@ namespace rio::enumerate {
 namespace {
 
 constexpr uint32_t kHopsMax = 254;
-constexpr uint32_t kSmallIds = 255;
 constexpr uint32_t kLargeIdsAsked = 4096;  // of 65536: each is two accesses at each switch
 
 }  // namespace
@@ -92,7 +91,7 @@ int Looker::read_switch(size_t node) {
     const std::vector<uint32_t>& routes = map_.nodes[node].routes;
     std::copy_if(ways.begin(), ways.end(), std::back_inserter(through),
                  [&](uint32_t id) { return id < routes.size() && routes[id] == port; });
-    if ((status & kPortOk) == 0) {
+    if (rc == 0 && (status & kPortOk) == 0) {
       map_.nodes[node].ports[port].state = PortView::kDown;
     } else if (rc == 0 && !through.empty()) {
       rc = look_behind(node, port, std::move(through));

@@ -14,8 +14,8 @@ namespace rio::enumerate {
 /// One run. One thread.
 class Looker {
  public:
-  /// @param access outlives the object. @param options destIDs below 255 are asked for, of 16 bits
-  /// those below 4096; no lock is looked for or broken.
+  /// @param access outlives the object. @param options if `large`, destIDs below 4096 are asked
+  /// for, else those below 255; no lock is broken.
   Looker(MaintAccess& access, const EnumerateOptions& options);
 
   /// @param out what was seen. Set always; complete if 0.

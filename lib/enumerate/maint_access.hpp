@@ -1,7 +1,7 @@
 /// @file
 /// Maintenance accesses, as an enumeration needs them. A card makes them (card_access.hpp); tests
 /// give devices that lie. Those of a run are tried again when an answer was lost, and bounded in
-/// all.
+/// all; the options of a run.
 #pragma once
 
 #include <chrono>
@@ -41,7 +41,7 @@ struct Limits {
 struct EnumerateOptions {
   uint32_t host_id = 0;   ///< destID of the card itself, and whose lock it is
   bool large = false;     ///< destIDs of 16 bits
-  bool steal = false;     ///< break other hosts' locks
+  bool steal = false;     ///< break other hosts' locks; not for Looker
   uint32_t nodes = 4096;  ///< devices to find at most, and more is a limit reached
   Limits limits;
 };

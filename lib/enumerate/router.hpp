@@ -36,8 +36,9 @@ class Router {
   std::vector<uint32_t> turned_;  // by node: port of the probe ID; UINT32_MAX: unknown
 };
 
-/// Port of a switch by which an endpoint (or node 0) is reached over the tree in which the devices
-/// were found. Such routes have no circle, and neither have the queues along them.
+/// @param node a switch. @return its port by which an endpoint (or node 0) is reached over the tree
+/// in which the devices were found. Such routes have no circle, and neither have the queues along
+/// them.
 [[nodiscard]] uint32_t tree_route(const FabricMap& map, size_t node, size_t endpoint);
 
 }  // namespace rio::enumerate

@@ -16,7 +16,7 @@ namespace rio::msg {
 enum class Kind : uint8_t {
   // Numbered messages for a context. Each takes a credit.
   kData = 0,            ///< a whole message
-  kFirst = 1,           ///< first part of a message in several parts: parts.hpp
+  kFirst = 1,           ///< first part of a message in several parts: lib/tag/parts.hpp
   kMore = 2,            ///< another part
   kLast = 3,            ///< the last part
   kDataImmediate = 4,   ///< as kData, after eight extra bytes for the layer above

@@ -29,7 +29,9 @@ int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_
   }
   Offer* offer = find(link, context);
   if (offer == nullptr) {
-    offer = &offers_.emplace_back(Offer{&link, context});
+    const auto unused = std::ranges::find(offers_, nullptr, &Offer::link);
+    offer = unused != offers_.end() ? &*unused : &offers_.emplace_back();
+    *offer = {&link, context};
   }
   if (offer->maker.state() != OfferMaker::State::kNone) {
     return -EAGAIN;
@@ -176,7 +178,7 @@ void MadeOffers::end_session(const Link& link) {
   for (Offer& offer : offers_) {
     if (offer.link == &link) {
       open_count_ -= offer.maker.state() != OfferMaker::State::kNone ? 1 : 0;
-      offer = {offer.link, offer.context};
+      offer = {};
     }
   }
 }

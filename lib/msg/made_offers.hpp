@@ -41,8 +41,8 @@ class MadeOffers {
  private:
   /// Offers to one peer for one context.
   struct Offer {
-    Link* link;
-    uint16_t context;
+    Link* link = nullptr;  // null: its session is over, and the entry is free
+    uint16_t context = 0;
     OfferMaker maker{};
     OfferBody body{};
     QueuePlace place{};
@@ -62,7 +62,8 @@ class MadeOffers {
   LargeControl& control_;
   uint32_t open_count_ = 0;
   uint64_t age_ = 0;
-  std::vector<Offer> offers_;  // one for each peer and context that ever had an offer
+  // One for each peer and context with an offer in this session, or free. Only offer() moves them.
+  std::vector<Offer> offers_;
 };
 
 }  // namespace rio::msg

@@ -63,9 +63,10 @@ MessageContext::~MessageContext() {
 }
 
 void MessageContext::close() {
-  if (port_.contexts_[id_] != &slot_) {
-    return;  // closed before
+  if (closed_) {
+    return;  // the port may be in its destructor: see MessagePort::take_over()
   }
+  closed_ = true;
   port_.contexts_[id_] = nullptr;
   while (!slot_.inbox.empty()) {
     if (kind_of(slot_.inbox.at(0)) == Kind::kRequest) {

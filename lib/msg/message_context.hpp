@@ -133,6 +133,7 @@ class MessageContext {
   ContextSlot slot_;
   MessagePort& port_;
   uint16_t id_;
+  bool closed_ = false;
 };
 
 }  // namespace rio::msg

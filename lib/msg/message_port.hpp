@@ -210,7 +210,7 @@ class MessagePort {
   void arm();
   /// How long a sleep may last before work is due that no interrupt announces.
   [[nodiscard]] uint32_t sleep_bound_ms() const;
-  /// Call its functions under a Guard.
+  /// Call its functions, and change its counters, under a Guard.
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
   /// Whether the port's users sleep instead of polling all the time.
   [[nodiscard]] bool sleeps() const { return sleepers_.has_slept; }

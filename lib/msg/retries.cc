@@ -44,7 +44,7 @@ void Retries::send_again() {
   });
   for (Again& again : std::exchange(again_, {})) {
     Link& link = peers_.at(again.link);
-    // Making room may end the session: check it afterwards.
+    // Making room may end the session, or begin a rest: check both afterwards.
     const bool room = outbox_.take_room();
     if (again.session != link.session) {
       continue;

@@ -28,9 +28,11 @@ class Domain : public fid_domain, public Used {
  public:
   using Fid = fid_domain;
 
-  /// fi_domain(), but for the calls that open objects in it. @return 0, -FI_EINVAL, or as
-  /// msg::MessagePort::open().
-  static int open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context);
+  /// fi_domain(), but the caller sets fid_domain::ops, which opens objects in it. Any thread.
+  /// @param out the user's, until fi_close(). @return 0; -FI_EINVAL: a parameter makes no sense; as
+  /// msg::MessagePort::open() or Attendant::start().
+  [[nodiscard]] static int open(fid_fabric* fabric, fi_info* info, fid_domain** out,
+                                void* user_context);
   ~Domain();
 
   [[nodiscard]] msg::MessagePort& port() { return *port_; }

@@ -19,9 +19,11 @@ class FiEndpoint : public fid_ep {
  public:
   using Fid = fid_ep;
 
-  /// fi_endpoint(). @return 0; -FI_EINVAL, -FI_EADDRNOTAVAIL: impossible source address;
-  /// -FI_EADDRINUSE; -FI_ENOSPC: the domain has no more endpoints. Logged.
-  static int open(fid_domain* domain, fi_info* info, fid_ep** out, void* user_context);
+  /// fi_endpoint(). Takes the Guard. @param out the user's, until fi_close(). @return 0;
+  /// -FI_EINVAL, -FI_EADDRNOTAVAIL: impossible source address; -FI_EADDRINUSE; -FI_ENOSPC: the
+  /// domain has no more endpoints. Logged.
+  [[nodiscard]] static int open(fid_domain* domain, fi_info* info, fid_ep** out,
+                                void* user_context);
   ~FiEndpoint();
 
   /// As fi_ep_bind(), fi_control(), of which it has FI_ENABLE only, and fi_cancel(). Under a Guard.

@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 

@@ -94,8 +94,12 @@ void remove_if_unserved(const std::string& path) {
 void sweep(const std::string& folder) {
   uint32_t looks = 0;
   for (const std::string& name : base::names_in(folder)) {
+    if (looks == kSweepMax) {
+      break;
+    }
     const std::string path = base::formatted("%s/%s", folder.c_str(), name.c_str());
-    if (name.starts_with(kPrefix) && own().find(path) == nullptr && looks++ < kSweepMax) {
+    if (name.starts_with(kPrefix) && own().find(path) == nullptr) {
+      ++looks;
       remove_if_unserved(path);
     }
   }

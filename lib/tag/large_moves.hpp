@@ -12,7 +12,7 @@ namespace rio::tag {
 /// One thread.
 class LargeMoves {
  public:
-  /// All outlive the object.
+  /// All outlive the object. Receives above the state's eager_bytes are offered to their source.
   LargeMoves(EngineState& state, UnexpectedStore& store) : state_(state), store_(store) {}
 
   /// Ask the peer for a send. @param small no: it is large; yes: there is no credit for it, or it

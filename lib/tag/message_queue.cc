@@ -1,6 +1,7 @@
 #include "lib/tag/message_queue.hpp"
 
 #include <bit>
+#include <cassert>
 
 namespace rio::tag {
 

@@ -2,8 +2,6 @@
 /// Unexpected messages: a receive takes the earliest arrived one that it matches.
 #pragma once
 
-#include <cassert>
-#include <cerrno>
 #include <cstdint>
 
 #include "lib/tag/entry.hpp"

@@ -1,6 +1,5 @@
 #include "lib/tag/outbox.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/clock.hpp"

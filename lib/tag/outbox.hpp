@@ -80,7 +80,7 @@ class Outbox {
   msg::MessagePort& port_;
   Direct direct_ = nobody();
   std::vector<Peer*> senders_;  // peers that have something to send
-  const bool tagged_;
+  const bool tagged_;           // like port_ and eager_bytes_ a copy of the state's, for each send
   const uint64_t eager_bytes_;
   EngineState& state_;
   LargeMoves& large_;

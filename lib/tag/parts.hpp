@@ -12,7 +12,7 @@
 namespace rio::tag {
 
 /// Checks the parts of a message as they arrive. Lengths and kinds come from the peer and are
-/// untrusted: at each point only one kind and length is valid.
+/// untrusted: at each point only one kind and length is valid. One thread; allocates nothing.
 class Assembly {
  public:
   /// kFirst arrived. @param bytes payload behind FirstHeader. @param total_bytes_max longest

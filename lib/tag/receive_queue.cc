@@ -1,6 +1,7 @@
 #include "lib/tag/receive_queue.hpp"
 
 #include <bit>
+#include <cassert>
 
 namespace rio::tag {
 

@@ -2,8 +2,6 @@
 /// Posted receives: an arriving message takes the earliest posted one that matches it.
 #pragma once
 
-#include <cassert>
-#include <cerrno>
 #include <cstdint>
 #include <utility>
 

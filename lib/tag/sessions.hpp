@@ -38,8 +38,8 @@ class Sessions final : public SessionWatch {
   void end_sends(Peer& peer, uint32_t session, int error);
   void disown_messages(const msg::Link& link);
 
-  msg::MessagePort& port_;
-  uint64_t ended_;  // sessions of the port that have ended, as look() saw last
+  msg::MessagePort& port_;  // a copy of the state's, for changed()
+  uint64_t ended_;          // sessions of the port that have ended, as look() saw last
   EngineState& state_;
   UnexpectedStore& store_;
   Intake& intake_;

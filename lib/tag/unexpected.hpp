@@ -12,6 +12,8 @@ namespace rio::tag {
 /// large data stay with their senders. One thread.
 class UnexpectedStore {
  public:
+  /// @param state outlives the store. Messages to the own context that are longer than its
+  /// eager_bytes are not copied.
   explicit UnexpectedStore(EngineState& state) : state_(state) {}
 
   /// Take messages of up to so many bytes only; 0: none. At first all are taken.
@@ -23,7 +25,7 @@ class UnexpectedStore {
   /// A record that keep() has not seen. @return null: no memory.
   [[nodiscard]] Unexpected* get() { return messages_.get(); }
   void put(Unexpected* message) { messages_.put(message); }
-  /// Let receives find a message.
+  /// Let receives find a message. @param message of get(); filled in from `info`.
   void keep(Unexpected& message, const MessageInfo& info) {
     message.source = info.source;
     message.bits = info.bits;

@@ -221,6 +221,8 @@ TEST_F(RioMsgLong, CancelAndBadCalls) {
   EXPECT_EQ(rio_msg_send_any(from_.get(), to_.self(), "x", RIO_MSG_LONG_BYTES + 1, nullptr, nullptr,
                              nullptr),
             -EINVAL);
+  EXPECT_EQ(rio_msg_send_any(from_.get(), to_.self(), nullptr, 1, nullptr, nullptr, nullptr),
+            -EINVAL);
   EXPECT_EQ(rio_msg_send_any(from_.get(), rio_msg_address_of(2, RIO_MSG_CONTEXTS), "x", 1, nullptr,
                              nullptr, nullptr),
             -EINVAL);

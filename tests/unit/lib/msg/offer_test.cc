@@ -97,6 +97,12 @@ TEST(OfferTaker, ForgetsLateOffersAndGivesUpRevokedOnes) {
   ASSERT_EQ(taker.on_revoke(2, &answer), 0);
   EXPECT_TRUE(answer);
   EXPECT_EQ(taker.take(4, 8192, 0x1200), nullptr);
+  ASSERT_EQ(taker.on_offer(body(3, 5), 5), 0);
+  taker.lapse_before(5);
+  EXPECT_NE(taker.take(5, 8192, 0x1200), nullptr);
+  ASSERT_EQ(taker.on_offer(body(4, 6), 6), 0);
+  taker.lapse_before(7);  // message 6 was sent, small
+  EXPECT_EQ(taker.take(7, 8192, 0x1200), nullptr);
 }
 
 TEST(OfferTaker, RefusesLies) {

@@ -281,6 +281,9 @@ class Walk {
       reference_.posted.remove(&each);
       ++count;
     });
+    if (::testing::Test::HasFatalFailure()) {
+      return;
+    }
     for (const Receive* each : reference_.posted) {
       ASSERT_NE(each->source, peer);
     }
