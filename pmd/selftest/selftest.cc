@@ -112,7 +112,7 @@ Verdict test_memory(Bench& bench) {
 }
 
 Verdict test_atomics(Bench& bench) {
-  return run_memory(bench, "atomics", try_atomics, bench.card().caps().atomics);
+  return run_memory(bench, "atomic operations", try_atomics, bench.card().caps().atomics);
 }
 
 Verdict test_peer(Bench& bench) {
