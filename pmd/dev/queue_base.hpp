@@ -114,7 +114,10 @@ class QueueBase {
   [[nodiscard]] int stopped() { return ring_.stopped(); }
   /// Ask for an interrupt once there are completions that no burst has returned. Fetch once more
   /// after arming and before sleeping. One BAR write. regs: QP.ARM
-  void arm() { bar_.write32(ring_.arm_offset(), cursor_.consumed); }
+  void arm() {
+    bar_.write32(ring_.arm_offset(),
+                 regs::qp::Arm::index.put(cursor_.consumed) | regs::qp::Arm::seq.put(++arms_));
+  }
   /// How many completions are there that no burst has returned, those counted too that a burst will
   /// drop (bad_completions). Slow: it looks at each of them. Does not call the poll hook.
   [[nodiscard]] uint32_t ready_count() const;
@@ -145,6 +148,8 @@ class QueueBase {
   Ring ring_;
 
  private:
+  uint32_t arms_ = 0;  // each arm writes another value: ARM.SEQ
+
   [[nodiscard]] const uint32_t* last_word(uint32_t index) const;
 };
 

@@ -14,7 +14,7 @@ using RingControl = regs::qp::RingControl;
 using RingStatus = regs::qp::RingStatus;
 
 constexpr size_t kRingAlign = 4096;
-constexpr uint32_t kLog2Limit = 20;  // keeps a ring of 32-byte entries within 32 MiB
+constexpr uint32_t kLog2Limit = 19;  // ARM.INDEX must tell a full ring from an empty one
 
 [[nodiscard]] uint32_t phase_not_expected(uint32_t completion_index, uint32_t clog2) {
   // In laps with an even number the expected phase is 1. regs: tx_cpl.status.phase
@@ -132,6 +132,10 @@ void Ring::write_config() {
           regs::qp::RingIrq::moderation_us.put(config_.irq_moderation_us);
   }
   bar_.write32(regs::qp::ring_irq(qp, ring), irq);
+  if (irq != 0) {
+    // An earlier owner may have left the value of the first arm(), which has ARM.SEQ 1.
+    bar_.write32(regs::qp::arm(qp, ring), 0);
+  }
   if (ring >= static_cast<uint32_t>(regs::Ring::kDedicated0)) {
     bar_.write32(regs::qp::ring_filter(qp, ring), regs::qp::RingFilter::mbox.put(config_.mbox));
     bar_.write32(regs::qp::ring_source(qp, ring), config_.source);

@@ -219,7 +219,6 @@ TEST_P(Events, OverflowIsCountedAndReported) {
 
 class Interrupts : public CardTest {
  protected:
-  void arm(const TestRing& ring) { card().write32(regs::qp::arm(0, 2), ring.cidx); }
   void bell() { EXPECT_EQ(exchange(doorbell(1, 1)), Answer::kDone); }
 };
 RIO_CONFORMANCE(Interrupts);
@@ -233,7 +232,7 @@ TEST_P(Interrupts, EachArmRaisesOne) {
   bell();
   EXPECT_EQ(card().interrupts(5), 0u) << "not armed again";
   EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 2u);
-  arm(ring);
+  ring.arm();
   card().run();
   EXPECT_EQ(card().interrupts(5), 0u) << "everything is consumed";
   bell();
@@ -248,9 +247,54 @@ TEST_P(Interrupts, ArmingWithWorkLeftRaisesAtOnce) {
   EXPECT_EQ(card().interrupts(0), 1u);
   regs::DoorbellCpl cpl;
   ASSERT_TRUE(ring.take(&cpl));
-  arm(ring);  // the second completion came between draining and arming
+  ring.arm();  // the second completion came between draining and arming
   card().run();
   EXPECT_EQ(card().interrupts(0), 1u);
+}
+
+TEST_P(Interrupts, ArmingAgainWithNothingConsumedArms) {
+  TestRing ring(card(), {.ring = 2, .irq = true, .vector = 5});
+  ring.start();
+  bell();
+  EXPECT_EQ(card().interrupts(5), 1u);
+  for (int i = 0; i < 3; ++i) {
+    ring.arm();
+    card().run();
+    EXPECT_EQ(card().interrupts(5), 1u) << "the completion is still there";
+  }
+  EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 1u);
+  ring.arm();
+  card().run();
+  ring.arm();
+  card().run();
+  EXPECT_EQ(card().interrupts(5), 0u);
+  bell();
+  EXPECT_EQ(card().interrupts(5), 1u) << "two arms, one interrupt";
+}
+
+TEST_P(Interrupts, AnInterruptForACompletionThatWasPolledIsFollowedByOthers) {
+  TestRing ring(card(), {.ring = 2, .irq = true, .vector = 5});
+  ring.start();
+  for (int i = 0; i < 3; ++i) {
+    bell();
+    EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 1u) << "polled";
+    EXPECT_EQ(card().interrupts(5), 1u) << i << ": nothing is left for it";
+    ring.arm();
+    card().run();
+    EXPECT_EQ(card().interrupts(5), 0u);
+  }
+}
+
+TEST_P(Interrupts, AStartArmsWhateverTheWordHolds) {
+  TestRing ring(card(), {.ring = 2, .start = 77, .irq = true, .vector = 5});
+  for (const uint32_t word : {77u, 78u, 0xFFFFFFFFu}) {
+    ring.config().arm = word;
+    ring.start();
+    EXPECT_EQ(card().interrupts(5), 0u);
+    bell();
+    EXPECT_EQ(card().interrupts(5), 1u) << word;
+    ring.stop();
+  }
 }
 
 TEST_P(Interrupts, NoneIsRaisedUnlessEnabled) {
@@ -277,7 +321,7 @@ TEST_P(Interrupts, ModerationSpacesInterrupts) {
   bell();
   EXPECT_EQ(card().interrupts(1), 1u);
   EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 1u);
-  arm(ring);
+  ring.arm();
   bell();
   EXPECT_EQ(card().interrupts(1), 0u);
   card().advance_us(1500);
@@ -291,7 +335,7 @@ TEST_P(Interrupts, TheIndexWraps) {
     bell();
     EXPECT_EQ(card().interrupts(1), 1u) << i;
     EXPECT_EQ(ring.take_all<regs::DoorbellCpl>().size(), 1u);
-    arm(ring);
+    ring.arm();
     card().run();
     EXPECT_EQ(card().interrupts(1), 0u) << i;
   }

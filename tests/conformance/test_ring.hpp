@@ -44,6 +44,7 @@ struct RingConfig {
   uint32_t start = 0;
   uint32_t source = 0;  ///< dedicated
   uint32_t mbox = 0;    ///< dedicated
+  uint32_t arm = 0;     ///< ARM at the start
   bool irq = false;
   uint32_t vector = 0;
   uint32_t moderation_us = 0;
@@ -92,7 +93,8 @@ class TestRing {
     // A completion-only ring starts with all entries free.
     tail = config_.start + (entry_bytes_ == 0 ? 1u << config_.clog2 : 0);
     card_.write32(qp::tail(q, r), tail);
-    card_.write32(qp::arm(q, r), config_.start);
+    arms_ = 0;
+    card_.write32(qp::arm(q, r), config_.arm);
     control(true);
   }
   void start() {
@@ -154,6 +156,11 @@ class TestRing {
     }
     return all;
   }
+  /// Asks for an interrupt once there are completions that were not taken.
+  void arm() {
+    card_.write32(regs::qp::arm(config_.qp, config_.ring),
+                  regs::qp::Arm::index.put(cidx) | regs::qp::Arm::seq.put(++arms_));
+  }
   /// Frees the entries that were taken from a completion-only ring.
   void give_back() {
     tail = cidx + (1u << config_.clog2);
@@ -191,6 +198,7 @@ class TestRing {
   uint32_t entry_bytes_ = 0;
   uint32_t completion_bytes_ = 0;
   uint32_t gen_ = 0;
+  uint32_t arms_ = 0;
 };
 
 [[nodiscard]] inline regs::Status code_of(uint32_t status) {

@@ -43,6 +43,9 @@ struct RingScript {
         .expect_write(config_offset() + 0x10, log2 | log2 << 8)
         .expect_write(config_offset() + 0x14, start)
         .expect_write(config_offset() + 0x18, irq);
+    if (irq != 0) {
+      bar.expect_write(arm_offset(), 0);
+    }
     if (ring >= 8) {
       bar.expect_write(config_offset() + 0x1C, mbox).expect_write(config_offset() + 0x20, source);
     }

@@ -241,7 +241,8 @@ RingError Control::load_ring(Ring& ring) {
   ring.irq = qp::RingIrq::enable.get(irq) != 0;
   ring.vector = static_cast<uint8_t>(qp::RingIrq::vector.get(irq));
   ring.moderation_us = qp::RingIrq::moderation_us.get(irq);
-  ring.armed = bar.load(qp::arm(q, number));
+  ring.arm = bar.load(qp::arm(q, number));
+  ring.armed = ring.cidx;
   ring.irq_due = true;
   ring.held = false;
   return map_ring(ring) ? RingError::kNone : RingError::kHostRead;
@@ -371,12 +372,12 @@ void Control::interrupts() {
         continue;
       }
       const uint32_t arm = core_.bar.load(qp::arm(pair.number, ring.number));
-      if (arm != ring.armed) {
-        ring.armed = arm;
+      if (arm != ring.arm) {
+        ring.arm = ring.armed = arm;
         ring.irq_due = true;
       }
       const bool calm = core_.now_ns - ring.last_irq_ns >= 1000ull * ring.moderation_us;
-      if (!ring.irq_due || static_cast<int32_t>(ring.cidx - ring.armed) <= 0) {
+      if (!ring.irq_due || qp::Arm::index.get(ring.cidx - ring.armed) == 0) {
         continue;
       }
       interrupt_waits_ = interrupt_waits_ || !calm;

@@ -41,7 +41,8 @@ struct Ring {
   uint8_t vector = 0;
   uint32_t started_us =
       0;  ///< time of the start; distinguishes indices of this run of the ring from earlier ones
-  uint32_t armed = 0;  ///< last value of ARM
+  uint32_t arm = 0;    ///< last value of ARM
+  uint32_t armed = 0;  ///< completion index that the last arm, or the start, has told
   uint32_t moderation_us = 0;
   uint64_t last_irq_ns = 0;
   uint64_t base_iova = 0;

@@ -138,6 +138,10 @@ inline constexpr FieldName k_qp_ring_control[] = {
     {"gen", 0, 16},
     {"run", 16, 1},
 };
+inline constexpr FieldName k_qp_arm[] = {
+    {"index", 0, 20},
+    {"seq", 20, 12},
+};
 inline constexpr FieldName k_window_block[] = {
     {"type", 0, 8},
     {"version", 8, 8},
@@ -346,7 +350,7 @@ inline constexpr RegName kRegisters[] = {
     {"qp", "ring_source", 0x11020, 31, 0x10000, 16, 64, true, {}},
     {"qp", "ring_control", 0x11024, 31, 0x10000, 16, 64, true, k_qp_ring_control},
     {"qp", "tail", 0x12000, 31, 0x10000, 16, 64, true, {}},
-    {"qp", "arm", 0x13000, 31, 0x10000, 16, 64, true, {}},
+    {"qp", "arm", 0x13000, 31, 0x10000, 16, 64, true, k_qp_arm},
     {"window", "block", 0x14000, 31, 0x10000, 1, 0, false, k_window_block},
     {"window", "next", 0x14004, 31, 0x10000, 1, 0, false, {}},
     {"window", "status", 0x14040, 31, 0x10000, 8, 4, false, {}},

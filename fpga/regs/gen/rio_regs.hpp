@@ -553,8 +553,14 @@ struct RingControl {
 };
 /// Free-running index past the last posted entry; for doorbell and event past the last free completion. The only word that the hot path writes. (written by the host)
 constexpr uint32_t tail(uint32_t qp, uint32_t i) { return base(qp) + 0x2000u + i * 64u; }
-/// Completion index that the host has consumed; a write arms the ring's interrupt: it comes at once where the card is further. (written by the host)
+/// Another value arms the ring's interrupt: it comes at once if the card is further than INDEX. A start arms at RING_START. (written by the host)
 constexpr uint32_t arm(uint32_t qp, uint32_t i) { return base(qp) + 0x3000u + i * 64u; }
+struct Arm {
+  /// Low bits of the completion index that the host has consumed
+  static constexpr Field index{0, 20};
+  /// Number of the arm; each one takes the next, so that no arm repeats the value before it
+  static constexpr Field seq{20, 12};
+};
 }  // namespace qp
 
 /// Inbound windows of a queue pair: what remote NREAD, NWRITE and atomics may touch.

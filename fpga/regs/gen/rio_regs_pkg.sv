@@ -776,7 +776,7 @@ package rio_regs_pkg;
     return QP_BASE + QP_TAIL_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_TAIL_STRIDE;
   endfunction
 
-  // Completion index that the host has consumed; a write arms the ring's interrupt: it comes at once where the card is further. (written by the host)
+  // Another value arms the ring's interrupt: it comes at once if the card is further than INDEX. A start arms at RING_START. (written by the host)
   localparam logic [31:0] QP_ARM_OFFSET = 32'h3000;
   localparam logic [31:0] QP_ARM_COUNT = 32'd16;
   localparam logic [31:0] QP_ARM_STRIDE = 32'h40;
@@ -784,6 +784,14 @@ package rio_regs_pkg;
   function automatic logic [31:0] qp_arm(input logic [31:0] instance_i, input logic [31:0] i);
     return QP_BASE + QP_ARM_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_ARM_STRIDE;
   endfunction
+  localparam int QP_ARM_INDEX_LSB = 0;
+  localparam int QP_ARM_INDEX_WIDTH = 20;
+  localparam int QP_ARM_SEQ_LSB = 20;
+  localparam int QP_ARM_SEQ_WIDTH = 12;
+  typedef struct packed {
+    logic [11:0] seq;  // 31:20: Number of the arm; each one takes the next, so that no arm repeats the value before it
+    logic [19:0] index;  // 19:0: Low bits of the completion index that the host has consumed
+  } qp_arm_t;
 
   // --------------------
   // Block window: Inbound windows of a queue pair: what remote NREAD, NWRITE and atomics may touch.

@@ -71,7 +71,7 @@ TEST_F(DoorbellQueueTest, LooksAgainAfterPolling) {
   DoorbellEvent got;
   EXPECT_EQ(queue_->burst(&got, 1), 1);
   EXPECT_EQ(got.info, 0x1234);
-  bar_.expect_write(script_.arm_offset(), 1);
+  bar_.expect_write(script_.arm_offset(), 0x0010'0001);
   queue_->arm();
 }
 

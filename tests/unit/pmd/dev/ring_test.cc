@@ -128,7 +128,7 @@ TEST_F(RingTest, RefusesSizes) {
   caps_.ring_log2_max = 31;
   script_.log2 = 0;
   EXPECT_EQ(start(), -EINVAL);
-  script_.log2 = 21;
+  script_.log2 = 20;
   EXPECT_EQ(start(), -EINVAL);
 }
 

@@ -235,13 +235,15 @@ INSTANTIATE_TEST_SUITE_P(Starts, TxQueueWrapTest,
                          ::testing::Values(0, 3, 8, 13, 65536 - 21, 0x80000000 - 5, 0xFFFFFFFF - 33,
                                            0xFFFFFFF8, 0xFFFFFFFF));
 
-TEST_F(TxQueueTest, ArmWritesTheConsumedIndex) {
+TEST_F(TxQueueTest, EachArmWritesTheConsumedIndexAndAnotherNumber) {
   expect_tail(1);
   ASSERT_EQ(send(message(1)), 1);
   complete(0, 0);
   ASSERT_EQ(reap(), (Cookies{1}));
-  bar_.expect_write(script_.arm_offset(), 1);
-  queue_->arm();
+  for (uint32_t seq = 1; seq <= 4096; ++seq) {
+    bar_.expect_write(script_.arm_offset(), 1 | seq << 20);  // the 4096th is 0 again
+    queue_->arm();
+  }
 }
 
 TEST_F(TxQueueTest, FlushedEntriesAreReapedAfterTheStop) {
