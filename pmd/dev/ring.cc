@@ -166,7 +166,7 @@ uint32_t Ring::ask(bool run) {
 bool Ring::answers(uint32_t seen, uint32_t gen, bool run) {
   return RingStatus::gen.get(seen) == RingControl::gen.get(RingControl::gen.put(gen)) &&
          (state_is(seen, run ? regs::RingState::kRunning : regs::RingState::kStopped) ||
-          state_is(seen, regs::RingState::kError));
+          (run && state_is(seen, regs::RingState::kError)));  // ERROR gives no memory back
 }
 
 int Ring::command(bool run, uint32_t timeout_ms) {
@@ -178,8 +178,8 @@ int Ring::command(bool run, uint32_t timeout_ms) {
       error != 0) {
     return error;
   }
-  running_ = run && !state_is(seen, regs::RingState::kError);
-  return run && !running_ ? -EIO : 0;
+  running_ = !state_is(seen, regs::RingState::kStopped);
+  return run && state_is(seen, regs::RingState::kError) ? -EIO : 0;
 }
 
 void Ring::begin_stop() {

@@ -196,9 +196,10 @@ TEST_F(RingTest, WaitsForTheEchoAndPolls) {
   expect_command(0x10001, 0x10001, 2);
   bar_.expect_read(script_.status_offset(), 0x20002)  // stopping
       .expect_read(script_.status_offset(), 0x10002)  // still running
+      .expect_read(script_.status_offset(), 0x30002)  // error: it may still write
       .expect_read(script_.status_offset(), 0x00002);
   EXPECT_EQ(ring_.stop(1000), 0);
-  EXPECT_EQ(bus_.polls, 5u);
+  EXPECT_EQ(bus_.polls, 6u);
 }
 
 TEST_F(RingTest, AnOrphanIsAskedToStopOnlyIfItRuns) {
@@ -209,7 +210,7 @@ TEST_F(RingTest, AnOrphanIsAskedToStopOnlyIfItRuns) {
   script_.expect_stop(bar_);
   EXPECT_EQ(Ring::stop_orphan(bus_, 0, script_.ring, 2), 0);
   bar_.verify();
-  // Stopped by nobody, as after an error: the next user needs a stop.
+  // In state ERROR, not asked to run: the next user needs a stop.
   bar_.expect_read(script_.control_offset(), 2).expect_read(script_.status_offset(), 0x30002);
   expect_command(2, 0x30002, 3);
   bar_.expect_read(script_.status_offset(), 3);
@@ -228,6 +229,24 @@ TEST_F(RingTest, AFailedStartIsReported) {
   EXPECT_EQ(start(), -EIO);
   EXPECT_TRUE(LogCapture::one_line_with({"refused", "config", "capabilities"}));
   EXPECT_FALSE(ring_.running());  // no further access to the BAR
+}
+
+TEST_F(RingTest, AFailedStartKeepsTheMemoryUnlessItStops) {
+  {
+    Ring ring;
+    script_.expect_config(bar_);
+    expect_command(0, 0, 0x10001);
+    bar_.expect_read(script_.status_offset(), 0x01030001)
+        .expect_read(script_.status_offset(), 0x01030001)
+        .expect_read(script_.entry_offset(), 0);
+    for (int i = 0; i < 2; ++i) {  // at once, and by the destructor
+      expect_command(0x10001, 0x01030001, 2);
+      bar_.expect_reads(script_.status_offset(), 0x01030002).expect_read(0, 0x52494F43);
+    }
+    bar_.expect_read(script_.status_offset(), 0x01030002);
+    EXPECT_EQ(ring.start(bus_, caps_, config(), {32, 16}), -EIO);
+  }
+  EXPECT_EQ(bus_.live_blocks(), 1u);
 }
 
 TEST_F(RingTest, AStartThatTimesOutStopsBeforeItFrees) {
@@ -320,9 +339,8 @@ TEST_F(RingTest, StateIsDecoded) {
   EXPECT_EQ(entry, 77u);
   bar_.expect_read(script_.status_offset(), kAllOnes).expect_read(0, kAllOnes);
   EXPECT_EQ(ring_.state(&error, &entry), -ENODEV);
-  // A ring that the card stopped with an error is stopped as well.
   expect_command(0x10001, 0x04030001, 2);
-  bar_.expect_read(script_.status_offset(), 0x04030002);
+  bar_.expect_read(script_.status_offset(), 2);
   EXPECT_EQ(ring_.stop(2), 0);
 }
 
