@@ -41,6 +41,9 @@ struct Config {
   bool exact = false;        ///< segment by segment, even without faults
   bool quirk_last_at_256 = true;
   bool quirk_last_full_256 = true;
+  /// A defect, for tests of what notices it: words and interrupts that say "done" do not wait for
+  /// posted writes. Only pcie_seed makes it visible.
+  bool early_status = false;
   uint32_t tx_contexts = 64;  ///< messages of several segments sent at once, 1 to 1023
   uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
   uint32_t letters = 4;       ///< 1 to 4

@@ -26,8 +26,9 @@ struct Model {
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
   bool quirks = true;  ///< the two landing quirks of [S0], and its alignments
   uint64_t fault_seed = 0;
-  double fault_rate = 0.0;  ///< chance of a fault each time that it could happen, 0 to 1
-  uint64_t pcie_seed = 0;   ///< not 0: the PCIe layer delays and reorders by this seed
+  double fault_rate = 0.0;    ///< chance of a fault each time that it could happen, 0 to 1
+  bool early_status = false;  ///< a defect: says "done" before its last write
+  uint64_t pcie_seed = 0;     ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
 /// A card on a cable of this process.

@@ -18,6 +18,7 @@ namespace rio::name {
   config.faults.seed = said.fault_seed;
   config.faults.rate = said.fault_rate;
   config.pcie_seed = said.pcie_seed;
+  config.early_status = said.early_status;
   return config;
 }
 

@@ -193,6 +193,45 @@ class CardTest : public testing::TestWithParam<Implementation> {
                        message.begin() + static_cast<ptrdiff_t>(to));
     return packet;
   }
+  /// Opens an inbound window of queue pair 0 onto a buffer.
+  void open_window(uint32_t i, const Buffer& buffer, uint64_t rio, uint64_t size, uint32_t rights,
+                   uint32_t source = 0, uint32_t mask = 0, uint32_t key = 0) {
+    namespace w = regs::window;
+    const auto wide = [&](uint32_t lo, uint32_t hi, uint64_t value) {
+      card().write32(lo, static_cast<uint32_t>(value));
+      card().write32(hi, static_cast<uint32_t>(value >> 32));
+    };
+    wide(w::rio_lo(0, i), w::rio_hi(0, i), rio);
+    wide(w::size_lo(0, i), w::size_hi(0, i), size);
+    wide(w::bus_lo(0, i), w::bus_hi(0, i), buffer.iova());
+    card().write32(w::source(0, i), source);
+    card().write32(w::source_mask(0, i), mask);
+    card().write32(w::key(0, i), key);
+    const uint32_t control =
+        w::Control::gen.put(++window_gen_) | w::Control::enable.put(1) | rights;
+    card().write32(w::control(0, i), control);
+    card().run();
+    ASSERT_EQ(card().read32(w::status(0, i)), control);
+  }
+  /// Asks for the end of a window, without waiting. @return the STATUS that says that it is closed.
+  uint32_t close_window(uint32_t i) {
+    const uint32_t control = regs::window::Control::gen.put(++window_gen_);
+    card().write32(regs::window::control(0, i), control);
+    return control;
+  }
+  static Packet request(regs::DmaOp op, uint64_t address, uint32_t length,
+                        std::vector<uint8_t> data = {}) {
+    Packet packet;
+    packet.kind = Packet::kRequest;
+    packet.source = kRemoteId;
+    packet.dest = kOwnId;
+    packet.op = static_cast<uint8_t>(op);
+    packet.tid = 77;
+    packet.address = address;
+    packet.length = static_cast<uint16_t>(length);
+    packet.data = std::move(data);
+    return packet;
+  }
   static Packet doorbell(uint16_t info, uint8_t tid) {
     Packet packet;
     packet.kind = Packet::kDoorbell;
@@ -229,6 +268,7 @@ class CardTest : public testing::TestWithParam<Implementation> {
   std::unique_ptr<TestRing> tx_;
   std::unique_ptr<TestRing> shared_;
   std::unique_ptr<TestRing> events_;
+  uint32_t window_gen_ = 0;
 };
 
 #define RIO_CONFORMANCE(Suite)                                                \

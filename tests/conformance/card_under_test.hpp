@@ -77,6 +77,8 @@ class CardUnderTest {
   /// Number of accesses to unmapped memory.
   [[nodiscard]] virtual uint64_t refused_accesses() = 0;
 
+  /// Let the card work for a moment, much less than run(). No time passes.
+  virtual void work() = 0;
   /// Let the card work until it can only wait. No time passes.
   virtual void run() = 0;
   /// Let time pass while the card works.
@@ -112,5 +114,7 @@ inline std::ostream& operator<<(std::ostream& out, const Implementation& i) {
 
 /// All implementations in this program.
 [[nodiscard]] std::vector<Implementation> implementations();
+/// Cards that say "done" before their last write is in memory: the suite must notice them.
+[[nodiscard]] std::vector<Implementation> early_implementations();
 
 }  // namespace rio::test

@@ -233,37 +233,6 @@ class Windows : public CardTest {
  protected:
   static constexpr uint64_t kRio = 0x4000'1000;
 
-  void open(uint32_t i, const Buffer& buffer, uint64_t rio, uint64_t size, uint32_t rights,
-            uint32_t source = 0, uint32_t mask = 0, uint32_t key = 0) {
-    namespace w = regs::window;
-    const auto wide = [&](uint32_t lo, uint32_t hi, uint64_t value) {
-      card().write32(lo, static_cast<uint32_t>(value));
-      card().write32(hi, static_cast<uint32_t>(value >> 32));
-    };
-    wide(w::rio_lo(0, i), w::rio_hi(0, i), rio);
-    wide(w::size_lo(0, i), w::size_hi(0, i), size);
-    wide(w::bus_lo(0, i), w::bus_hi(0, i), buffer.iova());
-    card().write32(w::source(0, i), source);
-    card().write32(w::source_mask(0, i), mask);
-    card().write32(w::key(0, i), key);
-    const uint32_t control = W::gen.put(++gen_) | W::enable.put(1) | rights;
-    card().write32(w::control(0, i), control);
-    card().run();
-    ASSERT_EQ(card().read32(w::status(0, i)), control);
-  }
-  static Packet request(DmaOp op, uint64_t address, uint32_t length,
-                        std::vector<uint8_t> data = {}) {
-    Packet packet;
-    packet.kind = Packet::kRequest;
-    packet.source = kRemoteId;
-    packet.dest = kOwnId;
-    packet.op = static_cast<uint8_t>(op);
-    packet.tid = 77;
-    packet.address = address;
-    packet.length = static_cast<uint16_t>(length);
-    packet.data = std::move(data);
-    return packet;
-  }
   std::vector<uint8_t> ask(const Packet& packet) {
     EXPECT_TRUE(card().send(packet));
     const std::vector<Packet> all = sent();
@@ -276,13 +245,12 @@ class Windows : public CardTest {
     return all[0].data;
   }
   static constexpr uint32_t kAll = 7u << 17;
-  uint32_t gen_ = 0;
 };
 RIO_CONFORMANCE(Windows);
 
 TEST_P(Windows, AllowEachByteInsideAndNoneOutside) {
   const Buffer buffer(card(), 4096);
-  open(0, buffer, kRio, 512, kAll);
+  open_window(0, buffer, kRio, 512, kAll);
   buffer.fill(pattern(512));
   for (const uint32_t length : {1u, 8u, 256u}) {
     for (const uint64_t at : {0ull, 1ull, 512ull - length}) {
@@ -301,7 +269,7 @@ TEST_P(Windows, AllowEachByteInsideAndNoneOutside) {
 
 TEST_P(Windows, TakeWritesWithAndWithoutResponse) {
   const Buffer buffer(card(), 4096);
-  open(0, buffer, kRio, 4096, kAll);
+  open_window(0, buffer, kRio, 4096, kAll);
   EXPECT_EQ(exchange(request(DmaOp::kNwriteR, kRio + 100, 7, pattern(7, 1))), Answer::kDone);
   EXPECT_EQ(exchange(request(DmaOp::kNwrite, kRio + 200, 256, pattern(256, 2))), std::nullopt);
   EXPECT_EQ(exchange(request(DmaOp::kSwrite, kRio + 800, 64, pattern(64, 3))), std::nullopt);
@@ -318,7 +286,7 @@ TEST_P(Windows, HaveSeparateRights) {
   const Packet write = request(DmaOp::kNwriteR, kRio, 8, pattern(8));
   const Packet atomic = request(DmaOp::kAtomicInc, kRio, 4);
   for (const uint32_t rights : {0u, W::read.mask(), W::write.mask(), W::atomic.mask()}) {
-    open(0, buffer, kRio, 64, rights);
+    open_window(0, buffer, kRio, 64, rights);
     EXPECT_EQ(exchange(read) == Answer::kDone, rights == W::read.mask());
     EXPECT_EQ(exchange(write) == Answer::kDone, rights == W::write.mask());
     EXPECT_EQ(exchange(atomic) == Answer::kDone, rights == W::atomic.mask());
@@ -331,13 +299,13 @@ TEST_P(Windows, HaveSeparateRights) {
 TEST_P(Windows, CheckSourcesAndKeys) {
   const Buffer buffer(card(), 4096);
   Packet read = request(DmaOp::kNread, kRio, 8);
-  open(0, buffer, kRio, 64, kAll, kRemoteId, 0xFFFF);
+  open_window(0, buffer, kRio, 64, kAll, kRemoteId, 0xFFFF);
   EXPECT_EQ(exchange(read), Answer::kDone);
   read.source = kRemoteId ^ 1;
   EXPECT_EQ(exchange(read), Answer::kError);
-  open(0, buffer, kRio, 64, kAll, kRemoteId, 0xFF00);
+  open_window(0, buffer, kRio, 64, kAll, kRemoteId, 0xFF00);
   EXPECT_EQ(exchange(read), Answer::kDone);
-  open(0, buffer, kRio, 64, kAll, 0, 0, 0xBEEF);
+  open_window(0, buffer, kRio, 64, kAll, 0, 0, 0xBEEF);
   EXPECT_EQ(exchange(read), Answer::kError);
   read.address = kRio | 0xBEEFull << 48;
   EXPECT_EQ(exchange(read), Answer::kDone);
@@ -350,7 +318,7 @@ TEST_P(Windows, TheFirstOfEightThatAllowsAnAccessServesIt) {
   for (uint32_t i = 0; i < 8; ++i) {
     buffers.emplace_back(card(), 64);
     std::memset(buffers[i].va(), static_cast<int>(i), 64);
-    open(i, buffers[i], i == 7 ? kRio : kRio + 64ull * i, 64, kAll);
+    open_window(i, buffers[i], i == 7 ? kRio : kRio + 64ull * i, 64, kAll);
   }
   for (uint32_t i = 0; i < 7; ++i) {
     EXPECT_EQ(ask(request(DmaOp::kNread, kRio + 64ull * i, 8)),
@@ -360,7 +328,7 @@ TEST_P(Windows, TheFirstOfEightThatAllowsAnAccessServesIt) {
 
 TEST_P(Windows, AtomicsChangeTheirWordOnly) {
   const Buffer buffer(card(), 64);
-  open(0, buffer, kRio, 64, kAll);
+  open_window(0, buffer, kRio, 64, kAll);
   const auto word = [&] {
     uint32_t value = 0;
     std::memcpy(&value, buffer.va() + 8, 4);
@@ -395,7 +363,7 @@ TEST_P(Windows, AtomicsChangeTheirWordOnly) {
 
 TEST_P(Windows, UnmappedMemoryBehindAWindowIsAnError) {
   const Buffer buffer(card(), 64);
-  open(0, buffer, kRio, 64, kAll);
+  open_window(0, buffer, kRio, 64, kAll);
   card().unmap(buffer.memory());
   EXPECT_EQ(exchange(request(DmaOp::kNread, kRio, 8)), Answer::kError);
   EXPECT_EQ(exchange(request(DmaOp::kNwriteR, kRio, 8, pattern(8))), Answer::kDone) << "posted";

@@ -64,6 +64,7 @@ class IrqCounter final : public m::IrqSink {
 struct Mode {
   bool exact;
   uint64_t pcie_seed;
+  bool early_status = false;
 };
 
 class ModelCard final : public CardUnderTest {
@@ -73,6 +74,7 @@ class ModelCard final : public CardUnderTest {
     m::Config config;
     config.exact = mode.exact;
     config.pcie_seed = mode.pcie_seed;
+    config.early_status = mode.early_status;
     config.queue_pairs = options.queue_pairs;
     config.letters = options.letters;
     config.tx_contexts = options.tx_contexts;
@@ -109,6 +111,7 @@ class ModelCard final : public CardUnderTest {
   void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
   uint64_t refused_accesses() override { return card_->statistics().refused; }
 
+  void work() override { card_->step(); }
   void run() override {
     // Fast mode reads control words every 16th step, link and timers every 256th.
     const int steps = mode_.pcie_seed != 0 ? 400 : mode_.exact ? 40 : 300;
@@ -296,6 +299,10 @@ Implementation implementation(const char* name, Mode mode) {
 std::vector<Implementation> implementations() {
   return {implementation("model_exact", {true, 0}), implementation("model_fast", {false, 0}),
           implementation("model_pcie_1", {true, 1}), implementation("model_pcie_7", {true, 7})};
+}
+
+std::vector<Implementation> early_implementations() {
+  return {implementation("model_pcie_1_early", {true, 1, true})};
 }
 
 }  // namespace rio::test

@@ -87,6 +87,22 @@ TEST_P(Stop, AWaitingRetryEndsWithTheStop) {
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 1u);
 }
 
+TEST_P(Stop, AStopEndsThoughTheMemoryWentMeanwhile) {
+  TestRing& ring = tx();
+  post(ring, 1, 8, 1);
+  const std::vector<Packet> flying = sent();
+  ring.request_stop();
+  card().run();
+  ASSERT_EQ(ring.status().state, RingState::kStopping);
+  card().unmap(ring.completions);
+  card().run();
+  EXPECT_EQ(ring.status().state, RingState::kStopping);
+  answer_all(flying);
+  card().run();
+  EXPECT_EQ(ring.status().state, RingState::kStopped);
+  EXPECT_EQ(ring.status().gen, ring.gen());
+}
+
 TEST_P(Stop, NothingIsWrittenAfterTheStatus) {
   TestRing& ring = tx();
   TestRing& receive = shared();

@@ -115,6 +115,7 @@ void Control::read_timers() {
 }
 
 void Control::reset(uint32_t gen_ack) {
+  core_.fence();  // the engines write nothing from here on
   engines_.rx.forget();
   engines_.target.forget();
   engines_.tx.forget();
@@ -134,7 +135,6 @@ void Control::reset(uint32_t gen_ack) {
     pair.lost_events = 0;
   }
   stopping_ = false;
-  core_.host.flush();
   core_.bar.store(id::gen_ack(), gen_ack);
 }
 
@@ -186,6 +186,7 @@ void Control::read_owners() {
     core_.last_owner = nullptr;
   }
   core_.sort_plain();
+  core_.fence();
   core_.bar.store(map::applied(), apply);
 }
 
@@ -293,10 +294,10 @@ void Control::start_ring(Ring& ring, uint16_t gen) {
 }
 
 void Control::stop_ring(Ring& ring, uint16_t gen) {
-  ring.gen = gen;
   if (ring.state == RingState::kRunning || ring.state == RingState::kError) {
     begin_stop(ring);
   }
+  ring.gen = gen;
   core_.tell_status(ring, RingError::kNone);
   stopping_ = true;
   finish_stops();
@@ -351,10 +352,12 @@ void Control::check_ring_memory() {
   generation_ = core_.host.generation();
   for (Pair& pair : core_.pairs) {
     for (Ring& ring : pair.rings) {
-      const bool live = ring.state == RingState::kRunning || ring.state == RingState::kStopping;
-      if (live && !map_ring(ring)) {
-        ring.base = nullptr;
-        ring.cbase = nullptr;
+      if (ring.state == RingState::kStopped || ring.cbase == nullptr || map_ring(ring)) {
+        continue;
+      }
+      ring.base = nullptr;
+      ring.cbase = nullptr;
+      if (ring.running()) {  // otherwise it waits for its stop, or the stop for messages in flight
         core_.fail_ring(ring, RingError::kHostRead, ring.head);
       }
     }
@@ -382,7 +385,7 @@ void Control::interrupts() {
       }
       interrupt_waits_ = interrupt_waits_ || !calm;
       if (calm) {
-        core_.host.flush();  // the completion must reach memory before the interrupt
+        core_.fence();
         ring.irq_due = false;
         ring.last_irq_ns = core_.now_ns;
         core_.irqs->raise(ring.vector);

@@ -27,7 +27,7 @@ class Control {
   void lose_state();
   /// Write the counters of block PORT and the link state.
   void tell_port();
-  /// Stop running rings whose memory the host has unmapped.
+  /// Find rings whose memory the host has unmapped; stop those that run.
   void check_ring_memory();
 
   [[nodiscard]] bool stopping() const { return stopping_; }

@@ -51,7 +51,7 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
 
 void Core::tell_status(Ring& ring, regs::RingError error) {
   Pair& pair = *ring.pair;
-  host.flush();  // completions must reach memory before the status that ends them
+  fence();
   pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings),
                           [](const Ring& any) { return any.state != regs::RingState::kStopped; });
   bar.store(regs::qp::ring_status(pair.number, ring.number),

@@ -199,6 +199,13 @@ struct Core {
     return nullptr;
   }
 
+  /// Wait until the card's writes have reached memory: before each word or interrupt that says
+  /// "done", since the answer to a register read overtakes posted writes.
+  void fence() {
+    if (!config.early_status) {
+      host.flush();
+    }
+  }
   /// Write a completion whose last member is `status`. There is always room: a ring never has more
   /// outstanding entries than completions. @param last value of `status` without the phase bit.
   template <class Cpl>

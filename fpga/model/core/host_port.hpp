@@ -65,7 +65,8 @@ class HostPort {
     }
     return changed;
   }
-  /// Let all posted writes reach memory, as a register read by the host would.
+  /// Let all posted writes reach memory. A card waits for that before it reads memory, or tells the
+  /// host that something is done; nothing else pushes them, a register read by the host neither.
   void flush() { drain(~0u); }
 
   [[nodiscard]] bool posting() const { return posting_; }

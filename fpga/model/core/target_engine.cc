@@ -34,6 +34,7 @@ void TargetEngine::read_windows(Pair& pair) {
     window.rio = bar.load64(w::rio_lo(q, i), w::rio_hi(q, i)) & kAddressMask;
     window.size = bar.load64(w::size_lo(q, i), w::size_hi(q, i));
     window.bus = bar.load64(w::bus_lo(q, i), w::bus_hi(q, i));
+    core_.fence();
     core_.bar.store(w::status(q, i), control);
   }
 }
@@ -42,6 +43,9 @@ void TargetEngine::forget() {
   windows_.assign(windows_.size(), {});
   for (const Pair& pair : core_.pairs) {
     for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+      // Only another generation opens a window after a reset.
+      windows_[pair.number][i].control =
+          core_.bar.load(regs::window::control(pair.number, i)) & Control::gen.mask();
       core_.bar.store(regs::window::status(pair.number, i), 0);
     }
   }

@@ -108,6 +108,7 @@ class SameNode final : public CardUnderTest {
   }
   void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
   uint64_t refused_accesses() override { return card_->statistics().refused; }
+  void work() override { card_->step(); }
   void run() override {
     for (int i = 0; i < 40; ++i) {
       card_->step();

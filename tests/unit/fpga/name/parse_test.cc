@@ -135,7 +135,8 @@ TEST(Name, OfCardsim) {
 
   name = parsed(Place::kCardsim,
                 "doorbell:socket=s,ram=r,monitor=m,vectors=64,devfn=1f.7,name=left,at=host,"
-                "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7");
+                "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7,early=1");
+  EXPECT_TRUE(name.model.early_status);
   EXPECT_EQ(kind_in<Doorbell>(name).socket, "s");
   EXPECT_EQ(kind_in<Doorbell>(name).guest.monitor, "m");
   EXPECT_EQ(kind_in<Doorbell>(name).vectors, 64u);
@@ -255,7 +256,8 @@ constexpr Wrong kProgram[] = {
     {Place::kProgram, "0000:03:20.0", "lspci -D"},
     {Place::kProgram, "0000:03:00.8", "lspci -D"},
     {Place::kProgram, "emu:loop,",
-     "no argument '' for an emulated card: take one of qps, stepping, exact, quirks, faults, pcie"},
+     "no argument '' for an emulated card: take one of qps, stepping, exact, quirks, faults, pcie, "
+     "early"},
     {Place::kProgram, "emu:loop,reset=1", "('reset' is for cards of PCI)"},
     {Place::kProgram, "emu:loop,board=1", "('board' is for cards of shm, relay)"},
     {Place::kProgram, "emu:loop,nonsense=1", "no argument 'nonsense' for an emulated card"},
@@ -452,7 +454,7 @@ TEST(Name, WireOfADevice) {
 TEST(Name, HelpOfCardsimNamesEachKey) {
   const std::string help = cardsim_help();
   for (const char* key : {"bar=", "socket=", "ram=", "monitor=", "devfn=", "vectors=", "name=",
-                          "qps=", "exact=", "quirks=", "faults=", "pcie="}) {
+                          "qps=", "exact=", "quirks=", "faults=", "pcie=", "early="}) {
     EXPECT_NE(help.find(key), std::string::npos) << key;
   }
   EXPECT_NE(help.find("; plain, doorbell, listen\n"), std::string::npos) << help;
