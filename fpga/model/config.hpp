@@ -38,6 +38,7 @@ inline constexpr uint32_t kTickNs = 100;
 
 struct Config {
   uint32_t queue_pairs = 1;  ///< 1 to 31
+  uint32_t vfs = 0;          ///< virtual functions, 0 to 30; each has ends of its own (Ends::vfs)
   bool exact = false;        ///< segment by segment, even without faults
   bool quirk_last_at_256 = true;
   bool quirk_last_full_256 = true;
@@ -55,12 +56,18 @@ struct Config {
   uint64_t pcie_seed = 0;  ///< not 0: the PCIe layer delays and reorders by this seed
 };
 
+/// Whether the card is segment by segment whatever the faults are.
+[[nodiscard]] inline bool always_exact(const Config& c) {
+  return c.exact || c.pcie_seed != 0 || c.vfs != 0;
+}
+
 [[nodiscard]] inline bool valid(const Config& c) {
   const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
-  return in(c.queue_pairs, 1, regs::kMaxQps) && in(c.letters, 1, regs::kLetters) &&
-         in(c.tx_contexts, 1, 1023) && in(c.rx_contexts, 1, 1023) && c.shared_addr_log2 <= 12 &&
-         c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 && c.vectors <= 255 &&
-         c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
+  return in(c.queue_pairs, 1, regs::kMaxQps) && c.vfs <= regs::kMaxVfs &&
+         in(c.letters, 1, regs::kLetters) && in(c.tx_contexts, 1, 1023) &&
+         in(c.rx_contexts, 1, 1023) && c.shared_addr_log2 <= 12 && c.dedicated_addr_log2 <= 12 &&
+         c.dedicated_size_log2 <= 12 && c.vectors <= 255 && c.faults.rate >= 0.0 &&
+         c.faults.rate <= 1.0;
 }
 
 }  // namespace rio::model

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "fpga/model/host_memory.hpp"
@@ -33,13 +34,18 @@ class IrqSink {
   virtual void raise(uint32_t vector) = 0;
 };
 
-/// The ends that a card is connected to. The card owns the wire; the caller owns the rest, which
-/// outlives the card.
-struct Ends {
+/// The ends of one PCI function of a card, the caller's; they outlive the card.
+struct FunctionEnds {
   uint8_t* bar = nullptr;  ///< BAR0's memory: Card::bar_bytes() of zeros, page-aligned
   HostMemory* memory = nullptr;
+  IrqSink* irqs = nullptr;  ///< null: the function has no interrupts
+};
+
+/// The ends that a card is connected to; the first ones are of the physical function. The card owns
+/// the wire; the caller owns the rest, which outlives the card.
+struct Ends : FunctionEnds {
   Clock* clock = nullptr;
-  IrqSink* irqs = nullptr;  ///< null: the card has no interrupts
+  std::vector<FunctionEnds> vfs;  ///< of the virtual functions, Config::vfs of them
   std::unique_ptr<Wire> wire;
 };
 

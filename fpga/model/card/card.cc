@@ -1,5 +1,6 @@
 #include "fpga/model/card.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -12,7 +13,11 @@ size_t Card::bar_bytes(uint32_t queue_pairs) {
 }
 
 int Card::create(const Config& config, Ends ends, std::unique_ptr<Card>* out) {
-  if (!valid(config) || ends.bar == nullptr || ends.memory == nullptr || ends.clock == nullptr ||
+  const auto whole = [](const FunctionEnds& function) {
+    return function.bar != nullptr && function.memory != nullptr;
+  };
+  if (!valid(config) || !whole(ends) || ends.vfs.size() != config.vfs ||
+      !std::all_of(ends.vfs.begin(), ends.vfs.end(), whole) || ends.clock == nullptr ||
       ends.wire == nullptr) {
     return -EINVAL;
   }
@@ -101,7 +106,7 @@ void Card::vanish() {
   impl_->control.lose_state();  // also drops pending requests of the host
   impl_->gone = true;
   for (uint32_t at = 0; at < bar_bytes(impl_->core.config.queue_pairs); at += 4) {
-    impl_->core.bar.store(at, regs::kAllOnes);
+    impl_->control.tell(at, regs::kAllOnes);
   }
 }
 
@@ -115,8 +120,7 @@ void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
 void Card::set_faults(const FaultConfig& faults) {
   const Impl::Hold hold(*impl_);
   impl_->core.faults = Faults(faults);
-  impl_->core.exact =
-      impl_->core.config.exact || impl_->core.config.pcie_seed != 0 || impl_->core.faults.enabled();
+  impl_->core.exact = always_exact(impl_->core.config) || impl_->core.faults.enabled();
 }
 
 Activity Card::activity() {
@@ -133,7 +137,13 @@ Activity Card::activity() {
 Statistics Card::statistics() {
   const Impl::Hold hold(*impl_);
   const Core& core = impl_->core;
-  return {core.counts, core.faults.drawn(), core.host.refused(), core.host.first_refused()};
+  Statistics now{core.counts, core.faults.drawn()};
+  for (const Function& function : core.functions) {
+    const HostPort& host = *function.host;
+    now.first_refused_address = now.refused == 0 ? host.first_refused() : now.first_refused_address;
+    now.refused += host.refused();
+  }
+  return now;
 }
 
 }  // namespace rio::model

@@ -140,6 +140,9 @@ void Card::Impl::step(bool answers) {
 /// Check the host's control words and the clock. @return whether timers are due as well.
 bool Card::Impl::check_host(bool* answers) {
   *answers = true;
+  for (HostPort& host : core.vf_hosts) {
+    static_cast<void>(host.begin_step());  // the control words are looked at below in any case
+  }
   const uint32_t since = kScanEvery + kLooksPerScan - looks;
   scan_in = kScanEvery;
   looks = kLooksPerScan;

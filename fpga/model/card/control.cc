@@ -13,65 +13,16 @@ namespace qp = regs::qp;
 using regs::RingError;
 using regs::RingState;
 
-/// The rings of a queue pair. Only pair 0 has the maintenance ring, which belongs to the physical
-/// function.
-uint32_t ring_set(uint32_t pair) {
-  uint32_t set = 0xFF00u | 1u << kTxRing | 1u << kSharedRing | 1u << kDoorbellRing |
-                 1u << kDmaRing | 1u << kEventRing;
-  return pair == 0 ? set | 1u << kMaintRing : set;
-}
-
-uint32_t block_word(regs::BlockType type, uint32_t instance) {
-  return id::Block::type.put(static_cast<uint32_t>(type)) | id::Block::version.put(1) |
-         id::Block::instance.put(instance);
-}
-
 }  // namespace
 
 void Control::power_on() {
-  Bar& bar = core_.bar;
-  const Config& c = core_.config;
-  bar.store(id::block(), block_word(regs::BlockType::kId, 0));
-  bar.store(id::next(), map::kBase);
-  bar.store(id::hw_version(), id::kHwVersionReset | id::HwVersion::model.put(1));
-  bar.store(id::cap_queues(),
-            id::CapQueues::qps.put(c.queue_pairs) | id::CapQueues::ring_log2_min.put(kRingLog2Min) |
-                id::CapQueues::ring_log2_max.put(kRingLog2Max) |
-                id::CapQueues::vectors.put(core_.irqs == nullptr ? 0 : c.vectors));
-  bar.store(id::cap_messages(), id::CapMessages::tx_contexts.put(c.tx_contexts) |
-                                    id::CapMessages::rx_contexts.put(c.rx_contexts) |
-                                    id::CapMessages::letters.put(c.letters) |
-                                    id::CapMessages::inline_bytes.put(regs::kInlineBytes));
-  bar.store(id::cap_align(), id::CapAlign::tx_addr_log2.put(kTxAddrLog2) |
-                                 id::CapAlign::shared_addr_log2.put(c.shared_addr_log2) |
-                                 id::CapAlign::dedicated_addr_log2.put(c.dedicated_addr_log2) |
-                                 id::CapAlign::dedicated_size_log2.put(c.dedicated_size_log2));
-  bar.store(id::cap_flags(), id::CapFlags::quirk_last_at_256.put(c.quirk_last_at_256) |
-                                 id::CapFlags::quirk_last_full_256.put(c.quirk_last_full_256) |
-                                 id::CapFlags::wide.put(1) | id::CapFlags::dma.put(1) |
-                                 id::CapFlags::maint.put(1) | id::CapFlags::atomics.put(1));
-  bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(kTickNs));
-  bar.store(id::cap_dma_bytes(), kDmaBytesMax);
   default_host_words();
-  bar.store(map::block(), block_word(regs::BlockType::kRxMap, 0));
-  bar.store(map::next(), port::kBase);
-  bar.store(port::block(), block_word(regs::BlockType::kPort, 0));
-  bar.store(port::next(), qp::base(0));
   for (Pair& pair : core_.pairs) {
-    const uint32_t q = pair.number = static_cast<uint32_t>(&pair - core_.pairs.data());
-    const bool last = q + 1 == core_.pairs.size();
-    bar.store(qp::block(q), block_word(regs::BlockType::kQp, q));
-    bar.store(qp::next(q), regs::window::base(q));
-    bar.store(qp::rings(q), ring_set(q));
-    bar.store(qp::dest_id(q), qp::kDestIdReset);
-    bar.store(regs::window::block(q), block_word(regs::BlockType::kWindow, q));
-    bar.store(regs::window::next(q), last ? 0 : qp::base(q + 1));
-    for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
-      pair.rings[r] = {.tail_word = bar.word(qp::tail(q, r)), .pair = &pair, .number = r};
-    }
+    pair.number = static_cast<uint32_t>(&pair - core_.pairs.data());
+    functions_.give(pair, core_.functions[0], pair.number);
   }
   read_timers();
-  bar.store(id::magic(), regs::kMagic);
+  functions_.power_on();
 }
 
 void Control::default_host_words() {
@@ -88,18 +39,12 @@ void Control::default_host_words() {
 
 void Control::lose_state() {
   Bar& bar = core_.bar;
-  // The first page of each block is written by the card, the others by the host.
-  const auto clear = [&bar](uint32_t base, uint32_t size_bytes) {
-    for (uint32_t at = base + regs::kPageBytes; at < base + size_bytes; at += 4) {
-      bar.store(at, 0);
-    }
-  };
-  clear(id::kBase, id::kSizeBytes);
-  clear(map::kBase, map::kSizeBytes);
-  clear(port::kBase, port::kSizeBytes);
+  clear_block(bar, id::kBase, id::kSizeBytes);
+  clear_block(bar, map::kBase, map::kSizeBytes);
+  clear_block(bar, port::kBase, port::kSizeBytes);
+  clear_block(bar, regs::vf::kBase, regs::vf::kSizeBytes);
   for (const Pair& pair : core_.pairs) {
-    clear(qp::base(pair.number), qp::kSizeBytes);
-    clear(regs::window::base(pair.number), regs::window::kSizeBytes);
+    clear_pair(bar, pair.number);
   }
   default_host_words();
   read_owners();
@@ -108,38 +53,49 @@ void Control::lose_state() {
 
 void Control::read_timers() {
   const Bar& bar = core_.bar;
-  core_.timers.response_ns = 1000ull * bar.load(id::response_timeout_us());
+  const uint64_t response_us = bar.load(id::response_timeout_us());
+  if (core_.timers.response_ns != 1000 * response_us) {
+    functions_.tell(id::response_us(), static_cast<uint32_t>(response_us));
+  }
+  core_.timers.response_ns = 1000 * response_us;
   core_.timers.receive_ns = 1000ull * bar.load(id::receive_timeout_us());
   core_.timers.retry_ns = 1000ull * bar.load(id::retry_delay_us());
   core_.timers.retry_limit = bar.load(id::retry_limit());
 }
 
-void Control::reset(uint32_t gen_ack) {
+void Control::reset_pair(Pair& pair) {
   core_.fence();  // the engines write nothing from here on
-  engines_.rx.forget();
-  engines_.target.forget();
-  engines_.tx.forget();
-  engines_.transactions.forget();
-  engines_.dma.forget();
-  engines_.maint.forget();
+  engines_.rx.forget(pair);
+  engines_.target.forget(pair);
+  engines_.tx.forget(pair);
+  engines_.transactions.forget(pair);
+  engines_.dma.forget(pair);
+  engines_.maint.forget(pair);
+  const Bar& bar = pair.function->bar;
+  for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
+    const uint32_t control = bar.load(qp::ring_control(pair.slot, r));
+    pair.rings[r] = {.tail_word = bar.word(qp::tail(pair.slot, r)),
+                     .gen = static_cast<uint16_t>(control),
+                     .pair = &pair,
+                     .number = r};
+    bar.store(qp::ring_status(pair.slot, r), 0);
+    set_dedicated(pair.rings[r], false);
+  }
+  pair.lost_events = 0;
+  pair.live = false;
+}
+
+void Control::reset(uint32_t gen_ack) {
+  functions_.take_all_back();
   for (Pair& pair : core_.pairs) {
-    for (Ring& ring : pair.rings) {
-      const uint32_t control = core_.bar.load(qp::ring_control(pair.number, ring.number));
-      ring = {.tail_word = ring.tail_word,
-              .gen = static_cast<uint16_t>(control),
-              .pair = &pair,
-              .number = ring.number};
-      core_.bar.store(qp::ring_status(pair.number, ring.number), 0);
-      set_dedicated(ring, false);
-    }
-    pair.lost_events = 0;
+    reset_pair(pair);
   }
   stopping_ = false;
   core_.bar.store(id::gen_ack(), gen_ack);
 }
 
 void Control::scan() {
-  Bar& bar = core_.bar;
+  const Bar& bar = core_.bar;
   const uint32_t wanted = bar.load(id::gen_req());
   if (wanted != bar.load(id::gen_ack())) {
     read_timers();
@@ -150,6 +106,7 @@ void Control::scan() {
     read_owners();
   }
   read_timers();
+  functions_.scan();
   for (Pair& pair : core_.pairs) {
     scan_pair(pair);
   }
@@ -191,18 +148,18 @@ void Control::read_owners() {
 }
 
 void Control::scan_pair(Pair& pair) {
-  Bar& bar = core_.bar;
-  const uint32_t dest_id = bar.load(id::qp_dest_id(pair.number));
+  const Bar& bar = pair.function->bar;
+  const uint32_t dest_id = core_.bar.load(id::qp_dest_id(pair.number));
   if (dest_id != pair.dest_id) {
     pair.dest_id = dest_id;
-    bar.store(qp::dest_id(pair.number), dest_id);
+    bar.store(qp::dest_id(pair.slot), dest_id);
     if (pair.number == 0) {
-      engines_.maint.csr().set_dest_id(dest_id, bar.load(id::dest_id_size()));
+      engines_.maint.csr().set_dest_id(dest_id, core_.bar.load(id::dest_id_size()));
     }
   }
   const uint32_t rings = ring_set(pair.number);
   for (Ring& ring : pair.rings) {
-    const uint32_t control = bar.load(qp::ring_control(pair.number, ring.number));
+    const uint32_t control = bar.load(qp::ring_control(pair.slot, ring.number));
     const auto gen = static_cast<uint16_t>(qp::RingControl::gen.get(control));
     if (gen == ring.gen || (rings >> ring.number & 1) == 0) {
       continue;
@@ -217,14 +174,15 @@ void Control::scan_pair(Pair& pair) {
 }
 
 RingError Control::load_ring(Ring& ring) {
-  const Bar& bar = core_.bar;
-  const uint32_t q = ring.pair->number;
+  const Function& function = *ring.pair->function;
+  const Bar& bar = function.bar;
+  const uint32_t q = ring.pair->slot;
   const uint32_t number = ring.number;
   const uint32_t size = bar.load(qp::ring_size(q, number));
   const uint32_t log2 = qp::RingSize::log2.get(size);
   const uint32_t clog2 = qp::RingSize::clog2.get(size);
   const uint32_t irq = bar.load(qp::ring_irq(q, number));
-  const uint32_t vectors = core_.irqs == nullptr ? 0 : core_.config.vectors;
+  const uint32_t vectors = function.irqs == nullptr ? 0 : core_.config.vectors;
   ring.base = nullptr;
   ring.cbase = nullptr;
   ring.head = ring.tail = 0;
@@ -253,8 +211,9 @@ bool Control::map_ring(Ring& ring) {
   const RingKind kind = ring_kind(ring.number);
   const uint64_t len = kind.entry_bytes * (ring.mask + 1ull);
   const uint64_t clen = kind.centry_bytes * (ring.cmask + 1ull);
-  ring.base = len == 0 ? nullptr : core_.host.ring_memory(ring.base_iova, len, false);
-  ring.cbase = core_.host.ring_memory(ring.cbase_iova, clen, true);
+  HostPort& host = *ring.pair->function->host;
+  ring.base = len == 0 ? nullptr : host.ring_memory(ring.base_iova, len, false);
+  ring.cbase = host.ring_memory(ring.cbase_iova, clen, true);
   return ring.cbase != nullptr && (len == 0 || ring.base != nullptr);
 }
 
@@ -268,8 +227,9 @@ void Control::set_dedicated(const Ring& ring, bool open) {
     mbox = static_cast<uint8_t>(mbox & ~(1u << queue));
   }
   if (open) {
-    const uint32_t filter = core_.bar.load(qp::ring_filter(pair.number, ring.number));
-    pair.dedicated_source[queue] = core_.bar.load(qp::ring_source(pair.number, ring.number));
+    const Bar& bar = pair.function->bar;
+    const uint32_t filter = bar.load(qp::ring_filter(pair.slot, ring.number));
+    pair.dedicated_source[queue] = bar.load(qp::ring_source(pair.slot, ring.number));
     pair.dedicated_open[qp::RingFilter::mbox.get(filter)] |= static_cast<uint8_t>(1u << queue);
   }
   core_.sort_plain();
@@ -346,10 +306,14 @@ void Control::finish_stops() {
 }
 
 void Control::check_ring_memory() {
-  if (generation_ == core_.host.generation()) {
+  uint32_t generation = 0;
+  for (const Function& function : core_.functions) {
+    generation += function.host->generation();
+  }
+  if (generation_ == generation) {
     return;
   }
-  generation_ = core_.host.generation();
+  generation_ = generation;
   for (Pair& pair : core_.pairs) {
     for (Ring& ring : pair.rings) {
       if (ring.state == RingState::kStopped || ring.cbase == nullptr || map_ring(ring)) {
@@ -365,16 +329,16 @@ void Control::check_ring_memory() {
 }
 
 void Control::interrupts() {
-  if (core_.irqs == nullptr) {
-    return;
-  }
   interrupt_waits_ = false;
   for (Pair& pair : core_.pairs) {
+    if (pair.function->irqs == nullptr) {
+      continue;
+    }
     for (Ring& ring : pair.rings) {
       if (!ring.irq || !ring.running()) {
         continue;
       }
-      const uint32_t arm = core_.bar.load(qp::arm(pair.number, ring.number));
+      const uint32_t arm = pair.function->bar.load(qp::arm(pair.slot, ring.number));
       if (arm != ring.arm) {
         ring.arm = ring.armed = arm;
         ring.irq_due = true;
@@ -388,7 +352,7 @@ void Control::interrupts() {
         core_.fence();
         ring.irq_due = false;
         ring.last_irq_ns = core_.now_ns;
-        core_.irqs->raise(ring.vector);
+        pair.function->irqs->raise(ring.vector);
       }
     }
   }

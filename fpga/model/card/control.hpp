@@ -5,12 +5,15 @@
 #pragma once
 
 #include "fpga/model/card/engines.hpp"
+#include "fpga/model/card/functions.hpp"
 
 namespace rio::model {
 
 class Control {
  public:
   Control(Core& core, Engines& engines) : core_(core), engines_(engines) {}
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
 
   /// Fill the BAR of a new card.
   void power_on();
@@ -20,15 +23,21 @@ class Control {
   void finish_stops();
   /// Raise interrupts that are armed and due.
   void interrupts();
-  /// Forget all messages under way and stop all rings. Host-written words stay.
+  /// Forget all messages under way and stop all rings; virtual functions lose their queue pairs.
+  /// Host-written words stay.
   void reset(uint32_t gen_ack);
   /// Lose all state, including host-written words, as an external reset does. The host then sees
   /// GEN_ACK 0.
   void lose_state();
+  /// Write a word in the BARs of all functions.
+  void tell(uint32_t offset, uint32_t value) { functions_.tell(offset, value); }
   /// Write the counters of block PORT and the link state.
   void tell_port();
   /// Find rings whose memory the host has unmapped; stop those that run.
   void check_ring_memory();
+
+  /// Forget all messages under way of one pair, and stop its rings.
+  void reset_pair(Pair& pair);
 
   [[nodiscard]] bool stopping() const { return stopping_; }
   /// Whether an interrupt is delayed by moderation.
@@ -48,6 +57,7 @@ class Control {
 
   Core& core_;
   Engines& engines_;
+  Functions functions_{core_, *this};
   uint32_t generation_ = 0;  // HostMemory::generation() at the last check
   bool stopping_ = false;
   bool interrupt_waits_ = false;

@@ -1,5 +1,7 @@
 #include "fpga/model/card/upkeep.hpp"
 
+#include <algorithm>
+
 namespace rio::model {
 namespace {
 
@@ -34,7 +36,7 @@ void Upkeep::poll_link() {
 }
 
 void Upkeep::housekeep() {
-  core_.bar.store(regs::id::heartbeat(), ++heartbeat_);
+  control_.tell(regs::id::heartbeat(), ++heartbeat_);
   core_.wire->check_partners(core_.now_ns, core_.timers.response_ns);
   engines_.tx.check_timers();
   // While frames wait in a ring their senders are not silent. That excuse ends after kBusyLooks
@@ -84,8 +86,11 @@ Activity Upkeep::activity() {
   Activity now;
   now.done = core_.bar.load(regs::id::gen_ack()) + core_.counts.rx_packets;
   now.posted = engines_.dma.busy();
+  const bool writes_wait =
+      std::any_of(core_.functions.begin(), core_.functions.end(),
+                  [](const Function& function) { return function.host->writes_wait(); });
   now.under_way = core_.requests_wait() || engines_.responder.pending() || control_.stopping() ||
-                  engines_.transactions.due() || engines_.tx.due() || core_.host.writes_wait() ||
+                  engines_.transactions.due() || engines_.tx.due() || writes_wait ||
                   control_.interrupt_waits();
   for (const Pair& pair : core_.pairs) {
     if (!pair.live) {

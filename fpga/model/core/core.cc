@@ -7,6 +7,20 @@ namespace rio::model {
 
 using RingStatus = regs::qp::RingStatus;
 
+Core::Core(const Config& cfg, Ends ends)
+    : config(cfg),
+      bar(ends.bar),
+      host(ends.memory, cfg.pcie_seed),
+      wire(std::move(ends.wire)),
+      clock(ends.clock),
+      irqs(ends.irqs),
+      pairs(cfg.queue_pairs) {
+  functions.push_back({bar, &host, irqs});
+  for (const FunctionEnds& vf : ends.vfs) {
+    functions.push_back({Bar(vf.bar), &vf_hosts.emplace_back(vf.memory, cfg.pcie_seed), vf.irqs});
+  }
+}
+
 Owner* Core::find_owner(uint32_t dest_id) {
   for (Owner& owner : owners) {
     if (owner.dest_id == dest_id) {
@@ -54,15 +68,15 @@ void Core::tell_status(Ring& ring, regs::RingError error) {
   fence();
   pair.live = std::any_of(std::begin(pair.rings), std::end(pair.rings),
                           [](const Ring& any) { return any.state != regs::RingState::kStopped; });
-  bar.store(regs::qp::ring_status(pair.number, ring.number),
-            RingStatus::gen.put(ring.gen) |
-                RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
-                RingStatus::error.put(static_cast<uint32_t>(error)));
+  pair.function->bar.store(regs::qp::ring_status(pair.slot, ring.number),
+                           RingStatus::gen.put(ring.gen) |
+                               RingStatus::state.put(static_cast<uint32_t>(ring.state)) |
+                               RingStatus::error.put(static_cast<uint32_t>(error)));
 }
 
 void Core::fail_ring(Ring& ring, regs::RingError error, uint32_t entry) {
   ring.state = regs::RingState::kError;
-  bar.store(regs::qp::ring_entry(ring.pair->number, ring.number), entry);
+  ring.pair->function->bar.store(regs::qp::ring_entry(ring.pair->slot, ring.number), entry);
   tell_status(ring, error);
   event(*ring.pair, regs::EventType::kRingError, 0, static_cast<uint32_t>(error),
         {entry, ring.number, 0, 0});

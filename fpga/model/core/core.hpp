@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -34,7 +35,7 @@ class Bar {
   [[nodiscard]] uint64_t load64(uint32_t low_offset, uint32_t high_offset) const {
     return static_cast<uint64_t>(load(high_offset)) << 32 | load(low_offset);
   }
-  void store(uint32_t offset, uint32_t value) {
+  void store(uint32_t offset, uint32_t value) const {
     // release: what the card did before the word; pairs with Mmio::read32.
     __atomic_store_n(reinterpret_cast<uint32_t*>(memory_ + offset), value, __ATOMIC_RELEASE);
   }
@@ -72,11 +73,20 @@ class Faults {
   std::array<uint64_t, 32> drawn_{};
 };
 
+/// A PCI function: the words of its queue pairs, the memory that they reach, their interrupts.
+struct Function {
+  Bar bar;
+  HostPort* host;
+  IrqSink* irqs;
+};
+
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
-  bool live = false;                  ///< at least one of its rings is not stopped
-  uint32_t dest_id = regs::kAllOnes;  ///< source ID of its packets
+  const Function* function = nullptr;  ///< which has the pair now
+  uint32_t slot = 0;                   ///< the pair's number in that function's BAR
+  bool live = false;                   ///< at least one of its rings is not stopped
+  uint32_t dest_id = regs::kAllOnes;   ///< source ID of its packets
   uint8_t dedicated_open[regs::kMultiMailboxes] =
       {};  ///< open dedicated rings of each mailbox, one bit each
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
@@ -109,18 +119,11 @@ struct Timers {
 };
 
 struct Core {
-  Core(const Config& cfg, Ends ends)
-      : config(cfg),
-        bar(ends.bar),
-        host(ends.memory, cfg.pcie_seed),
-        wire(std::move(ends.wire)),
-        clock(ends.clock),
-        irqs(ends.irqs),
-        pairs(cfg.queue_pairs) {}
+  Core(const Config& cfg, Ends ends);
 
   Config config;
   /// Exact mode: segment by segment.
-  bool exact = config.exact || config.faults.rate > 0.0 || config.pcie_seed != 0;
+  bool exact = always_exact(config) || config.faults.rate > 0.0;
   bool link_up = false;
   const char* thread =
       nullptr;  ///< identifies the thread that steps the card, for Wire::may_enter_neighbour()
@@ -134,6 +137,8 @@ struct Core {
   Timers timers;
   PortCounts counts;
   std::vector<Pair> pairs;
+  std::deque<HostPort> vf_hosts;
+  std::vector<Function> functions;  ///< the physical one, then the virtual ones
   std::vector<Owner> owners;
   Owner* last_owner = nullptr;
 
@@ -171,10 +176,14 @@ struct Core {
     const auto it = pair.flows.find(dest_id);
     return it == pair.flows.end() ? nullptr : it->second.get();
   }
-  /// Call `fn(flow)` for all flows of all pairs. It must not make a flow.
+  /// Call `fn(flow)` for all flows. It must not make a flow. @param only of this pair; null: of
+  /// all.
   template <class Fn>
-  void each_flow(Fn fn) {
+  void each_flow(Fn fn, const Pair* only = nullptr) {
     for (Pair& pair : pairs) {
+      if (only != nullptr && only != &pair) {
+        continue;
+      }
       for (auto& [dest, flow] : pair.flows) {
         fn(*flow);
       }
@@ -202,8 +211,10 @@ struct Core {
   /// Wait until the card's writes have reached memory: before each word or interrupt that says
   /// "done", since the answer to a register read overtakes posted writes.
   void fence() {
-    if (!config.early_status) {
-      host.flush();
+    for (const Function& function : functions) {
+      if (!config.early_status) {
+        function.host->flush();
+      }
     }
   }
   /// Write a completion whose last member is `status`. There is always room: a ring never has more
@@ -219,7 +230,8 @@ struct Core {
     if (host.posting()) [[unlikely]] {
       uint32_t words[kWords];
       std::memcpy(words, cpl, sizeof(Cpl));
-      host.post_completion(ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words, kWords);
+      ring.pair->function->host->post_completion(
+          ring.cbase_iova + (ring.cidx & ring.cmask) * sizeof(Cpl), words, kWords);
     } else {
       auto* out = reinterpret_cast<Cpl*>(ring.cbase + (ring.cidx & ring.cmask) * sizeof(Cpl));
       std::memcpy(static_cast<void*>(out), cpl, sizeof(Cpl) - 4);

@@ -93,7 +93,8 @@ void DmaEngine::issue(Operation& operation) {
     request.bus_addr = operation.desc.bus_addr + operation.issued;
     request.owner = static_cast<uint32_t>(&operation - operations_.data());
     const uint32_t host_bytes = request.length * (op == DmaOp::kAtomicCswap ? 2u : 1u);
-    if (op != DmaOp::kNread && !core_.host.mapped(request.bus_addr, host_bytes)) {
+    if (op != DmaOp::kNread &&
+        !operation.ring->pair->function->host->mapped(request.bus_addr, host_bytes)) {
       operation.status = Status::kHostReadFailed;
       return;
     }
@@ -163,9 +164,13 @@ void DmaEngine::begin_stop(Ring& ring) {
   core_.flush_entries<regs::DmaDesc>(ring);
 }
 
-void DmaEngine::forget() {
-  operations_ = {};
-  busy_ = 0;
+void DmaEngine::forget(const Pair& pair) {
+  for (Operation& operation : operations_) {
+    if (operation.ring != nullptr && operation.ring->pair == &pair) {
+      operation = {};
+      --busy_;
+    }
+  }
 }
 
 }  // namespace rio::model

@@ -21,7 +21,7 @@ class DmaEngine {
   void on_end(const Transaction& transaction, regs::Status status);
   /// Begin to stop the ring. Transfers under way continue.
   void begin_stop(Ring& ring);
-  void forget();
+  void forget(const Pair& pair);
 
  private:
   /// A descriptor under way.

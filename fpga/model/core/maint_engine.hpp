@@ -23,7 +23,11 @@ class MaintEngine {
   [[nodiscard]] bool on_request(const InFrame& frame);
   void on_port_write(const InFrame& frame);
   void on_end(const Transaction& transaction, regs::Status status);
-  void forget() { operations_ = {}; }
+  void forget(const Pair& pair) {
+    if (pair.number == 0) {  // no other pair has the ring
+      operations_ = {};
+    }
+  }
   [[nodiscard]] Csr& csr() { return csr_; }
 
  private:

@@ -19,11 +19,11 @@ uint32_t right_for(DmaOp op) {
 
 void TargetEngine::read_windows(Pair& pair) {
   namespace w = regs::window;
-  const Bar& bar = core_.bar;
-  const uint32_t q = pair.number;
+  const Bar& bar = pair.function->bar;
+  const uint32_t q = pair.slot;
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
     const uint32_t control = bar.load(w::control(q, i));
-    Window& window = windows_[q][i];
+    Window& window = windows_[pair.number][i];
     if (Control::gen.get(control) == Control::gen.get(window.control)) {
       continue;
     }
@@ -35,19 +35,17 @@ void TargetEngine::read_windows(Pair& pair) {
     window.size = bar.load64(w::size_lo(q, i), w::size_hi(q, i));
     window.bus = bar.load64(w::bus_lo(q, i), w::bus_hi(q, i));
     core_.fence();
-    core_.bar.store(w::status(q, i), control);
+    bar.store(w::status(q, i), control);
   }
 }
 
-void TargetEngine::forget() {
-  windows_.assign(windows_.size(), {});
-  for (const Pair& pair : core_.pairs) {
-    for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
-      // Only another generation opens a window after a reset.
-      windows_[pair.number][i].control =
-          core_.bar.load(regs::window::control(pair.number, i)) & Control::gen.mask();
-      core_.bar.store(regs::window::status(pair.number, i), 0);
-    }
+void TargetEngine::forget(const Pair& pair) {
+  const Bar& bar = pair.function->bar;
+  for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
+    // Only another generation opens a window after a reset.
+    windows_[pair.number][i] = {
+        .control = bar.load(regs::window::control(pair.slot, i)) & Control::gen.mask()};
+    bar.store(regs::window::status(pair.slot, i), 0);
   }
 }
 
@@ -97,7 +95,7 @@ bool TargetEngine::on_request(const InFrame& frame) {
   }
   if (response == nullptr) {
     if (window != nullptr) {
-      serve(frame, *window, nullptr);
+      serve(frame, host_of(pair), *window, nullptr);
     }
     return true;
   }
@@ -105,7 +103,7 @@ bool TargetEngine::on_request(const InFrame& frame) {
   if (window != nullptr && core_.faults.draw(Fault::kRetry)) {
     response->op = static_cast<uint8_t>(Answer::kRetry);
   } else if (window != nullptr && !core_.faults.draw(Fault::kError)) {
-    serve(frame, *window, response);
+    serve(frame, host_of(pair), *window, response);
   }
   if (response->op != static_cast<uint8_t>(Answer::kDone)) {
     response->length = 0;
@@ -115,36 +113,37 @@ bool TargetEngine::on_request(const InFrame& frame) {
   return true;
 }
 
-void TargetEngine::serve(const InFrame& frame, const Window& window, Frame* response) {
+void TargetEngine::serve(const InFrame& frame, HostPort& host, const Window& window,
+                         Frame* response) {
   const uint64_t bus = window.bus + ((frame.address & kAddressMask) - window.rio);
   bool ok = true;
   switch (static_cast<DmaOp>(frame.op)) {
     case DmaOp::kNread:
-      core_.host.flush();  // a read pushes earlier posted writes to memory
-      ok = core_.host.read(bus, response->payload(), frame.length);
+      host.flush();  // a read pushes earlier posted writes to memory
+      ok = host.read(bus, response->payload(), frame.length);
       break;
     case DmaOp::kNwrite:
     case DmaOp::kNwriteR:
     case DmaOp::kSwrite:
-      core_.host.write(bus, frame.payload(), frame.length);
+      host.write(bus, frame.payload(), frame.length);
       break;
     default:
-      ok = atomic(frame, bus, response);
+      ok = atomic(frame, host, bus, response);
   }
   if (response != nullptr && ok) {
     response->op = static_cast<uint8_t>(Answer::kDone);
   }
 }
 
-bool TargetEngine::atomic(const InFrame& frame, uint64_t bus, Frame* response) {
+bool TargetEngine::atomic(const InFrame& frame, HostPort& host, uint64_t bus, Frame* response) {
   uint32_t old = 0;
   uint32_t operand[2] = {0, 0};
   const bool legal = frame.length == 1 || frame.length == 2 || frame.length == 4;
   if (!legal || (frame.address & (frame.length - 1u)) != 0) {
     return false;
   }
-  core_.host.flush();
-  if (!core_.host.read(bus, &old, frame.length)) {
+  host.flush();
+  if (!host.read(bus, &old, frame.length)) {
     return false;
   }
   const auto op = static_cast<DmaOp>(frame.op);
@@ -174,7 +173,7 @@ bool TargetEngine::atomic(const InFrame& frame, uint64_t bus, Frame* response) {
     default:
       value = old == operand[0] ? operand[1] : old;
   }
-  core_.host.write(bus, &value, frame.length);
+  host.write(bus, &value, frame.length);
   std::memcpy(response->payload(), &old, frame.length);
   return true;
 }

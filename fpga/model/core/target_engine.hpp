@@ -20,7 +20,8 @@ class TargetEngine {
   [[nodiscard]] bool on_request(const InFrame& frame);
   /// Read the windows of a pair whose CONTROL has changed.
   void read_windows(Pair& pair);
-  void forget();
+  /// The pair was reset: close its windows.
+  void forget(const Pair& pair);
 
  private:
   struct Window {
@@ -35,8 +36,9 @@ class TargetEngine {
   using Windows = std::array<Window, regs::kWindowsPerQp>;
 
   [[nodiscard]] const Window* find(const InFrame& frame, uint32_t pair) const;
-  void serve(const InFrame& frame, const Window& window, Frame* response);
-  [[nodiscard]] bool atomic(const InFrame& frame, uint64_t bus, Frame* response);
+  [[nodiscard]] HostPort& host_of(uint32_t pair) { return *core_.pairs[pair].function->host; }
+  void serve(const InFrame& frame, HostPort& host, const Window& window, Frame* response);
+  [[nodiscard]] bool atomic(const InFrame& frame, HostPort& host, uint64_t bus, Frame* response);
 
   Core& core_;
   Responder& responder_;

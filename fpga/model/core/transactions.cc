@@ -58,7 +58,7 @@ bool Transactions::transmit(Flow& flow, const Transaction& t, uint8_t tid) {
     return false;
   }
   frame->begin(type, flow.pair.dest_id, flow.dest_id);
-  if (payload > 0 && !core_.host.read(t.bus_addr, frame->payload(), payload)) {
+  if (payload > 0 && !flow.pair.function->host->read(t.bus_addr, frame->payload(), payload)) {
     // The memory was unmapped after the owner had checked it. Send an empty payload: the receiver
     // answers ERROR, which is a clearer report than a time-out.
     frame->length = 0;
@@ -114,7 +114,7 @@ std::optional<regs::Status> Transactions::conclude(Flow& flow, Transaction& t,
     return regs::Status::kErrorResponse;
   }
   if (returns_data(t)) {
-    core_.host.write(t.bus_addr, response.payload(), response.length);
+    flow.pair.function->host->write(t.bus_addr, response.payload(), response.length);
   }
   return regs::Status::kOk;
 }
@@ -193,16 +193,15 @@ void Transactions::lose(Flow& flow, const Ended& ended) {
   });
 }
 
-void Transactions::forget() {
-  due_.clear();
-  core_.each_flow([this](Flow& flow) {
-    flow.each_transaction([this](Transaction& t) {
-      if (t.state == Transaction::kFlying) {
-        t.state = Transaction::kQuarantine;
-        t.since_ns = core_.now_ns + core_.timers.response_ns;
-      }
-    });
-  });
+void Transactions::forget(const Pair& pair) {
+  std::erase_if(due_, [&pair](const Due& due) { return &due.flow->pair == &pair; });
+  const auto rest = [this](Transaction& t) {
+    if (t.state == Transaction::kFlying) {
+      t.state = Transaction::kQuarantine;
+      t.since_ns = core_.now_ns + core_.timers.response_ns;
+    }
+  };
+  core_.each_flow([&rest](Flow& flow) { flow.each_transaction(rest); }, &pair);
 }
 
 }  // namespace rio::model

@@ -46,8 +46,8 @@ class Transactions {
   void check_timers(const Ended& ended);
   /// The flow's partner is gone: end all its transactions, and the quarantines.
   void lose(Flow& flow, const Ended& ended);
-  /// The card was reset: transactions in flight rest.
-  void forget();
+  /// The pair was reset: its transactions in flight rest.
+  void forget(const Pair& pair);
 
  private:
   [[nodiscard]] bool again(Flow& flow, Transaction& transaction);

@@ -152,7 +152,7 @@ void RxPull::take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run&
 /// how many; admit() handles the next one.
 uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
   Ring* const ring = Admission::dedicated_ring(pair, frame);
-  if (core_.faults.enabled() || ring == nullptr || !ring->running() || ring->held) {
+  if (core_.faults.enabled() || core_.config.vfs != 0 || ring == nullptr || !ring->running() || ring->held) {
     return 0;
   }
   parts = std::min(parts, core_.poll_tail(*ring));
@@ -231,7 +231,7 @@ void RxPull::place(const InFrame& frame, Puller& puller, Run& run, const Landing
   const uint32_t bytes = padded(frame.length);
   const uint32_t last = (frame.segments - 1u) * kFull;
   const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
-  uint8_t* const to = core_.host.writable(landing.addr, extent);
+  uint8_t* const to = landing.ring->pair->function->host->writable(landing.addr, extent);
   if (to != nullptr) [[likely]] {
     if (extent != frame.length) {
       std::memset(to + frame.length, 0, extent - frame.length);

@@ -95,13 +95,14 @@ void Admission::land(const Landing& landing, const InFrame& frame, uint32_t segm
   if (last && core_.config.quirk_last_at_256) {
     offset = kFull * (frame.segments - 1u);
   }
+  HostPort& host = *landing.ring->pair->function->host;
   if (last && core_.config.quirk_last_full_256) {
     uint8_t full[kFull] = {};
     std::memcpy(full, bytes, len);
-    core_.host.write(landing.addr + offset, full, kFull);
+    host.write(landing.addr + offset, full, kFull);
     return;
   }
-  core_.host.write(landing.addr + offset, bytes, len);
+  host.write(landing.addr + offset, bytes, len);
 }
 
 void Admission::complete(const Landing& landing, uint32_t bytes, Status status) {

@@ -101,7 +101,7 @@ void RxEngine::land_whole(const Landing& landing, const InFrame& frame) {
   if (frame.segments == 1 || frame.ssize == kFull) [[likely]] {
     const uint32_t last = (frame.segments - 1) * kFull;
     const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
-    uint8_t* to = core_.host.writable(landing.addr, extent);
+    uint8_t* to = landing.ring->pair->function->host->writable(landing.addr, extent);
     if (to != nullptr) [[likely]] {
       copy_bytes(to, frame.payload(), bytes);
       if (extent != bytes) {
@@ -250,6 +250,11 @@ Answer RxEngine::take_doorbell(const InFrame& frame) {
   core_.complete(ring, &cpl, static_cast<uint32_t>(frame.address & 0xFFFF));
   ++ring.head;
   return Answer::kDone;
+}
+
+void RxEngine::forget(const Pair& pair) {
+  std::erase_if(contexts_,
+                [&pair](const Reassembly& context) { return context.ring->pair == &pair; });
 }
 
 void RxEngine::stop(Ring& ring) {

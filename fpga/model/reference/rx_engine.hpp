@@ -29,8 +29,8 @@ class RxEngine {
   void check_timers();
   /// Stop a ring: drop its partial messages, and flush its posted entries.
   void stop(Ring& ring);
-  /// The card was reset: drop partial messages without a completion.
-  void forget() { contexts_.clear(); }
+  /// The pair was reset: drop its partial messages without a completion.
+  void forget(const Pair& pair);
 
   // Used by fast/.
   /// Whether the length, segments and mailbox of a whole message are consistent.

@@ -156,19 +156,20 @@ bool TxEngine::gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t le
     std::memcpy(to, bytes + offset, len);
     return true;
   }
+  HostPort& host = *flow.pair.function->host;
   if (Control::addrs.get(msg.desc.control) != 0) {
-    return gather_pieces(msg, flow.wide_of(msg), offset, len, to);
+    return gather_pieces(host, msg, flow.wide_of(msg), offset, len, to);
   }
-  const uint8_t* bytes = core_.host.readable(msg.desc.addr + offset, len);
+  const uint8_t* bytes = host.readable(msg.desc.addr + offset, len);
   if (bytes == nullptr) {
-    return core_.host.read(msg.desc.addr + offset, to, len);
+    return host.read(msg.desc.addr + offset, to, len);
   }
   copy_bytes(to, bytes, len);
   return true;
 }
 
-bool TxEngine::gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
-                             uint32_t len, uint8_t* to) {
+bool TxEngine::gather_pieces(HostPort& host, const TxMsg& msg, const regs::TxWide& wide,
+                             uint32_t offset, uint32_t len, uint8_t* to) {
   const uint32_t addrs = Control::addrs.get(msg.desc.control);
   const uint64_t addr[] = {msg.desc.addr, wide.addr1, wide.addr2, wide.addr3};
   const uint32_t piece[] = {static_cast<uint32_t>(msg.desc.aux), wide.len1, wide.len2, wide.len3};
@@ -178,7 +179,7 @@ bool TxEngine::gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_
       continue;
     }
     const uint32_t part = std::min(len, piece[i] - offset);
-    if (!core_.host.read(addr[i] + offset, to, part)) {
+    if (!host.read(addr[i] + offset, to, part)) {
       return false;
     }
     to += part;
@@ -392,22 +393,22 @@ void TxEngine::flush_posted(Ring& ring, Status status) {
   }
 }
 
-void TxEngine::forget() {
-  due_.clear();
-  contexts_used_ = 0;
-  core_.each_flow([this](Flow& flow) {
-    flow.each_message([&](TxMsg& msg) {
-      if (msg.state != TxMsg::kFlying) {
-        return;
-      }
-      if (msg.pull_at != 0) {
-        runs_->revoke(flow, msg);
-      }
-      msg.state = TxMsg::kQuarantine;
-      msg.unsent = 0;
-      msg.since_ns = core_.now_ns + core_.timers.response_ns;
-    });
-  });
+void TxEngine::forget(const Pair& pair) {
+  std::erase_if(due_, [&pair](const Due& due) { return &due.flow->pair == &pair; });
+  const auto rest = [this](Flow& flow, TxMsg& msg) {
+    if (msg.state != TxMsg::kFlying) {
+      return;
+    }
+    if (msg.pull_at != 0) {
+      runs_->revoke(flow, msg);
+    }
+    contexts_used_ -= msg.segments > 1 ? 1 : 0;
+    msg.state = TxMsg::kQuarantine;
+    msg.unsent = 0;
+    msg.since_ns = core_.now_ns + core_.timers.response_ns;
+  };
+  core_.each_flow([&rest](Flow& flow) { flow.each_message([&](TxMsg& msg) { rest(flow, msg); }); },
+                  &pair);
 }
 
 }  // namespace rio::model

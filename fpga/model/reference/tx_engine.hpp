@@ -46,8 +46,8 @@ class TxEngine {
   /// Begin to stop the ring: entries not fetched are flushed, messages in flight are not sent
   /// again.
   void begin_stop(Ring& ring) { flush_posted(ring, regs::Status::kFlushed); }
-  /// The card was reset: letters in flight stay in quarantine, without a completion.
-  void forget();
+  /// The pair was reset: its letters in flight stay in quarantine, without a completion.
+  void forget(const Pair& pair);
 
   // Used by fast/.
   /// Read the tail of the transmit ring. @return entries that may be fetched now.
@@ -90,7 +90,7 @@ class TxEngine {
   /// Read bytes of a message from host memory. @return false: they cannot be read.
   [[nodiscard]] bool gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t len,
                             uint8_t* to);
-  [[nodiscard]] bool gather_pieces(const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
+  [[nodiscard]] static bool gather_pieces(HostPort& host, const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
                                    uint32_t len, uint8_t* to);
   /// Write one segment to the wire, or all that travels as one frame (TxMsg::whole). @return false:
   /// no room.

@@ -83,6 +83,7 @@ inline constexpr FieldName k_id_cap_flags[] = {
     {"dma", 4, 1},
     {"maint", 5, 1},
     {"atomics", 6, 1},
+    {"vf", 7, 1},
 };
 inline constexpr FieldName k_id_cap_timers[] = {
     {"tick_ns", 0, 16},
@@ -111,6 +112,24 @@ inline constexpr FieldName k_port_link[] = {
 };
 inline constexpr FieldName k_port_control[] = {
     {"enable", 0, 1},
+};
+inline constexpr FieldName k_vf_block[] = {
+    {"type", 0, 8},
+    {"version", 8, 8},
+    {"instance", 16, 8},
+};
+inline constexpr FieldName k_vf_status[] = {
+    {"gen", 0, 16},
+    {"enable", 16, 1},
+    {"refused", 17, 1},
+};
+inline constexpr FieldName k_vf_qps[] = {
+    {"first", 0, 6},
+    {"count", 8, 6},
+};
+inline constexpr FieldName k_vf_control[] = {
+    {"gen", 0, 16},
+    {"enable", 16, 1},
 };
 inline constexpr FieldName k_qp_block[] = {
     {"type", 0, 8},
@@ -306,6 +325,7 @@ inline constexpr RegName kRegisters[] = {
     {"id", "cap_timers", 0x28, 1, 0x0, 1, 0, false, k_id_cap_timers},
     {"id", "cap_dma_bytes", 0x2C, 1, 0x0, 1, 0, false, {}},
     {"id", "gen_ack", 0x40, 1, 0x0, 1, 0, false, {}},
+    {"id", "response_us", 0x44, 1, 0x0, 1, 0, false, {}},
     {"id", "gen_req", 0x1000, 1, 0x0, 1, 0, true, {}},
     {"id", "dest_id_size", 0x1004, 1, 0x0, 1, 0, true, {}},
     {"id", "response_timeout_us", 0x1008, 1, 0x0, 1, 0, true, {}},
@@ -333,6 +353,11 @@ inline constexpr RegName kRegisters[] = {
     {"port", "rx_timeouts", 0x4028, 1, 0x0, 1, 0, false, {}},
     {"port", "rx_unmapped", 0x402C, 1, 0x0, 1, 0, false, {}},
     {"port", "control", 0x5000, 1, 0x0, 1, 0, true, k_port_control},
+    {"vf", "block", 0x8000, 1, 0x0, 1, 0, false, k_vf_block},
+    {"vf", "next", 0x8004, 1, 0x0, 1, 0, false, {}},
+    {"vf", "status", 0x8040, 1, 0x0, 30, 4, false, k_vf_status},
+    {"vf", "qps", 0x9000, 1, 0x0, 30, 16, true, k_vf_qps},
+    {"vf", "control", 0x9004, 1, 0x0, 30, 16, true, k_vf_control},
     {"qp", "block", 0x10000, 31, 0x10000, 1, 0, false, k_qp_block},
     {"qp", "next", 0x10004, 31, 0x10000, 1, 0, false, {}},
     {"qp", "rings", 0x10008, 31, 0x10000, 1, 0, false, {}},

@@ -57,6 +57,8 @@ inline constexpr uint32_t kWideAddrs = 4u;
 inline constexpr uint32_t kMaintBytesMax = 64u;
 /// Entries of the receive map.
 inline constexpr uint32_t kRxMapEntries = 64u;
+/// Most virtual functions; queue pair 0 stays with the physical function.
+inline constexpr uint32_t kMaxVfs = 30u;
 /// Inbound windows of a queue pair.
 inline constexpr uint32_t kWindowsPerQp = 8u;
 /// PCI vendor of the reference gateware (Xilinx).
@@ -88,6 +90,8 @@ enum class BlockType : uint8_t {
   kRail = 7,
   /// Link test patterns; reserved
   kPrbs = 8,
+  /// Table of virtual functions, in the physical function
+  kVf = 9,
 };
 
 /// Rings of a queue pair; the number is the index into RING_*, TAIL and ARM.
@@ -325,6 +329,8 @@ struct CapFlags {
   static constexpr Field maint{5, 1};
   /// Atomics in the DMA queue
   static constexpr Field atomics{6, 1};
+  /// 1: BAR of a virtual function: of block ID the host writes GEN_REQ only, and a reset concerns its queue pairs alone
+  static constexpr Field vf{7, 1};
 };
 /// Units of time. (written by the card)
 constexpr uint32_t cap_timers() { return kBase + 0x028u; }
@@ -339,6 +345,9 @@ inline constexpr uint32_t kCapDmaBytesReset = 0x0u;
 /// Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
 constexpr uint32_t gen_ack() { return kBase + 0x040u; }
 inline constexpr uint32_t kGenAckReset = 0x0u;
+/// RESPONSE_TIMEOUT_US in force; in a virtual function, too. (written by the card)
+constexpr uint32_t response_us() { return kBase + 0x044u; }
+inline constexpr uint32_t kResponseUsReset = 0x186A0u;
 /// Generation that the host asks for; a change resets the card. (written by the host)
 constexpr uint32_t gen_req() { return kBase + 0x1000u; }
 inline constexpr uint32_t kGenReqReset = 0x0u;
@@ -469,6 +478,52 @@ struct Control {
   static constexpr Field enable{0, 1};
 };
 }  // namespace port
+
+/// Table of virtual functions: which queue pairs each has. Belongs to the physical function.
+namespace vf {
+inline constexpr uint32_t kBase = 0x8000u;
+inline constexpr uint32_t kSizeBytes = 0x2000u;
+/// Block header. (written by the card)
+constexpr uint32_t block() { return kBase + 0x000u; }
+inline constexpr uint32_t kBlockReset = 0x109u;
+struct Block {
+  /// What the block is
+  static constexpr Field type{0, 8};
+  /// Version of the block's layout; a higher one only adds
+  static constexpr Field version{8, 8};
+  /// Number of the queue pair that the block belongs to, else 0
+  static constexpr Field instance{16, 8};
+};
+/// Offset of the next block. (written by the card)
+constexpr uint32_t next() { return kBase + 0x004u; }
+inline constexpr uint32_t kNextReset = 0x0u;
+/// CONTROL in force. (written by the card)
+constexpr uint32_t status(uint32_t i) { return kBase + 0x040u + i * 4u; }
+struct Status {
+  /// Generation of CONTROL that the other fields answer
+  static constexpr Field gen{0, 16};
+  /// The virtual function has its queue pairs
+  static constexpr Field enable{16, 1};
+  /// Not enabled: a queue pair is not there, is number 0, belongs to another function, or has a ring that is not stopped
+  static constexpr Field refused{17, 1};
+};
+/// Queue pairs of the virtual function. (written by the host)
+constexpr uint32_t qps(uint32_t i) { return kBase + 0x1000u + i * 16u; }
+struct Qps {
+  /// The first one; in the BAR of the virtual function it is number 0
+  static constexpr Field first{0, 6};
+  /// How many
+  static constexpr Field count{8, 6};
+};
+/// Written last; QPS is read by the card when GEN changes. (written by the host)
+constexpr uint32_t control(uint32_t i) { return kBase + 0x1004u + i * 16u; }
+struct Control {
+  /// Generation; each change takes another one
+  static constexpr Field gen{0, 16};
+  /// 1: the virtual function gets its queue pairs; 0: they return, reset
+  static constexpr Field enable{16, 1};
+};
+}  // namespace vf
 
 /// Queue pair. Word i of a RING_* register belongs to ring i (enum ring).
 namespace qp {

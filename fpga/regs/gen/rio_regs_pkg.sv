@@ -46,6 +46,8 @@ package rio_regs_pkg;
   localparam logic [31:0] MAINT_BYTES_MAX = 32'h40;
   // Entries of the receive map.
   localparam logic [31:0] RX_MAP_ENTRIES = 32'h40;
+  // Most virtual functions; queue pair 0 stays with the physical function.
+  localparam logic [31:0] MAX_VFS = 32'h1E;
   // Inbound windows of a queue pair.
   localparam logic [31:0] WINDOWS_PER_QP = 32'h8;
   // PCI vendor of the reference gateware (Xilinx).
@@ -67,7 +69,8 @@ package rio_regs_pkg;
     BLOCK_TYPE_WINDOW = 8'd5,  // Inbound windows of a queue pair
     BLOCK_TYPE_BARRIER = 8'd6,  // Barrier engine [S1]; reserved
     BLOCK_TYPE_RAIL = 8'd7,  // Rails: queue pairs of several links as one [S3]; reserved
-    BLOCK_TYPE_PRBS = 8'd8  // Link test patterns; reserved
+    BLOCK_TYPE_PRBS = 8'd8,  // Link test patterns; reserved
+    BLOCK_TYPE_VF = 8'd9  // Table of virtual functions, in the physical function
   } block_type_e;
 
   // Rings of a queue pair; the number is the index into RING_*, TAIL and ARM.
@@ -301,8 +304,11 @@ package rio_regs_pkg;
   localparam int ID_CAP_FLAGS_MAINT_WIDTH = 1;
   localparam int ID_CAP_FLAGS_ATOMICS_LSB = 6;
   localparam int ID_CAP_FLAGS_ATOMICS_WIDTH = 1;
+  localparam int ID_CAP_FLAGS_VF_LSB = 7;
+  localparam int ID_CAP_FLAGS_VF_WIDTH = 1;
   typedef struct packed {
-    logic [24:0] rsvd0;
+    logic [23:0] rsvd0;
+    logic vf;  // 7: 1: BAR of a virtual function: of block ID the host writes GEN_REQ only, and a reset concerns its queue pairs alone
     logic atomics;  // 6: Atomics in the DMA queue
     logic maint;  // 5: Maintenance queue
     logic dma;  // 4: DMA queues
@@ -332,6 +338,11 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_GEN_ACK_OFFSET = 32'h40;
   localparam logic [31:0] ID_GEN_ACK_RESET = 32'h0;
   localparam logic [31:0] ID_GEN_ACK = ID_BASE + ID_GEN_ACK_OFFSET;
+
+  // RESPONSE_TIMEOUT_US in force; in a virtual function, too. (written by the card)
+  localparam logic [31:0] ID_RESPONSE_US_OFFSET = 32'h44;
+  localparam logic [31:0] ID_RESPONSE_US_RESET = 32'h186A0;
+  localparam logic [31:0] ID_RESPONSE_US = ID_BASE + ID_RESPONSE_US_OFFSET;
 
   // Generation that the host asks for; a change resets the card. (written by the host)
   localparam logic [31:0] ID_GEN_REQ_OFFSET = 32'h1000;
@@ -561,6 +572,92 @@ package rio_regs_pkg;
     logic [30:0] rsvd0;
     logic enable;  // 0: 1: the port may train
   } port_control_t;
+
+  // --------------------
+  // Block vf: Table of virtual functions: which queue pairs each has. Belongs to the physical function.
+  localparam logic [31:0] VF_BASE = 32'h8000;
+  localparam logic [31:0] VF_SIZE = 32'h2000;
+  localparam logic [7:0] VF_VERSION = 8'd1;
+
+  // Block header. (written by the card)
+  localparam logic [31:0] VF_BLOCK_OFFSET = 32'h0;
+  localparam logic [31:0] VF_BLOCK_RESET = 32'h109;
+  localparam logic [31:0] VF_BLOCK = VF_BASE + VF_BLOCK_OFFSET;
+  localparam int VF_BLOCK_TYPE_LSB = 0;
+  localparam int VF_BLOCK_TYPE_WIDTH = 8;
+  localparam int VF_BLOCK_VERSION_LSB = 8;
+  localparam int VF_BLOCK_VERSION_WIDTH = 8;
+  localparam int VF_BLOCK_INSTANCE_LSB = 16;
+  localparam int VF_BLOCK_INSTANCE_WIDTH = 8;
+  typedef struct packed {
+    logic [7:0] rsvd0;
+    logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
+    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    block_type_e type_;  // 7:0: What the block is
+  } vf_block_t;
+
+  // Offset of the next block. (written by the card)
+  localparam logic [31:0] VF_NEXT_OFFSET = 32'h4;
+  localparam logic [31:0] VF_NEXT_RESET = 32'h0;
+  localparam logic [31:0] VF_NEXT = VF_BASE + VF_NEXT_OFFSET;
+
+  // CONTROL in force. (written by the card)
+  localparam logic [31:0] VF_STATUS_OFFSET = 32'h40;
+  localparam logic [31:0] VF_STATUS_COUNT = 32'd30;
+  localparam logic [31:0] VF_STATUS_STRIDE = 32'h4;
+  localparam logic [31:0] VF_STATUS_RESET = 32'h0;
+  function automatic logic [31:0] vf_status(input logic [31:0] i);
+    return VF_BASE + VF_STATUS_OFFSET + i * VF_STATUS_STRIDE;
+  endfunction
+  localparam int VF_STATUS_GEN_LSB = 0;
+  localparam int VF_STATUS_GEN_WIDTH = 16;
+  localparam int VF_STATUS_ENABLE_LSB = 16;
+  localparam int VF_STATUS_ENABLE_WIDTH = 1;
+  localparam int VF_STATUS_REFUSED_LSB = 17;
+  localparam int VF_STATUS_REFUSED_WIDTH = 1;
+  typedef struct packed {
+    logic [13:0] rsvd0;
+    logic refused;  // 17: Not enabled: a queue pair is not there, is number 0, belongs to another function, or has a ring that is not stopped
+    logic enable;  // 16: The virtual function has its queue pairs
+    logic [15:0] gen;  // 15:0: Generation of CONTROL that the other fields answer
+  } vf_status_t;
+
+  // Queue pairs of the virtual function. (written by the host)
+  localparam logic [31:0] VF_QPS_OFFSET = 32'h1000;
+  localparam logic [31:0] VF_QPS_COUNT = 32'd30;
+  localparam logic [31:0] VF_QPS_STRIDE = 32'h10;
+  localparam logic [31:0] VF_QPS_RESET = 32'h0;
+  function automatic logic [31:0] vf_qps(input logic [31:0] i);
+    return VF_BASE + VF_QPS_OFFSET + i * VF_QPS_STRIDE;
+  endfunction
+  localparam int VF_QPS_FIRST_LSB = 0;
+  localparam int VF_QPS_FIRST_WIDTH = 6;
+  localparam int VF_QPS_COUNT_LSB = 8;
+  localparam int VF_QPS_COUNT_WIDTH = 6;
+  typedef struct packed {
+    logic [17:0] rsvd1;
+    logic [5:0] count;  // 13:8: How many
+    logic [1:0] rsvd0;
+    logic [5:0] first;  // 5:0: The first one; in the BAR of the virtual function it is number 0
+  } vf_qps_t;
+
+  // Written last; QPS is read by the card when GEN changes. (written by the host)
+  localparam logic [31:0] VF_CONTROL_OFFSET = 32'h1004;
+  localparam logic [31:0] VF_CONTROL_COUNT = 32'd30;
+  localparam logic [31:0] VF_CONTROL_STRIDE = 32'h10;
+  localparam logic [31:0] VF_CONTROL_RESET = 32'h0;
+  function automatic logic [31:0] vf_control(input logic [31:0] i);
+    return VF_BASE + VF_CONTROL_OFFSET + i * VF_CONTROL_STRIDE;
+  endfunction
+  localparam int VF_CONTROL_GEN_LSB = 0;
+  localparam int VF_CONTROL_GEN_WIDTH = 16;
+  localparam int VF_CONTROL_ENABLE_LSB = 16;
+  localparam int VF_CONTROL_ENABLE_WIDTH = 1;
+  typedef struct packed {
+    logic [14:0] rsvd0;
+    logic enable;  // 16: 1: the virtual function gets its queue pairs; 0: they return, reset
+    logic [15:0] gen;  // 15:0: Generation; each change takes another one
+  } vf_control_t;
 
   // --------------------
   // Block qp: Queue pair. Word i of a RING_* register belongs to ring i (enum ring).

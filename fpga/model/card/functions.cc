@@ -1,0 +1,182 @@
+#include "fpga/model/card/functions.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "fpga/model/card/control.hpp"
+
+namespace rio::model {
+namespace {
+
+namespace id = regs::id;
+namespace map = regs::rx_map;
+namespace port = regs::port;
+namespace qp = regs::qp;
+namespace table = regs::vf;
+namespace window = regs::window;
+
+uint32_t block_word(regs::BlockType type, uint32_t instance) {
+  return id::Block::type.put(static_cast<uint32_t>(type)) | id::Block::version.put(1) |
+         id::Block::instance.put(instance);
+}
+
+}  // namespace
+
+uint32_t ring_set(uint32_t pair) {
+  const uint32_t set = 0xFF00u | 1u << kTxRing | 1u << kSharedRing | 1u << kDoorbellRing |
+                       1u << kDmaRing | 1u << kEventRing;
+  return pair == 0 ? set | 1u << kMaintRing : set;
+}
+
+void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes) {
+  for (uint32_t at = base + regs::kPageBytes; at < base + size_bytes; at += 4) {
+    bar.store(at, 0);
+  }
+}
+
+void clear_pair(const Bar& bar, uint32_t slot) {
+  clear_block(bar, qp::base(slot), qp::kSizeBytes);
+  clear_block(bar, window::base(slot), window::kSizeBytes);
+}
+
+void Functions::power_on() {
+  for (const Function& function : core_.functions) {
+    const bool physical = &function == core_.functions.data();
+    tell_identity(function, physical ? core_.config.queue_pairs : 0);
+  }
+  const Bar& bar = core_.bar;
+  bar.store(id::next(), map::kBase);
+  bar.store(map::block(), block_word(regs::BlockType::kRxMap, 0));
+  bar.store(map::next(), port::kBase);
+  bar.store(port::block(), block_word(regs::BlockType::kPort, 0));
+  bar.store(port::next(), vfs_.empty() ? qp::base(0) : table::kBase);
+  if (!vfs_.empty()) {
+    bar.store(table::block(), block_word(regs::BlockType::kVf, 0));
+    bar.store(table::next(), qp::base(0));
+  }
+  tell(id::magic(), regs::kMagic);
+}
+
+void Functions::tell_identity(const Function& function, uint32_t pairs) {
+  const Bar& bar = function.bar;
+  const Config& c = core_.config;
+  const bool physical = &function == core_.functions.data();
+  bar.store(id::block(), block_word(regs::BlockType::kId, 0));
+  bar.store(id::next(), pairs == 0 ? 0 : qp::base(0));
+  bar.store(id::hw_version(), id::kHwVersionReset | id::HwVersion::model.put(1));
+  bar.store(id::cap_queues(),
+            id::CapQueues::qps.put(pairs) | id::CapQueues::ring_log2_min.put(kRingLog2Min) |
+                id::CapQueues::ring_log2_max.put(kRingLog2Max) |
+                id::CapQueues::vectors.put(function.irqs == nullptr ? 0 : c.vectors) |
+                id::CapQueues::vfs.put(physical ? c.vfs : 0));
+  bar.store(id::cap_messages(), id::CapMessages::tx_contexts.put(c.tx_contexts) |
+                                    id::CapMessages::rx_contexts.put(c.rx_contexts) |
+                                    id::CapMessages::letters.put(c.letters) |
+                                    id::CapMessages::inline_bytes.put(regs::kInlineBytes));
+  bar.store(id::cap_align(), id::CapAlign::tx_addr_log2.put(kTxAddrLog2) |
+                                 id::CapAlign::shared_addr_log2.put(c.shared_addr_log2) |
+                                 id::CapAlign::dedicated_addr_log2.put(c.dedicated_addr_log2) |
+                                 id::CapAlign::dedicated_size_log2.put(c.dedicated_size_log2));
+  bar.store(id::cap_flags(), id::CapFlags::quirk_last_at_256.put(c.quirk_last_at_256) |
+                                 id::CapFlags::quirk_last_full_256.put(c.quirk_last_full_256) |
+                                 id::CapFlags::wide.put(1) | id::CapFlags::dma.put(1) |
+                                 id::CapFlags::maint.put(physical) | id::CapFlags::atomics.put(1) |
+                                 id::CapFlags::vf.put(!physical));
+  bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(kTickNs));
+  bar.store(id::cap_dma_bytes(), kDmaBytesMax);
+}
+
+void Functions::give(Pair& pair, const Function& function, uint32_t slot) {
+  const Bar& bar = function.bar;
+  // The function's last queue pair has the highest number: the chain ends with it.
+  const bool last = &function == core_.functions.data() && slot + 1 == core_.pairs.size();
+  pair.function = &function;
+  pair.slot = slot;
+  bar.store(qp::block(slot), block_word(regs::BlockType::kQp, slot));
+  bar.store(qp::next(slot), window::base(slot));
+  bar.store(qp::rings(slot), ring_set(pair.number));
+  bar.store(qp::dest_id(slot), pair.dest_id);
+  bar.store(window::block(slot), block_word(regs::BlockType::kWindow, slot));
+  bar.store(window::next(slot), last ? 0 : qp::base(slot + 1));
+  control_.reset_pair(pair);
+}
+
+void Functions::tell(uint32_t offset, uint32_t value) {
+  for (const Function& function : core_.functions) {
+    function.bar.store(offset, value);
+  }
+}
+
+void Functions::scan() {
+  for (uint32_t vf = 0; vf < vfs_.size(); ++vf) {
+    const uint32_t control = core_.bar.load(table::control(vf));
+    if (table::Control::gen.get(control) != table::Control::gen.get(vfs_[vf].control)) {
+      change(vf, control);
+    }
+    const Bar& bar = function(vf).bar;
+    const uint32_t wanted = bar.load(id::gen_req());
+    if (vfs_[vf].count == 0 || wanted == bar.load(id::gen_ack())) {
+      continue;
+    }
+    for (uint32_t i = 0; i < vfs_[vf].count; ++i) {
+      control_.reset_pair(core_.pairs[vfs_[vf].first + i]);
+    }
+    bar.store(id::gen_ack(), wanted);
+  }
+}
+
+void Functions::change(uint32_t vf, uint32_t control) {
+  take_back(vf);
+  Vf& entry = vfs_[vf];
+  entry.control = control;
+  const uint32_t qps = core_.bar.load(table::qps(vf));
+  const uint32_t first = table::Qps::first.get(qps);
+  const uint32_t count = table::Qps::count.get(qps);
+  const bool wanted = table::Control::enable.get(control) != 0;
+  const bool enabled = wanted && may_have(first, count);
+  if (enabled) {
+    entry.first = first;
+    entry.count = count;
+    clear_block(function(vf).bar, id::kBase, id::kSizeBytes);
+    for (uint32_t i = 0; i < count; ++i) {
+      clear_pair(function(vf).bar, i);
+      give(core_.pairs[first + i], function(vf), i);
+    }
+    function(vf).bar.store(window::next(count - 1), 0);
+    tell_identity(function(vf), count);
+  }
+  core_.bar.store(table::status(vf), table::Status::gen.put(table::Control::gen.get(control)) |
+                                         table::Status::enable.put(enabled ? 1 : 0) |
+                                         table::Status::refused.put(wanted && !enabled ? 1 : 0));
+}
+
+bool Functions::may_have(uint32_t first, uint32_t count) const {
+  if (first == 0 || count == 0 || first + count > core_.pairs.size()) {
+    return false;
+  }
+  const auto begin = core_.pairs.begin() + first;
+  return std::all_of(begin, begin + count, [this](const Pair& pair) {
+    return pair.function == core_.functions.data() && !pair.live;
+  });
+}
+
+void Functions::take_back(uint32_t vf) {
+  Vf& entry = vfs_[vf];
+  for (uint32_t i = 0; i < entry.count; ++i) {
+    Pair& pair = core_.pairs[entry.first + i];
+    control_.reset_pair(pair);
+    give(pair, core_.functions[0], pair.number);
+  }
+  entry = {};
+  tell_identity(function(vf), 0);
+  function(vf).bar.store(id::gen_ack(), 0);
+}
+
+void Functions::take_all_back() {
+  for (uint32_t vf = 0; vf < vfs_.size(); ++vf) {
+    take_back(vf);
+    core_.bar.store(table::status(vf), 0);
+  }
+}
+
+}  // namespace rio::model

@@ -1,0 +1,57 @@
+/// @file
+/// The PCI functions of a card: their identity blocks, and the table that gives queue pairs to the
+/// virtual ones. docs/card.md, Virtual functions
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fpga/model/core/core.hpp"
+
+namespace rio::model {
+
+class Control;
+
+/// The rings of a queue pair, one bit each. Only pair 0 has the maintenance ring, which belongs to
+/// the physical function.
+[[nodiscard]] uint32_t ring_set(uint32_t pair);
+/// Zero the host's words of a block: all pages but the first, which the card writes.
+void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes);
+/// Zero the host's words of a queue pair. @param slot its number in the BAR.
+void clear_pair(const Bar& bar, uint32_t slot);
+
+class Functions {
+ public:
+  Functions(Core& core, Control& control) : core_(core), control_(control) {}
+
+  /// Write the card's words of all functions; the physical one has all queue pairs.
+  void power_on();
+  /// Show a queue pair in the BAR of a function, whose words it has from now on.
+  void give(Pair& pair, const Function& function, uint32_t slot);
+  /// Process the table's words, and the resets that virtual functions ask for.
+  void scan();
+  /// The physical function was reset: it has all queue pairs again. The pairs are not reset here.
+  void take_all_back();
+  /// Write a word in the BARs of all functions.
+  void tell(uint32_t offset, uint32_t value);
+
+ private:
+  /// The queue pairs of a virtual function.
+  struct Vf {
+    uint32_t control = 0;  // of the table, in force
+    uint32_t first = 0;
+    uint32_t count = 0;  // 0: it is not enabled
+  };
+
+  [[nodiscard]] const Function& function(uint32_t vf) const { return core_.functions[vf + 1]; }
+  void tell_identity(const Function& function, uint32_t pairs);
+  void change(uint32_t vf, uint32_t control);
+  [[nodiscard]] bool may_have(uint32_t first, uint32_t count) const;
+  void take_back(uint32_t vf);
+
+  Core& core_;
+  Control& control_;
+  std::vector<Vf> vfs_ = std::vector<Vf>(core_.config.vfs);
+};
+
+}  // namespace rio::model
