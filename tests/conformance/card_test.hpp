@@ -40,7 +40,7 @@ class Buffer {
   static constexpr size_t kZone = 4096;
   static constexpr uint8_t kRed = 0xA5;
 
-  Buffer(CardUnderTest& card, size_t len_bytes, size_t offset_bytes = 0)
+  Buffer(FunctionUnderTest& card, size_t len_bytes, size_t offset_bytes = 0)
       : memory_(card.map(2 * kZone + offset_bytes + len_bytes)),
         begin_(kZone + offset_bytes),
         len_bytes_(len_bytes) {

@@ -55,6 +55,7 @@ struct Memory {
 /// A test's requirements on the card beyond the defaults; a card that cannot meet them is not made.
 struct CardOptions {
   uint32_t queue_pairs = 1;
+  uint32_t vfs = 0;
   uint32_t letters = 4;
   uint32_t tx_contexts = 64;
   uint32_t rx_contexts = 64;
@@ -62,9 +63,10 @@ struct CardOptions {
   uint32_t vectors = 64;
 };
 
-class CardUnderTest {
+/// A PCI function of a card: its BAR, the memory that it reaches, its interrupts.
+class FunctionUnderTest {
  public:
-  virtual ~CardUnderTest() = default;
+  virtual ~FunctionUnderTest() = default;
 
   [[nodiscard]] virtual uint32_t read32(uint32_t offset_bytes) = 0;
   virtual void write32(uint32_t offset_bytes, uint32_t value) = 0;
@@ -76,11 +78,20 @@ class CardUnderTest {
   virtual void unmap(const Memory& memory) = 0;
   /// Number of accesses to unmapped memory.
   [[nodiscard]] virtual uint64_t refused_accesses() = 0;
+  /// How often a vector was raised since the last call.
+  [[nodiscard]] virtual uint32_t interrupts(uint32_t vector) = 0;
+  /// Let the card work until it can only wait. No time passes.
+  virtual void run() = 0;
+};
+
+/// A card; as a function, its physical one.
+class CardUnderTest : public FunctionUnderTest {
+ public:
+  /// A virtual function. @param number below CardOptions::vfs.
+  [[nodiscard]] virtual FunctionUnderTest& vf(uint32_t number) = 0;
 
   /// Let the card work for a moment, much less than run(). No time passes.
   virtual void work() = 0;
-  /// Let the card work until it can only wait. No time passes.
-  virtual void run() = 0;
   /// Let time pass while the card works.
   virtual void advance_us(uint64_t us) = 0;
   /// Let time pass while the card does nothing (a model is not stepped; elsewhere as advance_us()).
@@ -93,9 +104,6 @@ class CardUnderTest {
   /// Whether messages travel as segments. If not, a message travels as one unit, shown here as one
   /// segment with all its bytes, and the suite tests what both kinds have in common.
   [[nodiscard]] virtual bool segmented() const = 0;
-
-  /// How often a vector was raised since the last call.
-  [[nodiscard]] virtual uint32_t interrupts(uint32_t vector) = 0;
 
   virtual void set_link(bool up) = 0;
   virtual void lose_state() = 0;

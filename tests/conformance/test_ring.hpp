@@ -60,7 +60,7 @@ struct RingStatus {
 
 class TestRing {
  public:
-  TestRing(CardUnderTest& card, const RingConfig& config) : card_(card), config_(config) {
+  TestRing(FunctionUnderTest& card, const RingConfig& config) : card_(card), config_(config) {
     if (config_.clog2 == 0) {
       config_.clog2 = config_.log2;
     }
@@ -193,7 +193,7 @@ class TestRing {
     card_.write32(at, qp::RingControl::gen.put(gen_) | qp::RingControl::run.put(run));
   }
 
-  CardUnderTest& card_;
+  FunctionUnderTest& card_;
   RingConfig config_;
   uint32_t entry_bytes_ = 0;
   uint32_t completion_bytes_ = 0;
