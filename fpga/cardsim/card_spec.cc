@@ -26,6 +26,24 @@ const char* kind_name(const Way& way) {
   return kNames[way.index()];
 }
 
+Way way_of_vf(const Way& physical, uint32_t vf) {
+  const std::string suffix = ".vf" + std::to_string(vf);
+  Way way = physical;
+  std::visit(
+      [&]<class Kind>(Kind& kind) {
+        if constexpr (std::is_same_v<Kind, name::Plain>) {
+          kind.bar += suffix;
+        } else {
+          kind.socket += suffix;
+        }
+        if constexpr (!std::is_same_v<Kind, name::Listen>) {
+          kind.guest.bdf = static_cast<uint16_t>(kind.guest.bdf + 1 + vf);
+        }
+      },
+      way);
+  return way;
+}
+
 int parse_card_spec(std::string_view text, CardSpec* out) {
   name::CardName card;
   std::string error;

@@ -15,6 +15,10 @@ namespace rio::cardsim {
 /// on this machine.
 using Way = std::variant<name::Plain, name::Doorbell, name::Listen>;
 
+/// The way to the host of a virtual function of a card, whose way is `physical`: sockets and files
+/// with ".vf0" behind their names, the next function in the guest.
+[[nodiscard]] Way way_of_vf(const Way& physical, uint32_t vf);
+
 struct CardSpec {
   Way way{};
   std::string name{};  ///< for messages and the report; never empty

@@ -26,9 +26,15 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
   return base::formatted("0x%" PRIx64, value);
 }
 
+void add_counts(const Attachment& attachment, Json* json) {
+  const AttachmentCounts counts = attachment.counts();
+  (*json)["peers"] = counts.peers;
+  (*json)["interrupts"] = counts.irqs;
+  (*json)["doorbells"] = counts.rings;
+}
+
 [[nodiscard]] Json card_report(SimCard& card) {
   const CardCounts counts = card.counts();
-  const AttachmentCounts attachment = card.attachment().counts();
   Json json;
   json["name"] = card.spec().name;
   json["kind"] = kind_name(card.spec().way);
@@ -41,9 +47,10 @@ constexpr const char* kFaultNames[] = {"retry",     "error",         "lost_respo
   if (counts.refused > 0) {
     json["iommu_first"] = hex(counts.first_refused_address);
   }
-  json["peers"] = attachment.peers;
-  json["interrupts"] = attachment.irqs;
-  json["doorbells"] = attachment.rings;
+  add_counts(*card.attachments().front(), &json);
+  for (size_t i = 1; i < card.attachments().size(); ++i) {
+    add_counts(*card.attachments()[i], &json["vfs"][i - 1]);
+  }
   return json;
 }
 

@@ -86,7 +86,9 @@ bool Service::rest(Time now) {
                                                : kLongestSleep;
   fds_.clear();
   for (const auto& card : cards_) {
-    card->attachment().add_wake_fds(&fds_);
+    for (const auto& attachment : card->attachments()) {
+      attachment->add_wake_fds(&fds_);
+    }
   }
   const timespec left{0, std::chrono::nanoseconds(time).count()};
   return ppoll(fds_.data(), fds_.size(), &left, nullptr) > 0;

@@ -29,27 +29,37 @@ class SimCard {
   [[nodiscard]] static int create(const CardSpec& spec, Plug plug, std::unique_ptr<SimCard>* out);
 
   /// Called for all cards before any step(), since they read each other's memory.
-  void begin_turn() { attachment_->begin_turn(); }
+  void begin_turn() {
+    for (const auto& attachment : attachments_) {
+      attachment->begin_turn();
+    }
+  }
   void step() { card_->step(); }
-  /// Serve the peer. When it goes, the card goes with it, and the next peer gets a fresh one.
+  /// Serve the peers. When that of the physical function goes, the card goes with it, and the next
+  /// peer gets a fresh one; that of a virtual function leaves the function behind, reset.
   /// @return 0, or -errno, reported on stderr.
   [[nodiscard]] int serve();
 
-  /// Whether a peer was there, and none is now.
+  /// Whether the physical function had a peer, and has none now.
   [[nodiscard]] bool left() const { return left_; }
   [[nodiscard]] model::Card& card() { return *card_; }
-  [[nodiscard]] const Attachment& attachment() const { return *attachment_; }
+  /// The physical function's, then those of the virtual functions.
+  [[nodiscard]] const std::vector<std::unique_ptr<Attachment>>& attachments() const {
+    return attachments_;
+  }
   [[nodiscard]] const CardSpec& spec() const { return spec_; }
   [[nodiscard]] CardCounts counts();
 
  private:
   SimCard(CardSpec spec, Plug plug) : spec_(std::move(spec)), plug_(std::move(plug)) {}
+  [[nodiscard]] int attach_function(const Way& way);
   [[nodiscard]] int power_on();
+  [[nodiscard]] int serve_vf(uint32_t vf);
 
   CardSpec spec_;
   Plug plug_;
   model::HostClock clock_;
-  std::unique_ptr<Attachment> attachment_;
+  std::vector<std::unique_ptr<Attachment>> attachments_;
   std::unique_ptr<model::Card> card_;  // uses the members above: destroyed before them
   CardCounts earlier_;                 // counts of cards that went with their peers
   bool left_ = false;

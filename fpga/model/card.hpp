@@ -51,6 +51,9 @@ class Card {
   void vanish();
   /// Make the card ignore a ring, or serve it again.
   void hold_ring(uint32_t queue_pair, uint32_t ring, bool held);
+  /// Another host has a virtual function: its ends are these from now on, and its queue pairs,
+  /// which it keeps, are reset. @param vf below Config::vfs.
+  void replug_vf(uint32_t vf, const FunctionEnds& ends);
   /// Replace the fault configuration.
   void set_faults(const FaultConfig& faults);
 

@@ -190,6 +190,7 @@ constexpr Key kKeys[] = {
     {"devfn", kGuests, "[BUS:]DEVICE.FUNCTION of the card in the guest", "04.0", kFunction},
     {"vectors", kDoorbell, "1 to 64, the same as in QEMU's vectors=", "2",
      kNumber<&Doorbell::vectors, 1, 64>},
+    {"vfs", kServed, "0 to 30, virtual functions", "0", kNumber<&Model::vfs, 0, regs::kMaxVfs>},
     {"name", kServed, "what messages and the report call the card", "its path",
      kText<&CardName::label, is_path>},
     {"at", kServed, "with --fabric: the endpoint where the card is plugged in", "none",

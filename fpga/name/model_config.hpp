@@ -10,6 +10,7 @@ namespace rio::name {
 [[nodiscard]] inline model::Config model_config(const Model& said) {
   model::Config config;
   config.queue_pairs = said.queue_pairs;
+  config.vfs = said.vfs;
   config.exact = said.exact;
   config.quirk_last_at_256 = config.quirk_last_full_256 = said.quirks;
   if (!said.quirks) {

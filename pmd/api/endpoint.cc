@@ -53,7 +53,12 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
   auto device = std::make_shared<Device>();
   device->bus = std::move(bus);
   pmd::CardConfig card = config.card;
-  const uint32_t own = device->bus->emulation().dest_id();
+  pmd::Caps caps{};
+  const char* wrong = "";
+  pmd::Mmio bar = device->bus->bar();
+  (void)pmd::read_caps(bar, &caps, &wrong);  // if they are wrong, Card::open() says why
+  const uint32_t own =
+      caps.is_vf ? bar.read32(regs::qp::dest_id(0)) : device->bus->emulation().dest_id();
   if (own != 0 && ((config.dest_id != 0 && config.dest_id != own) ||
                    (!card.dest_ids.empty() && card.dest_ids.front() != own))) {
     base::log_error(
@@ -61,11 +66,10 @@ int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
         device->bus->name().c_str(), own);
     return -EINVAL;
   }
+  for (uint32_t qp = 0; caps.is_vf && qp < caps.queue_pairs; ++qp) {
+    card.dest_ids.push_back(bar.read32(regs::qp::dest_id(qp)));
+  }
   if (card.dest_ids.empty()) {
-    pmd::Caps caps{};
-    const char* wrong = "";
-    pmd::Mmio bar = device->bus->bar();
-    (void)pmd::read_caps(bar, &caps, &wrong);  // if they are wrong, Card::open() says why
     const uint32_t first = own != 0 ? own : config.dest_id;
     for (uint32_t i = 0; i < caps.queue_pairs && first < pmd::Card::kNoDestId - i; ++i) {
       card.dest_ids.push_back(first + i);

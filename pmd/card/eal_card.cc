@@ -112,11 +112,16 @@ int EalCard::join() {
 
 int EalCard::open_card(uint32_t count) {
   CardConfig config = args_.card;
-  for (uint32_t i = 0; i < count; ++i) {
+  Mmio bar = bus_->bar();
+  const bool is_vf = regs::id::CapFlags::vf.get(bar.read32(regs::id::cap_flags())) != 0;
+  for (uint32_t i = 0; i < count && !is_vf; ++i) {
     config.dest_ids.push_back(args_.base_dest_id + i);
   }
   if (const int rc = Card::open(*bus_, config, &card_); rc != 0) {
     return rc;
+  }
+  if (is_vf) {
+    args_.base_dest_id = card_->dest_id(0);
   }
   owners_.resize(count);
   return check_rings();
@@ -297,7 +302,8 @@ int EalCard::configure(const CardArgs& wanted) {
         kMostUs, wanted.card.receive_timeout_us, wanted.card.retry_delay_us, kMostUs / 10);
     return -EINVAL;
   }
-  if (const uint32_t own = bus_->emulation().dest_id(); own != 0 && wanted.base_dest_id != own) {
+  const uint32_t own = card_->caps().is_vf ? card_->dest_id(0) : bus_->emulation().dest_id();
+  if (own != 0 && wanted.base_dest_id != own) {
     base::log_error(
         "%s: configuration refused: the card's destID on wire %s is %u, and cannot become %u: give "
         "id= when it is made",

@@ -82,6 +82,9 @@ bool BlockList::note(uint32_t offset_bytes, uint32_t header) {
     case regs::BlockType::kPort:
       block = {block.type, 0, regs::port::kBase, regs::port::kSizeBytes};
       break;
+    case regs::BlockType::kVf:
+      block = {block.type, 0, regs::vf::kBase, regs::vf::kSizeBytes};
+      break;
     case regs::BlockType::kQp:
       block.base = regs::qp::base(block.instance);
       block.size_bytes = regs::qp::kSizeBytes;

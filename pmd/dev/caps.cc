@@ -43,13 +43,16 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.dma = CapFlags::dma.get(flags) != 0;
   caps.maint = CapFlags::maint.get(flags) != 0;
   caps.atomics = CapFlags::atomics.get(flags) != 0;
+  caps.is_vf = CapFlags::vf.get(flags) != 0;
+  caps.vfs = std::min(CapQueues::vfs.get(queues), regs::kMaxVfs);
   caps.is_model = regs::id::HwVersion::model.get(hw_version) != 0;
 
   const struct {
     bool broken;
     const char* name;
   } rules[] = {
-      {caps.queue_pairs == 0 || caps.queue_pairs > regs::kMaxQps, "number of queue pairs"},
+      {(caps.queue_pairs == 0 && !caps.is_vf) || caps.queue_pairs > regs::kMaxQps,
+       "number of queue pairs"},
       {caps.ring_log2_min > caps.ring_log2_max || caps.ring_log2_max == 0, "ring sizes"},
       {caps.letters == 0 || caps.letters > regs::kLetters, "number of letters"},
       {caps.dedicated_size_align > regs::kMessageBytesMax, "alignment of dedicated sizes"}};

@@ -32,6 +32,8 @@ struct Caps {
   bool dma;
   bool maint;
   bool atomics;
+  bool is_vf;     ///< a virtual function: the physical one gives it queue pairs and destIDs
+  uint32_t vfs;   ///< virtual functions that this physical one has
   bool is_model;  ///< an emulated card: its figures say nothing about a real one
 };
 

@@ -51,11 +51,21 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
   if (const int error = card->check(config); error != 0) {
     return error;
   }
+  if (const int error = card->caps_.is_vf ? card->check_vf(config) : 0; error != 0) {
+    return error;
+  }
   card->dest_id_limit_ = kDestIdLimits[config.dest_id_size];
   card->silence();
-  card->write_identity(config);
+  if (!card->caps_.is_vf) {
+    card->write_identity(config);
+  }
   if (const int error = card->reset(); error != 0) {
     return error;
+  }
+  for (uint32_t vf = 0; vf < config.vfs.size(); ++vf) {
+    if (const int error = card->give(vf, config.vfs[vf]); error != 0) {
+      return error;
+    }
   }
   std::vector<RxMapEntry> map = config.rx_map;
   for (uint32_t qp = 0; config.rx_map.empty() && qp < config.dest_ids.size(); ++qp) {
@@ -154,6 +164,64 @@ int Card::check(const CardConfig& config) const {
   return check(config.rx_map);
 }
 
+/// Check what the physical function has given to this virtual one.
+int Card::check_vf(const CardConfig& config) {
+  if (caps_.queue_pairs == 0) {
+    base::log_error(
+        "%s: this virtual function has no queue pairs; open its physical function first, with a "
+        "share for it",
+        bus_.name().c_str());
+    return -ENOENT;
+  }
+  for (uint32_t qp = 0; qp < config.dest_ids.size(); ++qp) {
+    if (config.dest_ids[qp] != dest_id(qp)) {
+      base::log_error(
+          "%s: destID 0x%x for queue pair %u; the physical function has given it 0x%x: leave the "
+          "destID out",
+          bus_.name().c_str(), config.dest_ids[qp], qp, dest_id(qp));
+      return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+/// Give queue pairs to a virtual function.
+int Card::give(uint32_t vf, const VfShare& share) {
+  using regs::vf::Control;
+  using regs::vf::Qps;
+  if (vf >= caps_.vfs) {
+    base::log_error("%s: a share for virtual function %u; the card has %u", bus_.name().c_str(), vf,
+                    caps_.vfs);
+    return -EINVAL;
+  }
+  const auto refused = [&] {
+    base::log_error(
+        "%s: virtual function %u cannot have %u queue pairs from %u on; choose among 1 to %u, each "
+        "for one function",
+        bus_.name().c_str(), vf, share.count, share.first, caps_.queue_pairs - 1);
+    return -EINVAL;
+  };
+  if (share.first >= caps_.queue_pairs || share.count > caps_.queue_pairs) {
+    return refused();
+  }
+  bar_.write32(regs::vf::qps(vf), Qps::first.put(share.first) | Qps::count.put(share.count));
+  // release: QPS first; pairs with the card's read of CONTROL.
+  bar_.write32(regs::vf::control(vf), Control::gen.put(1) | Control::enable.put(1));
+  const uint32_t enabled = Control::gen.put(1) | Control::enable.put(1);
+  uint32_t seen = 0;
+  const int error =
+      wait_for_word(bar_, hook_, regs::vf::status(vf), timeout_ms_, &seen,
+                    [](uint32_t value) { return regs::vf::Status::gen.get(value) == 1; });
+  if (error != 0) {
+    return failed(error, "share of a virtual function", seen);
+  }
+  if (seen != enabled) {
+    return refused();
+  }
+  given_ |= ((1u << share.count) - 1) << share.first;
+  return 0;
+}
+
 int Card::check(std::span<const RxMapEntry> entries) const {
   if (entries.size() > regs::kRxMapEntries) {
     base::log_error("%s: receive map of %zu entries; the card holds %u", bus_.name().c_str(),
@@ -179,6 +247,9 @@ void Card::silence() {
     for (uint32_t i = 0; blocks_.has_window(qp) && i < regs::kWindowsPerQp; ++i) {
       bar_.write32(regs::window::control(qp, i), 0);
     }
+  }
+  for (uint32_t vf = 0; vf < caps_.vfs; ++vf) {
+    bar_.write32(regs::vf::control(vf), 0);
   }
   if (blocks_.has_rx_map()) {
     for (uint32_t i = 0; i < regs::kRxMapEntries; ++i) {
@@ -236,6 +307,11 @@ int Card::set_dest_id(uint32_t qp, uint32_t dest_id) {
   if (!blocks_.has_qp(qp)) {
     base::log_error("%s: no queue pair %u", bus_.name().c_str(), qp);
     return -ENOENT;
+  }
+  if (caps_.is_vf) {
+    base::log_error("%s: destIDs of a virtual function are the physical function's to give",
+                    bus_.name().c_str());
+    return -EPERM;
   }
   if (dest_id != kNoDestId && dest_id > dest_id_limit_) {
     base::log_error("%s: destID 0x%x is above 0x%x; choose another", bus_.name().c_str(), dest_id,
@@ -315,6 +391,11 @@ int Card::open_queue_pair(uint32_t qp, const QueuePairConfig& config,
     base::log_error("%s: no queue pair %u; the card has %u", bus_.name().c_str(), qp,
                     caps_.queue_pairs);
     return -ENOENT;
+  }
+  if ((given_ >> qp & 1) != 0) {
+    base::log_error("%s: queue pair %u belongs to a virtual function; choose another",
+                    bus_.name().c_str(), qp);
+    return -EBUSY;
   }
   return QueuePair::create(*this, qp, config, out);
 }

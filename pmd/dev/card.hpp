@@ -27,10 +27,17 @@ struct RxMapEntry {
   bool requests = true;   ///< NREAD, NWRITE and atomics for the destID, too
 };
 
+/// Queue pairs that a virtual function gets, with the destIDs that they have. regs: VF.
+struct VfShare {
+  uint32_t first;  ///< 1 or more; queue pair 0 of the virtual function
+  uint32_t count;  ///< at least 1
+};
+
 /// Settings that the owner of a card chooses. regs: ID.
 struct CardConfig {
   std::vector<uint32_t> dest_ids;         ///< source ID of queue pair i; the missing ones get none
   std::vector<RxMapEntry> rx_map;         ///< empty: each destID to its queue pair, all mailboxes
+  std::vector<VfShare> vfs;               ///< of virtual function i; the missing ones get none
   uint32_t dest_id_size = 1;              ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
   uint32_t response_timeout_us = 100000;  ///< at least 1
   uint32_t receive_timeout_us = 200000;   ///< at most twice the response time-out
@@ -67,9 +74,12 @@ class Card {
   /// Stands for "no destID", of a queue pair without one.
   static constexpr uint32_t kNoDestId = 0xFFFFFFFF;
 
-  /// Become the card's owner: find the blocks, reset, write identity and receive map. Other users
-  /// of the card lose their queue pairs. @param bus outlives the card.
-  /// @return 0, -EINVAL (config), -EPROTO (no card of this contract), -ETIMEDOUT, -ENODEV.
+  /// Become the card's owner: find the blocks, reset, write identity and receive map, give queue
+  /// pairs to virtual functions. Other users of the card lose their queue pairs. Of a virtual
+  /// function it is its queue pairs' owner: time-outs and destIDs are the physical function's, and
+  /// `config` may only repeat the destIDs. @param bus outlives the card.
+  /// @return 0, -EINVAL (config), -EPROTO (no card of this contract), -ENOENT (a virtual function
+  /// without queue pairs), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] static int open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out);
   /// Use a card that another process has opened: nothing is reset or written.
   /// @return 0, -EAGAIN (its owner has not reset it yet, or is at it), -EPROTO, -ENODEV.
@@ -85,7 +95,7 @@ class Card {
   [[nodiscard]] Bus& bus() const { return bus_; }
 
   /// Set the destID of a queue pair. Owner only. @return 0, -ENOENT (no such queue pair), -EINVAL
-  /// (too wide), -ETIMEDOUT, -ENODEV.
+  /// (too wide), -EPERM (a virtual function), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int set_dest_id(uint32_t qp, uint32_t dest_id);
   /// The destID in force; kNoDestId if there is none, or no such queue pair.
   [[nodiscard]] uint32_t dest_id(uint32_t qp);
@@ -103,7 +113,7 @@ class Card {
   [[nodiscard]] PortCounters counters();
 
   /// Start the rings of a queue pair. @return 0, -ENOENT (no such queue pair or ring), -EBUSY (one
-  /// of its rings runs), and as Ring::start.
+  /// of its rings runs, or a virtual function has it), and as Ring::start.
   [[nodiscard]] int open_queue_pair(uint32_t qp, const QueuePairConfig& config,
                                     std::unique_ptr<QueuePair>* out);
 
@@ -121,6 +131,8 @@ class Card {
   [[nodiscard]] int identify();
   [[nodiscard]] int check(const CardConfig& config) const;
   [[nodiscard]] int check(std::span<const RxMapEntry> entries) const;
+  [[nodiscard]] int check_vf(const CardConfig& config);
+  [[nodiscard]] int give(uint32_t vf, const VfShare& share);
   void silence();
   void write_identity(const CardConfig& config);
   [[nodiscard]] int reset();
@@ -135,6 +147,7 @@ class Card {
   Caps caps_{};
   uint32_t dest_id_limit_ = 0xFFFFFFFF;  // largest destID of the width in force
   uint32_t timeout_ms_ = 1000;
+  uint32_t given_ = 0;       // queue pairs of virtual functions, a bit each
   uint32_t generation_ = 0;  // in force; 0: not known, by look()
 };
 

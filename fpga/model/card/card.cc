@@ -110,6 +110,11 @@ void Card::vanish() {
   }
 }
 
+void Card::replug_vf(uint32_t vf, const FunctionEnds& ends) {
+  const Impl::Hold hold(*impl_);
+  impl_->control.replug_vf(vf, ends);
+}
+
 void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
   const Impl::Hold hold(*impl_);
   if (queue_pair < impl_->core.pairs.size() && ring < regs::kRingsPerQp) {

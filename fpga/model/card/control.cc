@@ -152,6 +152,7 @@ void Control::scan_pair(Pair& pair) {
   const uint32_t dest_id = core_.bar.load(id::qp_dest_id(pair.number));
   if (dest_id != pair.dest_id) {
     pair.dest_id = dest_id;
+    core_.bar.store(qp::dest_id(pair.number), dest_id);
     bar.store(qp::dest_id(pair.slot), dest_id);
     if (pair.number == 0) {
       engines_.maint.csr().set_dest_id(dest_id, core_.bar.load(id::dest_id_size()));

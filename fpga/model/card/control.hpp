@@ -31,6 +31,8 @@ class Control {
   void lose_state();
   /// Write a word in the BARs of all functions.
   void tell(uint32_t offset, uint32_t value) { functions_.tell(offset, value); }
+  /// As Card::replug_vf().
+  void replug_vf(uint32_t vf, const FunctionEnds& ends) { functions_.replug(vf, ends); }
   /// Write the counters of block PORT and the link state.
   void tell_port();
   /// Find rings whose memory the host has unmapped; stop those that run.

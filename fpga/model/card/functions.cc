@@ -44,6 +44,9 @@ void Functions::power_on() {
     const bool physical = &function == core_.functions.data();
     tell_identity(function, physical ? core_.config.queue_pairs : 0);
   }
+  for (uint32_t vf = 0; vf < vfs_.size(); ++vf) {
+    give_all(vf);
+  }
   const Bar& bar = core_.bar;
   bar.store(id::next(), map::kBase);
   bar.store(map::block(), block_word(regs::BlockType::kRxMap, 0));
@@ -137,17 +140,37 @@ void Functions::change(uint32_t vf, uint32_t control) {
   if (enabled) {
     entry.first = first;
     entry.count = count;
-    clear_block(function(vf).bar, id::kBase, id::kSizeBytes);
-    for (uint32_t i = 0; i < count; ++i) {
-      clear_pair(function(vf).bar, i);
-      give(core_.pairs[first + i], function(vf), i);
-    }
-    function(vf).bar.store(window::next(count - 1), 0);
-    tell_identity(function(vf), count);
+    give_all(vf);
   }
   core_.bar.store(table::status(vf), table::Status::gen.put(table::Control::gen.get(control)) |
                                          table::Status::enable.put(enabled ? 1 : 0) |
                                          table::Status::refused.put(wanted && !enabled ? 1 : 0));
+}
+
+/// Show a virtual function what it has, as after power-on.
+void Functions::give_all(uint32_t vf) {
+  const Bar& bar = function(vf).bar;
+  const Vf& entry = vfs_[vf];
+  clear_block(bar, id::kBase, id::kSizeBytes);
+  bar.store(id::gen_ack(), 0);
+  for (uint32_t i = 0; i < entry.count; ++i) {
+    clear_pair(bar, i);
+    give(core_.pairs[entry.first + i], function(vf), i);
+  }
+  if (entry.count != 0) {
+    bar.store(window::next(entry.count - 1), 0);  // the chain ends there
+  }
+  tell_identity(function(vf), entry.count);
+}
+
+void Functions::replug(uint32_t vf, const FunctionEnds& ends) {
+  // The former ends may have gone already: nothing touches them from here on.
+  HostPort& host = core_.vf_hosts[vf];
+  host = HostPort(ends.memory, core_.config.pcie_seed);
+  core_.functions[vf + 1] = {Bar(ends.bar), &host, ends.irqs};
+  give_all(vf);
+  function(vf).bar.store(id::response_us(), static_cast<uint32_t>(core_.timers.response_ns / 1000));
+  function(vf).bar.store(id::magic(), regs::kMagic);
 }
 
 bool Functions::may_have(uint32_t first, uint32_t count) const {

@@ -32,6 +32,8 @@ class Functions {
   void scan();
   /// The physical function was reset: it has all queue pairs again. The pairs are not reset here.
   void take_all_back();
+  /// As Card::replug_vf().
+  void replug(uint32_t vf, const FunctionEnds& ends);
   /// Write a word in the BARs of all functions.
   void tell(uint32_t offset, uint32_t value);
 
@@ -45,6 +47,7 @@ class Functions {
 
   [[nodiscard]] const Function& function(uint32_t vf) const { return core_.functions[vf + 1]; }
   void tell_identity(const Function& function, uint32_t pairs);
+  void give_all(uint32_t vf);
   void change(uint32_t vf, uint32_t control);
   [[nodiscard]] bool may_have(uint32_t first, uint32_t count) const;
   void take_back(uint32_t vf);

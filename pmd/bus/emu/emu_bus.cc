@@ -243,11 +243,12 @@ int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
     return rc;
   }
   owns_bar_ = true;
-  model::Ends ends{.bar = static_cast<uint8_t*>(bar_.va),
-                   .memory = &memory_->view(),
-                   .clock = &clock_,
-                   .irqs = &irqs_,
-                   .wire = std::move(joined.wire)};
+  model::Ends ends;
+  ends.bar = static_cast<uint8_t*>(bar_.va);
+  ends.memory = &memory_->view();
+  ends.clock = &clock_;
+  ends.irqs = &irqs_;
+  ends.wire = std::move(joined.wire);
   if (const int rc = model::Card::create(card, std::move(ends), &card_); rc != 0) {
     return rc;
   }

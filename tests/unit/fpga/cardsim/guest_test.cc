@@ -204,7 +204,7 @@ TEST_F(Iommu, ScatteredPagesWorkAndUnmappedOnesFail) {
   EXPECT_EQ(served.wait(), 0);
   EXPECT_EQ(served.card().counts().first_refused_address, kIova + 4096 * second);
   EXPECT_EQ(served.card().counts().refused, 2u);
-  EXPECT_EQ(served.card().attachment().counts().peers, 1u);
+  EXPECT_EQ(served.card().attachments().front()->counts().peers, 1u);
   EXPECT_LT(qemu_.asked(), 100u);  // it is not asked for each message
   munmap(view, kPages * 4096);
 }

@@ -213,7 +213,7 @@ TEST_F(Hostile, ThereIsOneClientAtATime) {
   ASSERT_EQ(fstat(fresh.get(), &two), 0);
   EXPECT_NE(one.st_ino, two.st_ino);
   EXPECT_EQ(served_.end(), 0);
-  EXPECT_EQ(served_.card().attachment().counts().peers, 2u);
+  EXPECT_EQ(served_.card().attachments().front()->counts().peers, 2u);
 }
 
 // Rings in memory that the client then unmaps, and punches holes into, under a running card.
@@ -282,7 +282,7 @@ TEST(Listen, EndsWithItsClient) {
   EXPECT_FALSE(fds.empty());
   fd.reset();
   EXPECT_EQ(served.wait(), 0);
-  EXPECT_EQ(served.card().attachment().counts().peers, 1u);
+  EXPECT_EQ(served.card().attachments().front()->counts().peers, 1u);
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_F(TwoEnds, AnInterruptArrives) {
   a_.reset();
   b_.reset();
   EXPECT_EQ(served_.wait(), 0);
-  EXPECT_EQ(served_.card(1).attachment().counts().irqs[0], 1u);
+  EXPECT_EQ(served_.card(1).attachments().front()->counts().irqs[0], 1u);
 }
 
 TEST_F(TwoEnds, MemoryOfTheUserCannotBeRegistered) {
@@ -183,6 +183,76 @@ TEST_F(TwoEnds, MemoryOfTheUserCannotBeRegistered) {
   std::unique_ptr<Endpoint> third;
   EXPECT_EQ(Endpoint::open("sim:" + dir_.at("a"), config_of(3), &third), -EBUSY);
   EXPECT_TRUE(log.had("in use by another program")) << log.last();
+}
+
+/// A card of rio-cardsim with two functions, its wire led back to itself.
+class TwoFunctions : public testing::Test {
+ protected:
+  std::unique_ptr<Endpoint> open_physical() {
+    EndpointConfig config = config_of(1);
+    config.card.vfs = {{.first = 1, .count = 1}};
+    return must_open("sim:" + dir_.at("a"), config);
+  }
+  std::unique_ptr<Endpoint> open_virtual() {
+    return must_open("sim:" + dir_.at("a.vf0"), config_of(0, pmd::ring_bit(regs::Ring::kShared)));
+  }
+  static void send(Endpoint& from, Endpoint& to, uint8_t fill) {
+    std::memset(from.buffers()->va(0), fill, 256);
+    const pmd::RxBuffer buffer{to.buffers()->iova(1), fill};
+    ASSERT_EQ(to.shared().post(&buffer, 1), 1);
+    pmd::TxMessage message{};
+    message.iova = from.buffers()->iova(0);
+    message.dest_id = to.dest_id();
+    message.length_bytes = 256;
+    ASSERT_EQ(from.tx().burst(&message, 1), 1);
+    pmd::RxMessage got{};
+    ASSERT_TRUE(until([&] { return to.shared().burst(&got, 1) == 1; }));
+    EXPECT_EQ(got.source, from.dest_id());
+    EXPECT_EQ(got.cookie, fill);
+    EXPECT_EQ(std::memcmp(to.buffers()->va(1), from.buffers()->va(0), 256), 0);
+  }
+
+  test::TempDir dir_;
+  test::Served served_{{"listen:socket=" + dir_.at("a") + ",qps=3,vfs=1"}, true};
+};
+
+TEST_F(TwoFunctions, TwoProgramsHaveAFunctionEach) {
+  const auto physical = open_physical();
+  const auto of_vf = open_virtual();
+  ASSERT_TRUE(physical != nullptr && of_vf != nullptr);
+  EXPECT_TRUE(of_vf->caps().is_vf);
+  EXPECT_EQ(of_vf->caps().queue_pairs, 1u);
+  EXPECT_EQ(of_vf->dest_id(), 2u);
+  send(*physical, *of_vf, 0x11);
+  send(*of_vf, *physical, 0x22);
+  EXPECT_EQ(of_vf->close(), 0);
+  EXPECT_EQ(physical->close(), 0);
+}
+
+TEST_F(TwoFunctions, AFunctionWhoseProgramHasGoneIsThereForTheNext) {
+  const auto physical = open_physical();
+  ASSERT_NE(physical, nullptr);
+  for (uint8_t round = 1; round <= 3; ++round) {
+    const auto of_vf = open_virtual();
+    ASSERT_NE(of_vf, nullptr);
+    send(*of_vf, *physical, round);
+    send(*physical, *of_vf, static_cast<uint8_t>(round + 100));
+  }
+}
+
+TEST_F(TwoFunctions, AVirtualFunctionNeedsItsPhysicalOne) {
+  std::unique_ptr<Endpoint> endpoint;
+  {
+    test::LogLines log;
+    EXPECT_EQ(Endpoint::open("sim:" + dir_.at("a.vf0"), config_of(0), &endpoint), -ENOENT);
+    EXPECT_TRUE(log.had("has no queue pairs"));
+  }
+  const auto physical = open_physical();
+  ASSERT_NE(physical, nullptr);
+  EndpointConfig second;
+  second.queue_pair = 1;
+  EXPECT_EQ(physical->open_queue_pair(second, &endpoint), -EBUSY);
+  EXPECT_EQ(Endpoint::open("sim:" + dir_.at("a.vf0"), config_of(9), &endpoint), -EINVAL);
 }
 
 TEST(SimBus, AMissingServerIsReported) {
