@@ -10,7 +10,7 @@
 
 namespace rio::apps {
 
-/// "  0x000004  id.block  0x00000101  type=1 version=1 instance=0", without a newline.
+/// "  0x000004  id.block  0x00000201  type=1 version=2 instance=0", without a newline.
 [[nodiscard]] std::string word_line(const pmd::RegWord& word, uint32_t value);
 
 /// Why Card::reg_read() or reg_write() of a word failed, and the remedy. @param what "read" or

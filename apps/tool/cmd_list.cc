@@ -36,7 +36,11 @@ std::string gateware_of(const CardState& card) {
   if (!card.id->is_card()) {
     return card.id->all_ones() ? "no answer" : "unknown";
   }
-  return base::formatted("%u.%u.%u", card.id->major(), card.id->minor(), card.id->patch());
+  const std::string version =
+      base::formatted("%u.%u.%u", card.id->major(), card.id->minor(), card.id->patch());
+  return card.id->edition() < regs::kEdition
+             ? version + base::formatted(", edition %u", card.id->edition())
+             : version;
 }
 
 std::string build_of(const CardState& card) {

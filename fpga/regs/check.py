@@ -258,6 +258,10 @@ class Checker:
         if following["offset"] != block["offset"] + WORD_BYTES:
             self.problem(following, f"{b['name']}.next", "it does not follow block",
                          f"move it to 0x{block['offset'] + WORD_BYTES:X}")
+        edition = next((c["value"] for c in self.card["constants"] if c["name"] == "edition"), 0)
+        if b["version"] < edition:
+            self.problem(b, b["name"], f"version {b['version']} is of an edition before {edition}",
+                         f"set it to {edition}: drivers refuse an earlier one")
         want = b["version"] << 8 | code
         if block["resval"] != want:
             self.problem(block, f"{b['name']}.block", f"resval 0x{block['resval']:X} does not tell type"

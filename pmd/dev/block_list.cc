@@ -15,6 +15,19 @@ using Header = regs::id::Block;
 constexpr uint32_t kBlocksMax = 3 + 8 * regs::kMaxQps;
 constexpr uint32_t kHeaderBytes = 8;
 
+/// Whether a known block is of an edition of the contract that the driver keeps. Logs if not. A
+/// later edition only adds.
+bool check_edition(const char* card, uint32_t header, uint32_t offset_bytes) {
+  const uint32_t version = Header::version.get(header);
+  if (version < regs::kEdition) {
+    base::log_error(
+        "%s: the card keeps edition %u of the contract (block of type %u at 0x%x), this driver "
+        "needs edition %u: update the gateware",
+        card, version, Header::type.get(header), offset_bytes, regs::kEdition);
+  }
+  return version >= regs::kEdition;
+}
+
 }  // namespace
 
 int BlockList::discover(Mmio& bar, const std::string& card_name) {
@@ -35,10 +48,12 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
     return -EPROTO;
   }
   const uint32_t first = bar.read32(regs::id::block());
-  if (Header::type.get(first) != static_cast<uint32_t>(regs::BlockType::kId) ||
-      Header::version.get(first) == 0) {
-    base::log_error("%s: first block is of type %u, version %u; update the gateware", card,
-                    Header::type.get(first), Header::version.get(first));
+  if (Header::type.get(first) != static_cast<uint32_t>(regs::BlockType::kId)) {
+    base::log_error("%s: first block is of type %u; update the gateware", card,
+                    Header::type.get(first));
+    return -EPROTO;
+  }
+  if (!check_edition(card, first, regs::id::kBase)) {
     return -EPROTO;
   }
   blocks_.push_back({regs::BlockType::kId, 0, regs::id::kBase, regs::id::kSizeBytes});
@@ -59,7 +74,12 @@ int BlockList::discover(Mmio& bar, const std::string& card_name) {
       return -EPROTO;
     }
     const uint32_t header = bar.read32(offset);
-    if (!note(offset, header)) {
+    const size_t known = blocks_.size();
+    const bool in_place = note(offset, header);
+    if (blocks_.size() > known && !check_edition(card, header, offset)) {
+      return -EPROTO;
+    }
+    if (!in_place) {
       base::log_error(
           "%s: block of type %u, version %u, instance %u at 0x%x breaks the contract; update "
           "the gateware or the driver",
@@ -97,8 +117,7 @@ bool BlockList::note(uint32_t offset_bytes, uint32_t header) {
       return true;  // an unknown type: skipped
   }
   blocks_.push_back(block);
-  return block.instance < regs::kMaxQps && offset_bytes == block.base &&
-         Header::version.get(header) != 0;
+  return block.instance < regs::kMaxQps && offset_bytes == block.base;
 }
 
 bool BlockList::has(regs::BlockType type, uint32_t instance) const {

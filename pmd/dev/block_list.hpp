@@ -17,8 +17,8 @@ class BlockList {
   /// Walk the chain once. Unknown types are skipped; a known type must lie where the contract puts
   /// it, since everything else in the driver takes its offset from there. Logs what is wrong.
   /// @param card_name for the log. @return 0; -ENODEV (all ones: no card, or gone); -EPROTO (wrong
-  /// magic or version, offset outside of the BAR or not a word's, chain that loops, block in the
-  /// wrong place).
+  /// magic, a block of an earlier edition than regs::kEdition, offset outside of the BAR or not a
+  /// word's, chain that loops, block in the wrong place).
   [[nodiscard]] int discover(Mmio& bar, const std::string& card_name);
 
   [[nodiscard]] bool has_rx_map() const { return has(regs::BlockType::kRxMap, 0); }

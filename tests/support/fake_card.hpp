@@ -16,7 +16,7 @@ class FakeCard final : public pmd::MmioTap {
  public:
   explicit FakeCard(uint32_t qps = 2) {
     words[0x0] = 0x52494F43;
-    words[0x4] = 0x00000101;
+    words[0x4] = 0x00000201;
     words[0x18] = qps | 1u << 8 | 12u << 12 | 8u << 17;
     words[0x1C] = 64 | 32u << 10 | 4u << 20 | 16u << 27;
     words[0x20] = 3 | 8u << 4 | 12u << 8 | 8u << 12 | 3u << 16;
@@ -24,15 +24,15 @@ class FakeCard final : public pmd::MmioTap {
     words[0x28] = 8;
     words[0x2C] = 65536;
     chain({0x2000, 0x4000});
-    words[0x2000] = 0x102;
-    words[0x4000] = 0x103;
+    words[0x2000] = 0x202;
+    words[0x4000] = 0x203;
     std::vector<uint32_t> offsets = {0x2000, 0x4000};
     for (uint32_t qp = 0; qp < qps; ++qp) {
       const uint32_t base = 0x10000 * (qp + 1);
-      words[base] = 0x104 | qp << 16;
+      words[base] = 0x204 | qp << 16;
       words[base + 0x8] = 0xFF5F;
       words[base + 0xC] = 0xFFFFFFFF;
-      words[base + 0x4000] = 0x105 | qp << 16;
+      words[base + 0x4000] = 0x205 | qp << 16;
       offsets.push_back(base);
       offsets.push_back(base + 0x4000);
     }

@@ -27,6 +27,12 @@ void check_id(const CardState& card, Findings& findings) {
     findings.add("card.gateware", address,
                  base::formatted("its BAR begins with %08x", card.id->magic), "",
                  "load the message card's gateware into the FPGA, then: " + rescan(card));
+  } else if (card.id->edition() < regs::kEdition) {
+    findings.add("card.edition", address,
+                 base::formatted("its gateware keeps edition %u of the contract, this driver needs "
+                                 "edition %u",
+                                 card.id->edition(), regs::kEdition),
+                 "", "load newer gateware into the FPGA, then: " + rescan(card));
   }
 }
 

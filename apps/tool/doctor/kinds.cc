@@ -23,6 +23,9 @@ constexpr auto kKinds = std::to_array<Kind>({
      "machine looked last and forgot where its BAR is, or the gateware's bus hangs."},
     {"card.gateware", kError, "the card has another gateware",
      "The PCI ids are those of a message card but the BAR does not begin with its magic word."},
+    {"card.edition", kError, "the card's gateware is of an earlier edition of the contract",
+     "The layout and meaning of registers changed between the editions, so this driver does not "
+     "open the card. A later edition only adds, and is taken."},
     {"bar.no-room", kError, "the BAR has no address",
      "The machine gave the BAR no room. Commonly the FPGA got a gateware with a larger BAR after "
      "the machine had started; the bridge above keeps the window that it had."},

@@ -16,7 +16,7 @@ namespace table = regs::vf;
 namespace window = regs::window;
 
 uint32_t block_word(regs::BlockType type, uint32_t instance) {
-  return id::Block::type.put(static_cast<uint32_t>(type)) | id::Block::version.put(1) |
+  return id::Block::type.put(static_cast<uint32_t>(type)) | id::Block::version.put(regs::kEdition) |
          id::Block::instance.put(instance);
 }
 

@@ -25,6 +25,8 @@ inline constexpr uint32_t kPageBytes = 4096u;
 inline constexpr uint32_t kBarBytes = 0x200000u;
 /// Content of ID.MAGIC: the letters RIOC. All ones means that the card is gone.
 inline constexpr uint32_t kMagic = 0x52494F43u;
+/// Edition of the contract: the least version of each block. A driver refuses a card of an earlier one; a later version of a block only adds.
+inline constexpr uint32_t kEdition = 2u;
 /// What a read of a lost card returns.
 inline constexpr uint32_t kAllOnes = 0xFFFFFFFFu;
 /// Distance between queue pairs in the BAR; queue pair q begins at (q + 1) * this.
@@ -235,11 +237,11 @@ constexpr uint32_t magic() { return kBase + 0x000u; }
 inline constexpr uint32_t kMagicReset = 0x52494F43u;
 /// First block header. (written by the card)
 constexpr uint32_t block() { return kBase + 0x004u; }
-inline constexpr uint32_t kBlockReset = 0x101u;
+inline constexpr uint32_t kBlockReset = 0x201u;
 struct Block {
   /// What the block is
   static constexpr Field type{0, 8};
-  /// Version of the block's layout; a higher one only adds
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
   static constexpr Field version{8, 8};
   /// Number of the queue pair that the block belongs to, else 0
   static constexpr Field instance{16, 8};
@@ -377,11 +379,11 @@ inline constexpr uint32_t kBase = 0x2000u;
 inline constexpr uint32_t kSizeBytes = 0x2000u;
 /// Block header. (written by the card)
 constexpr uint32_t block() { return kBase + 0x000u; }
-inline constexpr uint32_t kBlockReset = 0x102u;
+inline constexpr uint32_t kBlockReset = 0x202u;
 struct Block {
   /// What the block is
   static constexpr Field type{0, 8};
-  /// Version of the block's layout; a higher one only adds
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
   static constexpr Field version{8, 8};
   /// Number of the queue pair that the block belongs to, else 0
   static constexpr Field instance{16, 8};
@@ -421,11 +423,11 @@ inline constexpr uint32_t kBase = 0x4000u;
 inline constexpr uint32_t kSizeBytes = 0x2000u;
 /// Block header. (written by the card)
 constexpr uint32_t block() { return kBase + 0x000u; }
-inline constexpr uint32_t kBlockReset = 0x103u;
+inline constexpr uint32_t kBlockReset = 0x203u;
 struct Block {
   /// What the block is
   static constexpr Field type{0, 8};
-  /// Version of the block's layout; a higher one only adds
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
   static constexpr Field version{8, 8};
   /// Number of the queue pair that the block belongs to, else 0
   static constexpr Field instance{16, 8};
@@ -485,11 +487,11 @@ inline constexpr uint32_t kBase = 0x8000u;
 inline constexpr uint32_t kSizeBytes = 0x2000u;
 /// Block header. (written by the card)
 constexpr uint32_t block() { return kBase + 0x000u; }
-inline constexpr uint32_t kBlockReset = 0x109u;
+inline constexpr uint32_t kBlockReset = 0x209u;
 struct Block {
   /// What the block is
   static constexpr Field type{0, 8};
-  /// Version of the block's layout; a higher one only adds
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
   static constexpr Field version{8, 8};
   /// Number of the queue pair that the block belongs to, else 0
   static constexpr Field instance{16, 8};
@@ -532,11 +534,11 @@ constexpr uint32_t base(uint32_t i) { return 0x10000u + i * 0x10000u; }
 inline constexpr uint32_t kSizeBytes = 0x4000u;
 /// Block header. (written by the card)
 constexpr uint32_t block(uint32_t qp) { return base(qp) + 0x000u; }
-inline constexpr uint32_t kBlockReset = 0x104u;
+inline constexpr uint32_t kBlockReset = 0x204u;
 struct Block {
   /// What the block is
   static constexpr Field type{0, 8};
-  /// Version of the block's layout; a higher one only adds
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
   static constexpr Field version{8, 8};
   /// Number of the queue pair that the block belongs to, else 0
   static constexpr Field instance{16, 8};
@@ -625,11 +627,11 @@ constexpr uint32_t base(uint32_t i) { return 0x14000u + i * 0x10000u; }
 inline constexpr uint32_t kSizeBytes = 0x2000u;
 /// Block header. (written by the card)
 constexpr uint32_t block(uint32_t qp) { return base(qp) + 0x000u; }
-inline constexpr uint32_t kBlockReset = 0x105u;
+inline constexpr uint32_t kBlockReset = 0x205u;
 struct Block {
   /// What the block is
   static constexpr Field type{0, 8};
-  /// Version of the block's layout; a higher one only adds
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
   static constexpr Field version{8, 8};
   /// Number of the queue pair that the block belongs to, else 0
   static constexpr Field instance{16, 8};

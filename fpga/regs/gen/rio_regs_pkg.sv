@@ -14,6 +14,8 @@ package rio_regs_pkg;
   localparam logic [31:0] BAR_BYTES = 32'h200000;
   // Content of ID.MAGIC: the letters RIOC. All ones means that the card is gone.
   localparam logic [31:0] MAGIC = 32'h52494F43;
+  // Edition of the contract: the least version of each block. A driver refuses a card of an earlier one; a later version of a block only adds.
+  localparam logic [31:0] EDITION = 32'h2;
   // What a read of a lost card returns.
   localparam logic [31:0] ALL_ONES = 32'hFFFFFFFF;
   // Distance between queue pairs in the BAR; queue pair q begins at (q + 1) * this.
@@ -159,7 +161,7 @@ package rio_regs_pkg;
   // Block id: Identity, capabilities and reset. Belongs to the physical function.
   localparam logic [31:0] ID_BASE = 32'h0;
   localparam logic [31:0] ID_SIZE = 32'h2000;
-  localparam logic [7:0] ID_VERSION = 8'd1;
+  localparam logic [7:0] ID_VERSION = 8'd2;
 
   // Constant magic. (written by the card)
   localparam logic [31:0] ID_MAGIC_OFFSET = 32'h0;
@@ -168,7 +170,7 @@ package rio_regs_pkg;
 
   // First block header. (written by the card)
   localparam logic [31:0] ID_BLOCK_OFFSET = 32'h4;
-  localparam logic [31:0] ID_BLOCK_RESET = 32'h101;
+  localparam logic [31:0] ID_BLOCK_RESET = 32'h201;
   localparam logic [31:0] ID_BLOCK = ID_BASE + ID_BLOCK_OFFSET;
   localparam int ID_BLOCK_TYPE_LSB = 0;
   localparam int ID_BLOCK_TYPE_WIDTH = 8;
@@ -179,7 +181,7 @@ package rio_regs_pkg;
   typedef struct packed {
     logic [7:0] rsvd0;
     logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
-    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
     block_type_e type_;  // 7:0: What the block is
   } id_block_t;
 
@@ -387,11 +389,11 @@ package rio_regs_pkg;
   // Block rx_map: Receive map: a message, doorbell or request for (destID, mailbox) goes to the queue pair of the first entry that matches; without one it is answered ERROR. Belongs to the physical function. Entries are read by the card when APPLY changes.
   localparam logic [31:0] RX_MAP_BASE = 32'h2000;
   localparam logic [31:0] RX_MAP_SIZE = 32'h2000;
-  localparam logic [7:0] RX_MAP_VERSION = 8'd1;
+  localparam logic [7:0] RX_MAP_VERSION = 8'd2;
 
   // Block header. (written by the card)
   localparam logic [31:0] RX_MAP_BLOCK_OFFSET = 32'h0;
-  localparam logic [31:0] RX_MAP_BLOCK_RESET = 32'h102;
+  localparam logic [31:0] RX_MAP_BLOCK_RESET = 32'h202;
   localparam logic [31:0] RX_MAP_BLOCK = RX_MAP_BASE + RX_MAP_BLOCK_OFFSET;
   localparam int RX_MAP_BLOCK_TYPE_LSB = 0;
   localparam int RX_MAP_BLOCK_TYPE_WIDTH = 8;
@@ -402,7 +404,7 @@ package rio_regs_pkg;
   typedef struct packed {
     logic [7:0] rsvd0;
     logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
-    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
     block_type_e type_;  // 7:0: What the block is
   } rx_map_block_t;
 
@@ -477,11 +479,11 @@ package rio_regs_pkg;
   // Block port: The RapidIO port. Counters are free-running.
   localparam logic [31:0] PORT_BASE = 32'h4000;
   localparam logic [31:0] PORT_SIZE = 32'h2000;
-  localparam logic [7:0] PORT_VERSION = 8'd1;
+  localparam logic [7:0] PORT_VERSION = 8'd2;
 
   // Block header. (written by the card)
   localparam logic [31:0] PORT_BLOCK_OFFSET = 32'h0;
-  localparam logic [31:0] PORT_BLOCK_RESET = 32'h103;
+  localparam logic [31:0] PORT_BLOCK_RESET = 32'h203;
   localparam logic [31:0] PORT_BLOCK = PORT_BASE + PORT_BLOCK_OFFSET;
   localparam int PORT_BLOCK_TYPE_LSB = 0;
   localparam int PORT_BLOCK_TYPE_WIDTH = 8;
@@ -492,7 +494,7 @@ package rio_regs_pkg;
   typedef struct packed {
     logic [7:0] rsvd0;
     logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
-    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
     block_type_e type_;  // 7:0: What the block is
   } port_block_t;
 
@@ -577,11 +579,11 @@ package rio_regs_pkg;
   // Block vf: Table of virtual functions: which queue pairs each has. Belongs to the physical function.
   localparam logic [31:0] VF_BASE = 32'h8000;
   localparam logic [31:0] VF_SIZE = 32'h2000;
-  localparam logic [7:0] VF_VERSION = 8'd1;
+  localparam logic [7:0] VF_VERSION = 8'd2;
 
   // Block header. (written by the card)
   localparam logic [31:0] VF_BLOCK_OFFSET = 32'h0;
-  localparam logic [31:0] VF_BLOCK_RESET = 32'h109;
+  localparam logic [31:0] VF_BLOCK_RESET = 32'h209;
   localparam logic [31:0] VF_BLOCK = VF_BASE + VF_BLOCK_OFFSET;
   localparam int VF_BLOCK_TYPE_LSB = 0;
   localparam int VF_BLOCK_TYPE_WIDTH = 8;
@@ -592,7 +594,7 @@ package rio_regs_pkg;
   typedef struct packed {
     logic [7:0] rsvd0;
     logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
-    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
     block_type_e type_;  // 7:0: What the block is
   } vf_block_t;
 
@@ -663,13 +665,13 @@ package rio_regs_pkg;
   // Block qp: Queue pair. Word i of a RING_* register belongs to ring i (enum ring).
   localparam logic [31:0] QP_BASE = 32'h10000;
   localparam logic [31:0] QP_SIZE = 32'h4000;
-  localparam logic [7:0] QP_VERSION = 8'd1;
+  localparam logic [7:0] QP_VERSION = 8'd2;
   localparam logic [31:0] QP_INSTANCES = 32'd31;
   localparam logic [31:0] QP_INSTANCE_STRIDE = 32'h10000;
 
   // Block header. (written by the card)
   localparam logic [31:0] QP_BLOCK_OFFSET = 32'h0;
-  localparam logic [31:0] QP_BLOCK_RESET = 32'h104;
+  localparam logic [31:0] QP_BLOCK_RESET = 32'h204;
   function automatic logic [31:0] qp_block(input logic [31:0] instance_i);
     return QP_BASE + QP_BLOCK_OFFSET + instance_i * QP_INSTANCE_STRIDE;
   endfunction
@@ -682,7 +684,7 @@ package rio_regs_pkg;
   typedef struct packed {
     logic [7:0] rsvd0;
     logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
-    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
     block_type_e type_;  // 7:0: What the block is
   } qp_block_t;
 
@@ -894,13 +896,13 @@ package rio_regs_pkg;
   // Block window: Inbound windows of a queue pair: what remote NREAD, NWRITE and atomics may touch.
   localparam logic [31:0] WINDOW_BASE = 32'h14000;
   localparam logic [31:0] WINDOW_SIZE = 32'h2000;
-  localparam logic [7:0] WINDOW_VERSION = 8'd1;
+  localparam logic [7:0] WINDOW_VERSION = 8'd2;
   localparam logic [31:0] WINDOW_INSTANCES = 32'd31;
   localparam logic [31:0] WINDOW_INSTANCE_STRIDE = 32'h10000;
 
   // Block header. (written by the card)
   localparam logic [31:0] WINDOW_BLOCK_OFFSET = 32'h0;
-  localparam logic [31:0] WINDOW_BLOCK_RESET = 32'h105;
+  localparam logic [31:0] WINDOW_BLOCK_RESET = 32'h205;
   function automatic logic [31:0] window_block(input logic [31:0] instance_i);
     return WINDOW_BASE + WINDOW_BLOCK_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE;
   endfunction
@@ -913,7 +915,7 @@ package rio_regs_pkg;
   typedef struct packed {
     logic [7:0] rsvd0;
     logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
-    logic [7:0] version;  // 15:8: Version of the block's layout; a higher one only adds
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
     block_type_e type_;  // 7:0: What the block is
   } window_block_t;
 

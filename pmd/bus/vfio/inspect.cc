@@ -94,8 +94,8 @@ KernelFd device_of_others(const PciPaths& paths, Kernel& kernel, const BarRegist
 }
 
 CardId read_words(Mmio bar) {
-  return {bar.read32(regs::id::magic()), bar.read32(regs::id::hw_version()),
-          bar.read32(regs::id::build())};
+  return {bar.read32(regs::id::magic()), bar.read32(regs::id::block()),
+          bar.read32(regs::id::hw_version()), bar.read32(regs::id::build())};
 }
 
 /// Whether vfio-pci may have powered the device down, or switched its memory off.

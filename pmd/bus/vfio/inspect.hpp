@@ -13,14 +13,18 @@
 
 namespace rio::pmd::vfio {
 
-/// regs: ID.MAGIC, ID.HW_VERSION, ID.BUILD.
+/// regs: ID.MAGIC, ID.BLOCK, ID.HW_VERSION, ID.BUILD.
 struct CardId {
   uint32_t magic = 0;
+  uint32_t block = 0;
   uint32_t hw_version = 0;
   uint32_t build = 0;  ///< Unix time, 0 if the gateware does not say
 
   /// The magic is that of a card.
   [[nodiscard]] bool is_card() const { return magic == regs::kMagic; }
+  /// The edition of the contract that the card keeps; the driver refuses one before
+  /// regs::kEdition.
+  [[nodiscard]] unsigned edition() const { return regs::id::Block::version.get(block); }
   /// No device answers.
   [[nodiscard]] bool all_ones() const { return magic == regs::kAllOnes; }
   [[nodiscard]] unsigned major() const { return (hw_version >> 16) & 0xFF; }

@@ -3,7 +3,7 @@ import os
 import struct
 
 import pci_space
-from fake_system import BRIDGE, CARD, NIC, PAGE_1G
+from fake_system import BRIDGE, CARD, MAGIC, NIC, PAGE_1G
 
 FIRST, SECOND = 7000812, 7000900  # beyond any pid that a real program has
 
@@ -197,6 +197,7 @@ CASES = {
     "card.gone": [Case(dead)],
     "card.all-ones": [Case(lambda s: s.set_id(CARD, 0xFFFFFFFF))],
     "card.gateware": [Case(lambda s: s.set_id(CARD, 0x12345678), advice=True)],
+    "card.edition": [Case(lambda s: s.set_id(CARD, MAGIC, edition=1), advice=True)],
     "bar.no-room": [Case(no_room), Case(no_bar_at_all, name="no BAR at all")],
     "bar.decoding-off": [Case(uio_decoding_off)],
     "bar.bus-master-off": [Case(bus_master_off)],

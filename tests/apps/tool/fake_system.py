@@ -189,9 +189,9 @@ class FakeSystem:
                 os.truncate(path, size)
         self.write(f"{self.folder(address)}/resource", "".join(lines))
 
-    def set_id(self, address, magic, version=0, build=0, bar=0):
+    def set_id(self, address, magic, version=0, build=0, bar=0, edition=2):
         with open(self.path(f"{self.folder(address)}/resource{bar}"), "r+b") as f:
-            f.write(struct.pack("<I", magic) + bytes(12) + struct.pack("<II", version, build))
+            f.write(struct.pack("<II", magic, edition << 8 | 1) + bytes(8) + struct.pack("<II", version, build))
 
     def set_config(self, address, **how):
         what = self.devices[address]

@@ -4,6 +4,7 @@ import time
 import unittest
 
 import harness
+from fake_system import MAGIC
 from harness import BRIDGE, CARD, NIC
 
 
@@ -21,6 +22,12 @@ class List(harness.Case):
         self.assertEqual(card["link"], {"speed": "8 GT/s", "width": 8, "speed_max": "8 GT/s", "width_max": 8})
         self.assertEqual(card["bars"], [{"bar": 0, "address": 0xE0000000, "bytes": 0x200000}])
         self.assertEqual(card["gateware"], "1.2.3")
+
+    def test_an_earlier_edition_is_named(self):
+        self.system.set_id(CARD, MAGIC, 0x00010203, edition=1)
+        self.assertEqual(self.card()["gateware"], "1.2.3, edition 1")
+        self.system.set_id(CARD, MAGIC, 0x00010203, edition=3)
+        self.assertEqual(self.card()["gateware"], "1.2.3")
 
     def test_text(self):
         out = self.good("list").out

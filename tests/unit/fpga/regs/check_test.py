@@ -121,7 +121,11 @@ class CheckTest(unittest.TestCase):
 
     def test_block_header_reset(self):
         reg(self.card, "port.block")["resval"] = 0x104
-        self.expect("port.block", "resval 0x104 does not tell type port, version 1", "set it to 0x103")
+        self.expect("port.block", "resval 0x104 does not tell type port, version 2", "set it to 0x203")
+
+    def test_a_block_of_an_earlier_edition(self):
+        block(self.card, "port")["version"] = 1
+        self.expect("port", "version 1 is of an edition before 2", "set it to 2")
 
     # Fields
 

@@ -41,7 +41,7 @@ TEST(RioRegs, IdentityBlock) {
   EXPECT_EQ(id::qp_dest_id(0), 0x1100u);
   EXPECT_EQ(id::qp_dest_id(30), 0x1178u);
   EXPECT_EQ(id::kMagicReset, 0x52494F43u);
-  EXPECT_EQ(id::kBlockReset, 0x101u);
+  EXPECT_EQ(id::kBlockReset, 0x201u);
 }
 
 TEST(RioRegs, ReceiveMapAndPort) {

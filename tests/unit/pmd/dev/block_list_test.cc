@@ -73,10 +73,20 @@ TEST_F(BlockListTest, RefusesAWrongMagic) {
 }
 
 TEST_F(BlockListTest, RefusesAWrongFirstBlock) {
-  card_.words[4] = 0x00000001;  // version 0
+  card_.words[4] = 0x00000202;  // another type
   EXPECT_EQ(discover(), -EPROTO);
-  card_.words[4] = 0x00000102;  // another type
-  EXPECT_EQ(discover(), -EPROTO);
+}
+
+TEST_F(BlockListTest, RefusesAnEarlierEdition) {
+  for (const uint32_t offset : {0x4, 0x2000, 0x4000, 0x10000, 0x14000}) {
+    for (const uint32_t earlier : {0x100, 0x200}) {
+      card_ = FakeCard();
+      card_.words[offset] -= earlier;
+      EXPECT_EQ(discover(), -EPROTO) << offset;
+      EXPECT_TRUE(LogCapture::one_line_with({"fake:0", earlier == 0x100 ? "edition 1" : "edition 0",
+                                             "needs edition 2", "update the gateware"}));
+    }
+  }
 }
 
 TEST_F(BlockListTest, RefusesLoops) {
@@ -105,9 +115,8 @@ TEST_F(BlockListTest, RefusesKnownBlocksInTheWrongPlace) {
   const struct {
     uint32_t offset;
     uint32_t header;
-  } wrong[] = {{0x8000, 0x102},     {0x8000, 0x103},     {0x8000, 0x104},     {0x8000, 0x105},
-               {0x10000, 0x10104},  {0x14000, 0x10105},  {0x10000, 0x1F0104}, {0x14000, 0xFF0105},
-               {0x10000, 0x000004}, {0x14000, 0x000005}, {0x2000, 0x002},     {0x4000, 0x003}};
+  } wrong[] = {{0x8000, 0x202},    {0x8000, 0x203},    {0x8000, 0x204},     {0x8000, 0x205},
+               {0x10000, 0x10204}, {0x14000, 0x10205}, {0x10000, 0x1F0204}, {0x14000, 0xFF0205}};
   for (const auto& [offset, header] : wrong) {
     card_ = FakeCard();
     card_.words[offset] = header;
