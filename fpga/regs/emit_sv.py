@@ -113,7 +113,7 @@ def register(block, r, widths):
         where += f" + i * {name.upper()}_STRIDE"
     out += param(f"{name}_reset", r["resval"])
     if args:
-        out += f"  function automatic logic [31:0] {name}({', '.join(args)});\n    return {where};\n  endfunction\n"
+        out += f"  function automatic logic [31:0] {name}({', '.join(args)});\n    {name} = {where};\n  endfunction\n"
     else:
         out += f"  localparam logic [31:0] {name.upper()} = {where};\n"
     if "fields" in r:

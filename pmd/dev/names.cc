@@ -27,8 +27,9 @@ constexpr const char* kStatus[] = {"ok",
                                    "link down",
                                    "receive time-out",
                                    "size mismatch",
-                                   "format"};
-static_assert(ends_with(kStatus, Status::kOk, Status::kFormat));
+                                   "format",
+                                   "peer failed"};
+static_assert(ends_with(kStatus, Status::kOk, Status::kPeerFailed));
 constexpr const char* kRingState[] = {"stopped", "running", "stopping", "error"};
 static_assert(ends_with(kRingState, regs::RingState::kStopped, regs::RingState::kError));
 constexpr const char* kRingError[] = {"none", "config", "tail", "host read", "mismatch"};

@@ -132,6 +132,10 @@ void Ring::write_config() {
           regs::qp::RingIrq::moderation_us.put(config_.irq_moderation_us);
   }
   bar_.write32(regs::qp::ring_irq(qp, ring), irq);
+  // Another program may have used these; this driver does not.
+  bar_.write32(regs::qp::ring_coalesce(qp, ring), 0);
+  bar_.write32(regs::qp::ring_pasid(qp, ring), 0);
+  bar_.write32(regs::qp::ring_tph(qp, ring), 0);
   if (irq != 0) {
     // An earlier owner may have left the value of the first arm(), which has ARM.SEQ 1.
     bar_.write32(regs::qp::arm(qp, ring), 0);

@@ -99,6 +99,7 @@ int WindowTable::open_at(uint32_t i, const Window& window) {
   bar_.write32(regs::window::source(qp_, i), window.source);
   bar_.write32(regs::window::source_mask(qp_, i), window.source_mask);
   bar_.write32(regs::window::key(qp_, i), window.key);
+  bar_.write32(regs::window::pasid(qp_, i), 0);
   open_ |= 1u << i;  // once the command is written, the card may have it open
   const auto right = [&window](uint8_t bit) { return (window.rights & bit) != 0 ? 1u : 0u; };
   return command(i, Control::enable.put(1) | Control::read.put(right(WindowRights::kRead)) |

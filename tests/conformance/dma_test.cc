@@ -296,6 +296,18 @@ TEST_P(Windows, HaveSeparateRights) {
   EXPECT_EQ(exchange(read), Answer::kError);
 }
 
+TEST_P(Windows, StayClosedWithAReservedWordThatIsNotZero) {
+  const Buffer buffer(card(), 4096);
+  open_window(0, buffer, kRio, 64, kAll);
+  card().write32(regs::window::pasid(0, 0), 1u << 31);
+  card().write32(regs::window::control(0, 0), W::gen.put(99) | W::enable.put(1) | kAll);
+  card().run();
+  EXPECT_EQ(card().read32(regs::window::status(0, 0)), W::gen.put(99));
+  EXPECT_EQ(exchange(request(DmaOp::kNread, kRio, 8)), Answer::kError);
+  card().write32(regs::window::pasid(0, 0), 0);
+  open_window(0, buffer, kRio, 64, kAll);
+}
+
 TEST_P(Windows, CheckSourcesAndKeys) {
   const Buffer buffer(card(), 4096);
   Packet read = request(DmaOp::kNread, kRio, 8);

@@ -67,6 +67,26 @@ TEST_P(Rings, VectorOutsideOfTheCapabilitiesIsAnError) {
   refused({.irq = true, .vector = 4}, RingError::kConfig);
 }
 
+// Of what the card has no capability, a ring must not ask: it would not get it.
+TEST_P(Rings, ReservedWordsThatAreNotZeroAreErrors) {
+  namespace qp = regs::qp;
+  ASSERT_EQ(card().read32(regs::id::cap_formats()) >> 8, 0u) << "no coalescing, PASID, TPH";
+  for (const uint32_t word : {qp::ring_coalesce(0, 0), qp::ring_pasid(0, 0), qp::ring_tph(0, 0)}) {
+    for (const uint32_t value : {1u, 1u << 31}) {
+      TestRing ring(card(), {});
+      card().write32(word, value);
+      ring.request_start();
+      card().run();
+      EXPECT_EQ(ring.status().state, RingState::kError) << std::hex << word;
+      EXPECT_EQ(ring.status().error, RingError::kConfig);
+      card().write32(word, 0);
+      ring.stop();
+      ring.start();
+      ring.stop();
+    }
+  }
+}
+
 TEST_P(Rings, ACardWithoutInterruptsStillStarts) {
   make({.vectors = 0});
   tx();

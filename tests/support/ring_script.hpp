@@ -42,7 +42,10 @@ struct RingScript {
         .expect_write(config_offset() + 0x0C, static_cast<uint32_t>(cbase >> 32))
         .expect_write(config_offset() + 0x10, log2 | log2 << 8)
         .expect_write(config_offset() + 0x14, start)
-        .expect_write(config_offset() + 0x18, irq);
+        .expect_write(config_offset() + 0x18, irq)
+        .expect_write(config_offset() + 0x2C, 0)
+        .expect_write(config_offset() + 0x30, 0)
+        .expect_write(config_offset() + 0x34, 0);
     if (irq != 0) {
       bar.expect_write(arm_offset(), 0);
     }

@@ -191,7 +191,10 @@ RingError Control::load_ring(Ring& ring) {
   ring.cbase_iova = bar.load64(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
   if (log2 < kRingLog2Min || log2 > kRingLog2Max || clog2 < log2 || clog2 > kRingLog2Max ||
       ((ring.base_iova | ring.cbase_iova) & 63) != 0 ||
-      (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors)) {
+      (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors) ||
+      // No capability of these words.
+      (bar.load(qp::ring_coalesce(q, number)) | bar.load(qp::ring_pasid(q, number)) |
+       bar.load(qp::ring_tph(q, number))) != 0) {
     return RingError::kConfig;
   }
   ring.mask = (1u << log2) - 1;

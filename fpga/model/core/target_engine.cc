@@ -22,10 +22,13 @@ void TargetEngine::read_windows(Pair& pair) {
   const Bar& bar = pair.function->bar;
   const uint32_t q = pair.slot;
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
-    const uint32_t control = bar.load(w::control(q, i));
+    uint32_t control = bar.load(w::control(q, i));
     Window& window = windows_[pair.number][i];
     if (Control::gen.get(control) == Control::gen.get(window.control)) {
       continue;
+    }
+    if (bar.load(w::pasid(q, i)) != 0) {  // no capability of it
+      control &= Control::gen.mask();
     }
     window.control = control;
     window.source = bar.load(w::source(q, i));
@@ -43,8 +46,8 @@ void TargetEngine::forget(const Pair& pair) {
   const Bar& bar = pair.function->bar;
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
     // Only another generation opens a window after a reset.
-    windows_[pair.number][i] = {
-        .control = bar.load(regs::window::control(pair.slot, i)) & Control::gen.mask()};
+    windows_[pair.number][i] = {.control = bar.load(regs::window::control(pair.slot, i)) &
+                                           Control::gen.mask()};
     bar.store(regs::window::status(pair.slot, i), 0);
   }
 }

@@ -88,6 +88,11 @@ inline constexpr FieldName k_id_cap_flags[] = {
 inline constexpr FieldName k_id_cap_timers[] = {
     {"tick_ns", 0, 16},
 };
+inline constexpr FieldName k_id_cap_formats[] = {
+    {"coalescing", 8, 1},
+    {"pasid", 9, 1},
+    {"tph", 10, 1},
+};
 inline constexpr FieldName k_rx_map_block[] = {
     {"type", 0, 8},
     {"version", 8, 8},
@@ -112,6 +117,15 @@ inline constexpr FieldName k_port_link[] = {
 };
 inline constexpr FieldName k_port_control[] = {
     {"enable", 0, 1},
+};
+inline constexpr FieldName k_rail_block[] = {
+    {"type", 0, 8},
+    {"version", 8, 8},
+    {"instance", 16, 8},
+};
+inline constexpr FieldName k_rail_control[] = {
+    {"gen", 0, 16},
+    {"enable", 16, 1},
 };
 inline constexpr FieldName k_vf_block[] = {
     {"type", 0, 8},
@@ -157,6 +171,19 @@ inline constexpr FieldName k_qp_ring_control[] = {
     {"gen", 0, 16},
     {"run", 16, 1},
 };
+inline constexpr FieldName k_qp_ring_coalesce[] = {
+    {"count", 0, 16},
+    {"us", 16, 16},
+};
+inline constexpr FieldName k_qp_ring_pasid[] = {
+    {"pasid", 0, 20},
+    {"enable", 31, 1},
+};
+inline constexpr FieldName k_qp_ring_tph[] = {
+    {"tag", 0, 16},
+    {"hint", 16, 2},
+    {"enable", 31, 1},
+};
 inline constexpr FieldName k_qp_arm[] = {
     {"index", 0, 20},
     {"seq", 20, 12},
@@ -172,6 +199,20 @@ inline constexpr FieldName k_window_control[] = {
     {"read", 17, 1},
     {"write", 18, 1},
     {"atomic", 19, 1},
+};
+inline constexpr FieldName k_window_pasid[] = {
+    {"pasid", 0, 20},
+    {"enable", 31, 1},
+};
+inline constexpr FieldName k_barrier_block[] = {
+    {"type", 0, 8},
+    {"version", 8, 8},
+    {"instance", 16, 8},
+};
+inline constexpr FieldName k_barrier_cap[] = {
+    {"rounds", 0, 5},
+    {"slots", 5, 5},
+    {"early", 10, 16},
 };
 inline constexpr FieldName k_tx_desc_control[] = {
     {"op", 0, 2},
@@ -301,13 +342,63 @@ inline constexpr MemberName k_event_cpl[] = {
     {"data3", 24, 4, 1, {}},
     {"status", 28, 4, 1, k_event_cpl_status},
 };
+inline constexpr FieldName k_barrier_desc_control[] = {
+    {"op", 0, 2},
+    {"rounds", 4, 5},
+    {"prio", 9, 2},
+};
 inline constexpr MemberName k_barrier_desc[] = {
-    {"control", 0, 4, 1, {}},
+    {"control", 0, 4, 1, k_barrier_desc_control},
     {"group", 4, 4, 1, {}},
     {"epoch", 8, 4, 1, {}},
     {"cookie", 12, 4, 1, {}},
     {"peers", 16, 4, 40, {}},
-    {"reserved", 176, 4, 4, {}},
+    {"send", 176, 8, 1, {}},
+    {"await", 184, 8, 1, {}},
+    {"reserved", 192, 4, 16, {}},
+};
+inline constexpr FieldName k_barrier_cpl_index[] = {
+    {"entry", 0, 31},
+    {"slot", 31, 1},
+};
+inline constexpr FieldName k_barrier_cpl_where[] = {
+    {"round", 0, 5},
+    {"peer", 5, 1},
+    {"resent", 16, 16},
+};
+inline constexpr FieldName k_barrier_cpl_status[] = {
+    {"code", 0, 8},
+    {"retries", 8, 8},
+    {"phase", 31, 1},
+};
+inline constexpr MemberName k_barrier_cpl[] = {
+    {"cookie", 0, 4, 1, {}},
+    {"index", 4, 4, 1, k_barrier_cpl_index},
+    {"where", 8, 4, 1, k_barrier_cpl_where},
+    {"status", 12, 4, 1, k_barrier_cpl_status},
+};
+inline constexpr FieldName k_barrier_notice_info[] = {
+    {"round", 0, 5},
+    {"epoch", 5, 3},
+    {"group", 8, 7},
+    {"barrier", 15, 1},
+};
+inline constexpr MemberName k_barrier_notice[] = {
+    {"info", 0, 2, 1, k_barrier_notice_info},
+};
+inline constexpr FieldName k_rail_status_busy[] = {
+    {"reading", 0, 1},
+    {"receiving", 1, 1},
+};
+inline constexpr MemberName k_rail_status[] = {
+    {"sequence", 0, 4, 1, {}},
+    {"busy", 4, 4, 1, k_rail_status_busy},
+    {"tx_bytes", 8, 4, 1, {}},
+    {"rx_bytes", 12, 4, 1, {}},
+    {"link", 16, 4, 1, {}},
+    {"time", 20, 4, 1, {}},
+    {"reserved", 24, 4, 9, {}},
+    {"sequence_end", 60, 4, 1, {}},
 };
 
 /// All registers, in the order of the map.
@@ -324,6 +415,7 @@ inline constexpr RegName kRegisters[] = {
     {"id", "cap_flags", 0x24, 1, 0x0, 1, 0, false, k_id_cap_flags},
     {"id", "cap_timers", 0x28, 1, 0x0, 1, 0, false, k_id_cap_timers},
     {"id", "cap_dma_bytes", 0x2C, 1, 0x0, 1, 0, false, {}},
+    {"id", "cap_formats", 0x38, 1, 0x0, 1, 0, false, k_id_cap_formats},
     {"id", "gen_ack", 0x40, 1, 0x0, 1, 0, false, {}},
     {"id", "response_us", 0x44, 1, 0x0, 1, 0, false, {}},
     {"id", "gen_req", 0x1000, 1, 0x0, 1, 0, true, {}},
@@ -353,6 +445,13 @@ inline constexpr RegName kRegisters[] = {
     {"port", "rx_timeouts", 0x4028, 1, 0x0, 1, 0, false, {}},
     {"port", "rx_unmapped", 0x402C, 1, 0x0, 1, 0, false, {}},
     {"port", "control", 0x5000, 1, 0x0, 1, 0, true, k_port_control},
+    {"rail", "block", 0x6000, 1, 0x0, 1, 0, false, k_rail_block},
+    {"rail", "next", 0x6004, 1, 0x0, 1, 0, false, {}},
+    {"rail", "status", 0x6008, 1, 0x0, 1, 0, false, {}},
+    {"rail", "base_lo", 0x7000, 1, 0x0, 1, 0, true, {}},
+    {"rail", "base_hi", 0x7004, 1, 0x0, 1, 0, true, {}},
+    {"rail", "period_us", 0x7008, 1, 0x0, 1, 0, true, {}},
+    {"rail", "control", 0x700C, 1, 0x0, 1, 0, true, k_rail_control},
     {"vf", "block", 0x8000, 1, 0x0, 1, 0, false, k_vf_block},
     {"vf", "next", 0x8004, 1, 0x0, 1, 0, false, {}},
     {"vf", "status", 0x8040, 1, 0x0, 30, 4, false, k_vf_status},
@@ -374,6 +473,9 @@ inline constexpr RegName kRegisters[] = {
     {"qp", "ring_filter", 0x1101C, 31, 0x10000, 16, 64, true, k_qp_ring_filter},
     {"qp", "ring_source", 0x11020, 31, 0x10000, 16, 64, true, {}},
     {"qp", "ring_control", 0x11024, 31, 0x10000, 16, 64, true, k_qp_ring_control},
+    {"qp", "ring_coalesce", 0x1102C, 31, 0x10000, 16, 64, true, k_qp_ring_coalesce},
+    {"qp", "ring_pasid", 0x11030, 31, 0x10000, 16, 64, true, k_qp_ring_pasid},
+    {"qp", "ring_tph", 0x11034, 31, 0x10000, 16, 64, true, k_qp_ring_tph},
     {"qp", "tail", 0x12000, 31, 0x10000, 16, 64, true, {}},
     {"qp", "arm", 0x13000, 31, 0x10000, 16, 64, true, k_qp_arm},
     {"window", "block", 0x14000, 31, 0x10000, 1, 0, false, k_window_block},
@@ -389,6 +491,23 @@ inline constexpr RegName kRegisters[] = {
     {"window", "source_mask", 0x1501C, 31, 0x10000, 8, 64, true, {}},
     {"window", "key", 0x15020, 31, 0x10000, 8, 64, true, {}},
     {"window", "control", 0x15024, 31, 0x10000, 8, 64, true, k_window_control},
+    {"window", "pasid", 0x15028, 31, 0x10000, 8, 64, true, k_window_pasid},
+    {"barrier", "block", 0x18000, 31, 0x10000, 1, 0, false, k_barrier_block},
+    {"barrier", "next", 0x18004, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "cap", 0x18008, 31, 0x10000, 1, 0, false, k_barrier_cap},
+    {"barrier", "sent", 0x18040, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "received", 0x18044, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "early", 0x18048, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "nacks_given", 0x1804C, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "nacks_taken", 0x18050, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "resent", 0x18054, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "stale", 0x18058, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "foreign", 0x1805C, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "cancelled", 0x18060, 31, 0x10000, 1, 0, false, {}},
+    {"barrier", "slot", 0x19000, 31, 0x10000, 1024, 4, true, {}},
+    {"barrier", "go", 0x1A000, 31, 0x10000, 16, 64, true, {}},
+    {"barrier", "resend_limit", 0x1B000, 31, 0x10000, 1, 0, true, {}},
+    {"barrier", "early_reserve", 0x1B004, 31, 0x10000, 1, 0, true, {}},
 };
 
 /// All descriptors and completions.
@@ -404,7 +523,10 @@ inline constexpr DescName kDescriptors[] = {
     {"dma_desc", 32, k_dma_desc},
     {"maint_desc", 32, k_maint_desc},
     {"event_cpl", 32, k_event_cpl},
-    {"barrier_desc", 192, k_barrier_desc},
+    {"barrier_desc", 256, k_barrier_desc},
+    {"barrier_cpl", 16, k_barrier_cpl},
+    {"barrier_notice", 2, k_barrier_notice},
+    {"rail_status", 64, k_rail_status},
 };
 
 }  // namespace rio::regs::names

@@ -63,6 +63,12 @@ inline constexpr uint32_t kRxMapEntries = 64u;
 inline constexpr uint32_t kMaxVfs = 30u;
 /// Inbound windows of a queue pair.
 inline constexpr uint32_t kWindowsPerQp = 8u;
+/// Most rounds of a barrier. [S1]
+inline constexpr uint32_t kBarrierRoundsMax = 20u;
+/// ROUND of a barrier notification that cancels the barrier.
+inline constexpr uint32_t kBarrierRoundCancel = 30u;
+/// Slots for barrier descriptors on the card.
+inline constexpr uint32_t kBarrierSlots = 16u;
 /// PCI vendor of the reference gateware (Xilinx).
 inline constexpr uint32_t kPciVendor = 0x10EEu;
 /// PCI device of the reference gateware.
@@ -86,9 +92,9 @@ enum class BlockType : uint8_t {
   kQp = 4,
   /// Inbound windows of a queue pair
   kWindow = 5,
-  /// Barrier engine [S1]; reserved
+  /// Barrier engine of a queue pair [S1]
   kBarrier = 6,
-  /// Rails: queue pairs of several links as one [S3]; reserved
+  /// Rails: how busy the card is, written to host memory [S3]
   kRail = 7,
   /// Link test patterns; reserved
   kPrbs = 8,
@@ -108,7 +114,7 @@ enum class Ring : uint8_t {
   kDma = 3,
   /// Maintenance and local CARs and CSRs (queue pair 0 only)
   kMaint = 4,
-  /// Barrier [S1]; reserved
+  /// Barrier [S1]; only with a block of type barrier
   kBarrier = 5,
   /// Port-writes, errors, link changes (completions only)
   kEvent = 6,
@@ -142,6 +148,8 @@ enum class Status : uint8_t {
   kSizeMismatch = 9,
   /// Received in part: segments contradict each other
   kFormat = 10,
+  /// Barrier: a member failed or cancelled it; WHERE says at which peer it was seen
+  kPeerFailed = 11,
 };
 
 /// State of a ring, in RING_STATUS.
@@ -160,7 +168,7 @@ enum class RingState : uint8_t {
 enum class RingError : uint8_t {
   /// No error
   kNone = 0,
-  /// Size, base or vector outside of the capabilities
+  /// Size, base or vector outside of the capabilities, or a reserved word that is not 0
   kConfig = 1,
   /// The tail is more than a ring ahead
   kTail = 2,
@@ -200,6 +208,16 @@ enum class DmaOp : uint8_t {
   kAtomicSwap = 8,
   /// Atomic compare and swap; compare value, then new value at the bus address; the old value goes there
   kAtomicCswap = 9,
+};
+
+/// Operation of a barrier descriptor.
+enum class BarrierOp : uint8_t {
+  /// Join the barrier: send and await what the rounds say
+  kRun = 0,
+  /// Make group and peers known, so that early notifications are never refused; sends nothing
+  kLoad = 1,
+  /// Cancel the epoch at all peers
+  kCancel = 2,
 };
 
 /// Operation of a maintenance descriptor. RIO Part 1 §4.1.10
@@ -344,6 +362,17 @@ struct CapTimers {
 /// Longest DMA descriptor in bytes. (written by the card)
 constexpr uint32_t cap_dma_bytes() { return kBase + 0x02Cu; }
 inline constexpr uint32_t kCapDmaBytesReset = 0x0u;
+/// Formats and options that the words of a ring may choose. (written by the card)
+constexpr uint32_t cap_formats() { return kBase + 0x038u; }
+inline constexpr uint32_t kCapFormatsReset = 0x0u;
+struct CapFormats {
+  /// RING_COALESCE counts
+  static constexpr Field coalescing{8, 1};
+  /// RING_PASID and a window's PASID count
+  static constexpr Field pasid{9, 1};
+  /// RING_TPH counts
+  static constexpr Field tph{10, 1};
+};
 /// Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
 constexpr uint32_t gen_ack() { return kBase + 0x040u; }
 inline constexpr uint32_t kGenAckReset = 0x0u;
@@ -481,6 +510,47 @@ struct Control {
 };
 }  // namespace port
 
+/// Rails [S3]: the card writes a rail_status to host memory, so that no program reads the BAR to choose a rail. It answers an NREAD of 64 bytes at the last 64 bytes of the RapidIO address space with the same bytes, for each destID of the receive map, also when its host is stopped. Belongs to the physical function.
+namespace rail {
+inline constexpr uint32_t kBase = 0x6000u;
+inline constexpr uint32_t kSizeBytes = 0x2000u;
+/// Block header. (written by the card)
+constexpr uint32_t block() { return kBase + 0x000u; }
+inline constexpr uint32_t kBlockReset = 0x207u;
+struct Block {
+  /// What the block is
+  static constexpr Field type{0, 8};
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
+  static constexpr Field version{8, 8};
+  /// Number of the queue pair that the block belongs to, else 0
+  static constexpr Field instance{16, 8};
+};
+/// Offset of the next block. (written by the card)
+constexpr uint32_t next() { return kBase + 0x004u; }
+inline constexpr uint32_t kNextReset = 0x0u;
+/// CONTROL in force. Without ENABLE the card does not write any more. (written by the card)
+constexpr uint32_t status() { return kBase + 0x008u; }
+inline constexpr uint32_t kStatusReset = 0x0u;
+/// Bus address of the rail_status, low half; 64-byte aligned. (written by the host)
+constexpr uint32_t base_lo() { return kBase + 0x1000u; }
+inline constexpr uint32_t kBaseLoReset = 0x0u;
+/// High half. (written by the host)
+constexpr uint32_t base_hi() { return kBase + 0x1004u; }
+inline constexpr uint32_t kBaseHiReset = 0x0u;
+/// Time between two writes, in us, at least 1. (written by the host)
+constexpr uint32_t period_us() { return kBase + 0x1008u; }
+inline constexpr uint32_t kPeriodUsReset = 0x0u;
+/// Written last; the other words are read by the card when GEN changes. (written by the host)
+constexpr uint32_t control() { return kBase + 0x100Cu; }
+inline constexpr uint32_t kControlReset = 0x0u;
+struct Control {
+  /// Generation; each change takes another one
+  static constexpr Field gen{0, 16};
+  /// 1: the card writes
+  static constexpr Field enable{16, 1};
+};
+}  // namespace rail
+
 /// Table of virtual functions: which queue pairs each has. Belongs to the physical function.
 namespace vf {
 inline constexpr uint32_t kBase = 0x8000u;
@@ -608,6 +678,32 @@ struct RingControl {
   /// 1 start, 0 stop
   static constexpr Field run{16, 1};
 };
+/// An armed ring's interrupt waits for COUNT completions, at most US after the first; 0: it comes with the first. 0 without ID.CAP_FORMATS.COALESCING. (written by the host)
+constexpr uint32_t ring_coalesce(uint32_t qp, uint32_t i) { return base(qp) + 0x102Cu + i * 64u; }
+struct RingCoalesce {
+  /// Completions
+  static constexpr Field count{0, 16};
+  /// Longest wait, in us
+  static constexpr Field us{16, 16};
+};
+/// Address space of the ring, its entries' payload included. 0 without ID.CAP_FORMATS.PASID. (written by the host)
+constexpr uint32_t ring_pasid(uint32_t qp, uint32_t i) { return base(qp) + 0x1030u + i * 64u; }
+struct RingPasid {
+  /// Process address space ID
+  static constexpr Field pasid{0, 20};
+  /// 1: reads and writes carry PASID
+  static constexpr Field enable{31, 1};
+};
+/// Processing hint of the ring's completions. 0 without ID.CAP_FORMATS.TPH. (written by the host)
+constexpr uint32_t ring_tph(uint32_t qp, uint32_t i) { return base(qp) + 0x1034u + i * 64u; }
+struct RingTph {
+  /// Steering tag
+  static constexpr Field tag{0, 16};
+  /// Processing hint of the PCIe specification
+  static constexpr Field hint{16, 2};
+  /// 1: writes of completions carry the hint
+  static constexpr Field enable{31, 1};
+};
 /// Free-running index past the last posted entry; for doorbell and event past the last free completion. The only word that the hot path writes. (written by the host)
 constexpr uint32_t tail(uint32_t qp, uint32_t i) { return base(qp) + 0x2000u + i * 64u; }
 /// Another value arms the ring's interrupt: it comes at once if the card is further than INDEX. A start arms at RING_START. (written by the host)
@@ -673,7 +769,84 @@ struct Control {
   /// Atomics allowed
   static constexpr Field atomic{19, 1};
 };
+/// Address space of the window's memory. 0 without ID.CAP_FORMATS.PASID: else the window stays closed. (written by the host)
+constexpr uint32_t pasid(uint32_t qp, uint32_t i) { return base(qp) + 0x1028u + i * 64u; }
+struct Pasid {
+  /// Process address space ID
+  static constexpr Field pasid{0, 20};
+  /// 1: reads and writes carry PASID
+  static constexpr Field enable{31, 1};
+};
 }  // namespace window
+
+/// Barrier engine of a queue pair [S1]. A descriptor comes from the barrier ring, or from a slot here.
+namespace barrier {
+/// Offset of instance i, 0 to 30, in the BAR.
+constexpr uint32_t base(uint32_t i) { return 0x18000u + i * 0x10000u; }
+inline constexpr uint32_t kSizeBytes = 0x4000u;
+/// Block header. (written by the card)
+constexpr uint32_t block(uint32_t qp) { return base(qp) + 0x000u; }
+inline constexpr uint32_t kBlockReset = 0x206u;
+struct Block {
+  /// What the block is
+  static constexpr Field type{0, 8};
+  /// Version of the block's layout, EDITION or higher; a higher one only adds
+  static constexpr Field version{8, 8};
+  /// Number of the queue pair that the block belongs to, else 0
+  static constexpr Field instance{16, 8};
+};
+/// Offset of the next block. (written by the card)
+constexpr uint32_t next(uint32_t qp) { return base(qp) + 0x004u; }
+inline constexpr uint32_t kNextReset = 0x0u;
+/// Capabilities of the engine. (written by the card)
+constexpr uint32_t cap(uint32_t qp) { return base(qp) + 0x008u; }
+inline constexpr uint32_t kCapReset = 0x0u;
+struct Cap {
+  /// Most rounds, up to BARRIER_ROUNDS_MAX
+  static constexpr Field rounds{0, 5};
+  /// Slots, up to BARRIER_SLOTS
+  static constexpr Field slots{5, 5};
+  /// Notifications that the early-arrival memory holds, for all queue pairs together
+  static constexpr Field early{10, 16};
+};
+/// Notifications sent, without those sent again. Counters are free-running. (written by the card)
+constexpr uint32_t sent(uint32_t qp) { return base(qp) + 0x040u; }
+inline constexpr uint32_t kSentReset = 0x0u;
+/// Notifications received. (written by the card)
+constexpr uint32_t received(uint32_t qp) { return base(qp) + 0x044u; }
+inline constexpr uint32_t kReceivedReset = 0x0u;
+/// Of those: before their descriptor, and kept. (written by the card)
+constexpr uint32_t early(uint32_t qp) { return base(qp) + 0x048u; }
+inline constexpr uint32_t kEarlyReset = 0x0u;
+/// Notifications answered RETRY: the early-arrival memory was full. (written by the card)
+constexpr uint32_t nacks_given(uint32_t qp) { return base(qp) + 0x04Cu; }
+inline constexpr uint32_t kNacksGivenReset = 0x0u;
+/// RETRY answers received. (written by the card)
+constexpr uint32_t nacks_taken(uint32_t qp) { return base(qp) + 0x050u; }
+inline constexpr uint32_t kNacksTakenReset = 0x0u;
+/// Notifications sent again after a response time-out. (written by the card)
+constexpr uint32_t resent(uint32_t qp) { return base(qp) + 0x054u; }
+inline constexpr uint32_t kResentReset = 0x0u;
+/// Notifications of the last three epochs, dropped. (written by the card)
+constexpr uint32_t stale(uint32_t qp) { return base(qp) + 0x058u; }
+inline constexpr uint32_t kStaleReset = 0x0u;
+/// Notifications of a source that the descriptor does not await, answered ERROR. (written by the card)
+constexpr uint32_t foreign(uint32_t qp) { return base(qp) + 0x05Cu; }
+inline constexpr uint32_t kForeignReset = 0x0u;
+/// Barriers that ended as PEER_FAILED. (written by the card)
+constexpr uint32_t cancelled(uint32_t qp) { return base(qp) + 0x060u; }
+inline constexpr uint32_t kCancelledReset = 0x0u;
+/// Words of the slots: slot i / 64 holds a barrier_desc. Read by the card when GO of the slot changes. (written by the host)
+constexpr uint32_t slot(uint32_t qp, uint32_t i) { return base(qp) + 0x1000u + i * 4u; }
+/// Epoch of slot i; another value runs its descriptor with that epoch. (written by the host)
+constexpr uint32_t go(uint32_t qp, uint32_t i) { return base(qp) + 0x2000u + i * 64u; }
+/// How often a notification is sent again after a response time-out. (written by the host)
+constexpr uint32_t resend_limit(uint32_t qp) { return base(qp) + 0x3000u; }
+inline constexpr uint32_t kResendLimitReset = 0x0u;
+/// Notifications of the early-arrival memory that are kept for this queue pair. (written by the host)
+constexpr uint32_t early_reserve(uint32_t qp) { return base(qp) + 0x3004u; }
+inline constexpr uint32_t kEarlyReserveReset = 0x0u;
+}  // namespace barrier
 
 /// Transmit descriptor. With WIDE the next entry holds 32 further bytes: up to 48 inline bytes, or up to 4 addresses.
 struct TxDesc {
@@ -847,7 +1020,7 @@ static_assert(offsetof(DedicatedDesc, addr) == 0);
 static_assert(offsetof(DedicatedDesc, size) == 8);
 static_assert(offsetof(DedicatedDesc, cookie) == 12);
 
-/// Completion of a dedicated, DMA, maintenance or barrier descriptor. They come in any order.
+/// Completion of a dedicated, DMA or maintenance descriptor. They come in any order.
 struct EntryCpl {
   /// Cookie of the descriptor.
   uint32_t cookie;
@@ -1008,27 +1181,145 @@ struct Status {
 };
 }  // namespace event_cpl
 
-/// Barrier [S1]; reserved: only the size and the frame are fixed.
+/// Barrier [S1]: what a member sends and awaits in each round. BAD_DESCRIPTOR: a round without a bit, one peer twice for one direction in a round, a peer without bits, bits beyond the rounds.
 struct BarrierDesc {
-  /// Rounds, flags.
+  /// The operation.
   uint32_t control;
-  /// Group.
+  /// Group, 0 to 127; its members agree on it.
   uint32_t group;
-  /// Epoch.
+  /// Number of the barrier in its group; in a slot GO has it.
   uint32_t epoch;
   /// Comes back in the completion.
   uint32_t cookie;
-  /// Twenty rounds of two peers: destIDs.
+  /// Peers 2r and 2r + 1 of round r: destIDs; all ones: none.
   uint32_t peers[40];
+  /// Bit 2r + w: peer w of round r is sent a notification.
+  uint64_t send;
+  /// Bit 2r + w: a notification of peer w is awaited in round r.
+  uint64_t await;
   /// Zero.
-  uint32_t reserved[4];
+  uint32_t reserved[16];
 };
-static_assert(sizeof(BarrierDesc) == 192);
+static_assert(sizeof(BarrierDesc) == 256);
 static_assert(offsetof(BarrierDesc, control) == 0);
 static_assert(offsetof(BarrierDesc, group) == 4);
 static_assert(offsetof(BarrierDesc, epoch) == 8);
 static_assert(offsetof(BarrierDesc, cookie) == 12);
 static_assert(offsetof(BarrierDesc, peers) == 16);
-static_assert(offsetof(BarrierDesc, reserved) == 176);
+static_assert(offsetof(BarrierDesc, send) == 176);
+static_assert(offsetof(BarrierDesc, await) == 184);
+static_assert(offsetof(BarrierDesc, reserved) == 192);
+/// Fields of BarrierDesc.
+namespace barrier_desc {
+struct Control {
+  /// Operation
+  static constexpr Field op{0, 2};
+  /// Rounds, 1 to BARRIER_ROUNDS_MAX
+  static constexpr Field rounds{4, 5};
+  /// Priority, 0 to 2
+  static constexpr Field prio{9, 2};
+};
+}  // namespace barrier_desc
+
+/// Completion of a barrier. Those of slots take places of the barrier ring, which has at least entries + BARRIER_SLOTS of them.
+struct BarrierCpl {
+  /// Cookie of the descriptor.
+  uint32_t cookie;
+  /// The descriptor.
+  uint32_t index;
+  /// Where it ended, if not OK.
+  uint32_t where;
+  /// Last word.
+  uint32_t status;
+};
+static_assert(sizeof(BarrierCpl) == 16);
+static_assert(offsetof(BarrierCpl, cookie) == 0);
+static_assert(offsetof(BarrierCpl, index) == 4);
+static_assert(offsetof(BarrierCpl, where) == 8);
+static_assert(offsetof(BarrierCpl, status) == 12);
+/// Fields of BarrierCpl.
+namespace barrier_cpl {
+struct Index {
+  /// Low bits of its free-running index, or its slot
+  static constexpr Field entry{0, 31};
+  /// It is in a slot
+  static constexpr Field slot{31, 1};
+};
+struct Where {
+  /// Round
+  static constexpr Field round{0, 5};
+  /// Which of the two peers
+  static constexpr Field peer{5, 1};
+  /// Notifications sent again, at most 65535 are counted
+  static constexpr Field resent{16, 16};
+};
+struct Status {
+  /// How it ended
+  static constexpr Field code{0, 8};
+  /// RETRY answers, at most 255 are counted
+  static constexpr Field retries{8, 8};
+  /// Toggles each lap: 1 in laps with an even number, where the lap is index >> clog2
+  static constexpr Field phase{31, 1};
+};
+}  // namespace barrier_cpl
+
+/// Notification between members: the information of a type 10 doorbell, an ordinary one unless the barrier ring of its queue pair runs. The source says which peer it is; RETRY refuses it for a while. RIO Part 2 §2.2.1
+struct BarrierNotice {
+  /// Information.
+  uint16_t info;
+};
+static_assert(sizeof(BarrierNotice) == 2);
+static_assert(offsetof(BarrierNotice, info) == 0);
+/// Fields of BarrierNotice.
+namespace barrier_notice {
+struct Info {
+  /// Round of the sender, or BARRIER_ROUND_CANCEL
+  static constexpr Field round{0, 5};
+  /// Low bits of the epoch
+  static constexpr Field epoch{5, 3};
+  /// Group
+  static constexpr Field group{8, 7};
+  /// 1
+  static constexpr Field barrier{15, 1};
+};
+}  // namespace barrier_notice
+
+/// How busy a rail is: written by one write, naturally aligned. A reader that loads it word by word takes it only if both sequence numbers agree.
+struct RailStatus {
+  /// Counts the writes.
+  uint32_t sequence;
+  /// Work of the card at this moment.
+  uint32_t busy;
+  /// Bytes of posted messages that have not ended yet.
+  uint32_t tx_bytes;
+  /// Bytes still to come of messages whose first segment has arrived.
+  uint32_t rx_bytes;
+  /// PORT.LINK.
+  uint32_t link;
+  /// When it was written, in ticks.
+  uint32_t time;
+  /// Zero.
+  uint32_t reserved[9];
+  /// SEQUENCE again.
+  uint32_t sequence_end;
+};
+static_assert(sizeof(RailStatus) == 64);
+static_assert(offsetof(RailStatus, sequence) == 0);
+static_assert(offsetof(RailStatus, busy) == 4);
+static_assert(offsetof(RailStatus, tx_bytes) == 8);
+static_assert(offsetof(RailStatus, rx_bytes) == 12);
+static_assert(offsetof(RailStatus, link) == 16);
+static_assert(offsetof(RailStatus, time) == 20);
+static_assert(offsetof(RailStatus, reserved) == 24);
+static_assert(offsetof(RailStatus, sequence_end) == 60);
+/// Fields of RailStatus.
+namespace rail_status {
+struct Busy {
+  /// It reads host memory, in order to send
+  static constexpr Field reading{0, 1};
+  /// It receives messages
+  static constexpr Field receiving{1, 1};
+};
+}  // namespace rail_status
 
 }  // namespace rio::regs

@@ -52,6 +52,12 @@ package rio_regs_pkg;
   localparam logic [31:0] MAX_VFS = 32'h1E;
   // Inbound windows of a queue pair.
   localparam logic [31:0] WINDOWS_PER_QP = 32'h8;
+  // Most rounds of a barrier. [S1]
+  localparam logic [31:0] BARRIER_ROUNDS_MAX = 32'h14;
+  // ROUND of a barrier notification that cancels the barrier.
+  localparam logic [31:0] BARRIER_ROUND_CANCEL = 32'h1E;
+  // Slots for barrier descriptors on the card.
+  localparam logic [31:0] BARRIER_SLOTS = 32'h10;
   // PCI vendor of the reference gateware (Xilinx).
   localparam logic [31:0] PCI_VENDOR = 32'h10EE;
   // PCI device of the reference gateware.
@@ -69,8 +75,8 @@ package rio_regs_pkg;
     BLOCK_TYPE_PORT = 8'd3,  // RapidIO port: link state and counters
     BLOCK_TYPE_QP = 8'd4,  // Queue pair
     BLOCK_TYPE_WINDOW = 8'd5,  // Inbound windows of a queue pair
-    BLOCK_TYPE_BARRIER = 8'd6,  // Barrier engine [S1]; reserved
-    BLOCK_TYPE_RAIL = 8'd7,  // Rails: queue pairs of several links as one [S3]; reserved
+    BLOCK_TYPE_BARRIER = 8'd6,  // Barrier engine of a queue pair [S1]
+    BLOCK_TYPE_RAIL = 8'd7,  // Rails: how busy the card is, written to host memory [S3]
     BLOCK_TYPE_PRBS = 8'd8,  // Link test patterns; reserved
     BLOCK_TYPE_VF = 8'd9  // Table of virtual functions, in the physical function
   } block_type_e;
@@ -82,7 +88,7 @@ package rio_regs_pkg;
     RING_DOORBELL = 8'd2,  // Doorbell receive (completions only)
     RING_DMA = 8'd3,  // Fabric reads, writes and atomics
     RING_MAINT = 8'd4,  // Maintenance and local CARs and CSRs (queue pair 0 only)
-    RING_BARRIER = 8'd5,  // Barrier [S1]; reserved
+    RING_BARRIER = 8'd5,  // Barrier [S1]; only with a block of type barrier
     RING_EVENT = 8'd6,  // Port-writes, errors, link changes (completions only)
     RING_RESERVED7 = 8'd7,  // Reserved
     RING_DEDICATED0 = 8'd8  // Dedicated receive 0; 1 to 7 follow
@@ -100,7 +106,8 @@ package rio_regs_pkg;
     STATUS_LINK_DOWN = 8'd7,  // Never sent: the link was down
     STATUS_RECEIVE_TIMEOUT = 8'd8,  // Received in part: segments stayed away
     STATUS_SIZE_MISMATCH = 8'd9,  // Dedicated entry: the message is not of the entry's size, or an entry too many
-    STATUS_FORMAT = 8'd10  // Received in part: segments contradict each other
+    STATUS_FORMAT = 8'd10,  // Received in part: segments contradict each other
+    STATUS_PEER_FAILED = 8'd11  // Barrier: a member failed or cancelled it; WHERE says at which peer it was seen
   } status_e;
 
   // State of a ring, in RING_STATUS.
@@ -114,7 +121,7 @@ package rio_regs_pkg;
   // Why the card stopped a ring.
   typedef enum logic [7:0] {
     RING_ERROR_NONE = 8'd0,  // No error
-    RING_ERROR_CONFIG = 8'd1,  // Size, base or vector outside of the capabilities
+    RING_ERROR_CONFIG = 8'd1,  // Size, base or vector outside of the capabilities, or a reserved word that is not 0
     RING_ERROR_TAIL = 8'd2,  // The tail is more than a ring ahead
     RING_ERROR_HOST_READ = 8'd3,  // The ring's memory could not be read
     RING_ERROR_MISMATCH = 8'd4  // Dedicated ring: number or size of the messages differs from the sender's
@@ -139,6 +146,13 @@ package rio_regs_pkg;
     DMA_OP_ATOMIC_SWAP = 4'd8,  // Atomic swap; operand at the bus address, old value goes there
     DMA_OP_ATOMIC_CSWAP = 4'd9  // Atomic compare and swap; compare value, then new value at the bus address; the old value goes there
   } dma_op_e;
+
+  // Operation of a barrier descriptor.
+  typedef enum logic [1:0] {
+    BARRIER_OP_RUN = 2'd0,  // Join the barrier: send and await what the rounds say
+    BARRIER_OP_LOAD = 2'd1,  // Make group and peers known, so that early notifications are never refused; sends nothing
+    BARRIER_OP_CANCEL = 2'd2  // Cancel the epoch at all peers
+  } barrier_op_e;
 
   // Operation of a maintenance descriptor. RIO Part 1 §4.1.10
   typedef enum logic [1:0] {
@@ -336,6 +350,24 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_CAP_DMA_BYTES_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_DMA_BYTES = ID_BASE + ID_CAP_DMA_BYTES_OFFSET;
 
+  // Formats and options that the words of a ring may choose. (written by the card)
+  localparam logic [31:0] ID_CAP_FORMATS_OFFSET = 32'h38;
+  localparam logic [31:0] ID_CAP_FORMATS_RESET = 32'h0;
+  localparam logic [31:0] ID_CAP_FORMATS = ID_BASE + ID_CAP_FORMATS_OFFSET;
+  localparam int ID_CAP_FORMATS_COALESCING_LSB = 8;
+  localparam int ID_CAP_FORMATS_COALESCING_WIDTH = 1;
+  localparam int ID_CAP_FORMATS_PASID_LSB = 9;
+  localparam int ID_CAP_FORMATS_PASID_WIDTH = 1;
+  localparam int ID_CAP_FORMATS_TPH_LSB = 10;
+  localparam int ID_CAP_FORMATS_TPH_WIDTH = 1;
+  typedef struct packed {
+    logic [20:0] rsvd1;
+    logic tph;  // 10: RING_TPH counts
+    logic pasid;  // 9: RING_PASID and a window's PASID count
+    logic coalescing;  // 8: RING_COALESCE counts
+    logic [7:0] rsvd0;
+  } id_cap_formats_t;
+
   // Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
   localparam logic [31:0] ID_GEN_ACK_OFFSET = 32'h40;
   localparam logic [31:0] ID_GEN_ACK_RESET = 32'h0;
@@ -382,7 +414,7 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_QP_DEST_ID_STRIDE = 32'h4;
   localparam logic [31:0] ID_QP_DEST_ID_RESET = 32'hFFFFFFFF;
   function automatic logic [31:0] id_qp_dest_id(input logic [31:0] i);
-    return ID_BASE + ID_QP_DEST_ID_OFFSET + i * ID_QP_DEST_ID_STRIDE;
+    id_qp_dest_id = ID_BASE + ID_QP_DEST_ID_OFFSET + i * ID_QP_DEST_ID_STRIDE;
   endfunction
 
   // --------------------
@@ -429,7 +461,7 @@ package rio_regs_pkg;
   localparam logic [31:0] RX_MAP_DEST_ID_STRIDE = 32'h10;
   localparam logic [31:0] RX_MAP_DEST_ID_RESET = 32'h0;
   function automatic logic [31:0] rx_map_dest_id(input logic [31:0] i);
-    return RX_MAP_BASE + RX_MAP_DEST_ID_OFFSET + i * RX_MAP_DEST_ID_STRIDE;
+    rx_map_dest_id = RX_MAP_BASE + RX_MAP_DEST_ID_OFFSET + i * RX_MAP_DEST_ID_STRIDE;
   endfunction
 
   // Mailboxes 0 to 31, a bit each. (written by the host)
@@ -438,7 +470,7 @@ package rio_regs_pkg;
   localparam logic [31:0] RX_MAP_MBOX_LO_STRIDE = 32'h10;
   localparam logic [31:0] RX_MAP_MBOX_LO_RESET = 32'h0;
   function automatic logic [31:0] rx_map_mbox_lo(input logic [31:0] i);
-    return RX_MAP_BASE + RX_MAP_MBOX_LO_OFFSET + i * RX_MAP_MBOX_LO_STRIDE;
+    rx_map_mbox_lo = RX_MAP_BASE + RX_MAP_MBOX_LO_OFFSET + i * RX_MAP_MBOX_LO_STRIDE;
   endfunction
 
   // Mailboxes 32 to 63, a bit each. (written by the host)
@@ -447,7 +479,7 @@ package rio_regs_pkg;
   localparam logic [31:0] RX_MAP_MBOX_HI_STRIDE = 32'h10;
   localparam logic [31:0] RX_MAP_MBOX_HI_RESET = 32'h0;
   function automatic logic [31:0] rx_map_mbox_hi(input logic [31:0] i);
-    return RX_MAP_BASE + RX_MAP_MBOX_HI_OFFSET + i * RX_MAP_MBOX_HI_STRIDE;
+    rx_map_mbox_hi = RX_MAP_BASE + RX_MAP_MBOX_HI_OFFSET + i * RX_MAP_MBOX_HI_STRIDE;
   endfunction
 
   // Where it goes. (written by the host)
@@ -456,7 +488,7 @@ package rio_regs_pkg;
   localparam logic [31:0] RX_MAP_ENTRY_STRIDE = 32'h10;
   localparam logic [31:0] RX_MAP_ENTRY_RESET = 32'h0;
   function automatic logic [31:0] rx_map_entry(input logic [31:0] i);
-    return RX_MAP_BASE + RX_MAP_ENTRY_OFFSET + i * RX_MAP_ENTRY_STRIDE;
+    rx_map_entry = RX_MAP_BASE + RX_MAP_ENTRY_OFFSET + i * RX_MAP_ENTRY_STRIDE;
   endfunction
   localparam int RX_MAP_ENTRY_VALID_LSB = 0;
   localparam int RX_MAP_ENTRY_VALID_WIDTH = 1;
@@ -576,6 +608,68 @@ package rio_regs_pkg;
   } port_control_t;
 
   // --------------------
+  // Block rail: Rails [S3]: the card writes a rail_status to host memory, so that no program reads the BAR to choose a rail. It answers an NREAD of 64 bytes at the last 64 bytes of the RapidIO address space with the same bytes, for each destID of the receive map, also when its host is stopped. Belongs to the physical function.
+  localparam logic [31:0] RAIL_BASE = 32'h6000;
+  localparam logic [31:0] RAIL_SIZE = 32'h2000;
+  localparam logic [7:0] RAIL_VERSION = 8'd2;
+
+  // Block header. (written by the card)
+  localparam logic [31:0] RAIL_BLOCK_OFFSET = 32'h0;
+  localparam logic [31:0] RAIL_BLOCK_RESET = 32'h207;
+  localparam logic [31:0] RAIL_BLOCK = RAIL_BASE + RAIL_BLOCK_OFFSET;
+  localparam int RAIL_BLOCK_TYPE_LSB = 0;
+  localparam int RAIL_BLOCK_TYPE_WIDTH = 8;
+  localparam int RAIL_BLOCK_VERSION_LSB = 8;
+  localparam int RAIL_BLOCK_VERSION_WIDTH = 8;
+  localparam int RAIL_BLOCK_INSTANCE_LSB = 16;
+  localparam int RAIL_BLOCK_INSTANCE_WIDTH = 8;
+  typedef struct packed {
+    logic [7:0] rsvd0;
+    logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
+    block_type_e type_;  // 7:0: What the block is
+  } rail_block_t;
+
+  // Offset of the next block. (written by the card)
+  localparam logic [31:0] RAIL_NEXT_OFFSET = 32'h4;
+  localparam logic [31:0] RAIL_NEXT_RESET = 32'h0;
+  localparam logic [31:0] RAIL_NEXT = RAIL_BASE + RAIL_NEXT_OFFSET;
+
+  // CONTROL in force. Without ENABLE the card does not write any more. (written by the card)
+  localparam logic [31:0] RAIL_STATUS_OFFSET = 32'h8;
+  localparam logic [31:0] RAIL_STATUS_RESET = 32'h0;
+  localparam logic [31:0] RAIL_STATUS = RAIL_BASE + RAIL_STATUS_OFFSET;
+
+  // Bus address of the rail_status, low half; 64-byte aligned. (written by the host)
+  localparam logic [31:0] RAIL_BASE_LO_OFFSET = 32'h1000;
+  localparam logic [31:0] RAIL_BASE_LO_RESET = 32'h0;
+  localparam logic [31:0] RAIL_BASE_LO = RAIL_BASE + RAIL_BASE_LO_OFFSET;
+
+  // High half. (written by the host)
+  localparam logic [31:0] RAIL_BASE_HI_OFFSET = 32'h1004;
+  localparam logic [31:0] RAIL_BASE_HI_RESET = 32'h0;
+  localparam logic [31:0] RAIL_BASE_HI = RAIL_BASE + RAIL_BASE_HI_OFFSET;
+
+  // Time between two writes, in us, at least 1. (written by the host)
+  localparam logic [31:0] RAIL_PERIOD_US_OFFSET = 32'h1008;
+  localparam logic [31:0] RAIL_PERIOD_US_RESET = 32'h0;
+  localparam logic [31:0] RAIL_PERIOD_US = RAIL_BASE + RAIL_PERIOD_US_OFFSET;
+
+  // Written last; the other words are read by the card when GEN changes. (written by the host)
+  localparam logic [31:0] RAIL_CONTROL_OFFSET = 32'h100C;
+  localparam logic [31:0] RAIL_CONTROL_RESET = 32'h0;
+  localparam logic [31:0] RAIL_CONTROL = RAIL_BASE + RAIL_CONTROL_OFFSET;
+  localparam int RAIL_CONTROL_GEN_LSB = 0;
+  localparam int RAIL_CONTROL_GEN_WIDTH = 16;
+  localparam int RAIL_CONTROL_ENABLE_LSB = 16;
+  localparam int RAIL_CONTROL_ENABLE_WIDTH = 1;
+  typedef struct packed {
+    logic [14:0] rsvd0;
+    logic enable;  // 16: 1: the card writes
+    logic [15:0] gen;  // 15:0: Generation; each change takes another one
+  } rail_control_t;
+
+  // --------------------
   // Block vf: Table of virtual functions: which queue pairs each has. Belongs to the physical function.
   localparam logic [31:0] VF_BASE = 32'h8000;
   localparam logic [31:0] VF_SIZE = 32'h2000;
@@ -609,7 +703,7 @@ package rio_regs_pkg;
   localparam logic [31:0] VF_STATUS_STRIDE = 32'h4;
   localparam logic [31:0] VF_STATUS_RESET = 32'h0;
   function automatic logic [31:0] vf_status(input logic [31:0] i);
-    return VF_BASE + VF_STATUS_OFFSET + i * VF_STATUS_STRIDE;
+    vf_status = VF_BASE + VF_STATUS_OFFSET + i * VF_STATUS_STRIDE;
   endfunction
   localparam int VF_STATUS_GEN_LSB = 0;
   localparam int VF_STATUS_GEN_WIDTH = 16;
@@ -630,7 +724,7 @@ package rio_regs_pkg;
   localparam logic [31:0] VF_QPS_STRIDE = 32'h10;
   localparam logic [31:0] VF_QPS_RESET = 32'h0;
   function automatic logic [31:0] vf_qps(input logic [31:0] i);
-    return VF_BASE + VF_QPS_OFFSET + i * VF_QPS_STRIDE;
+    vf_qps = VF_BASE + VF_QPS_OFFSET + i * VF_QPS_STRIDE;
   endfunction
   localparam int VF_QPS_FIRST_LSB = 0;
   localparam int VF_QPS_FIRST_WIDTH = 6;
@@ -649,7 +743,7 @@ package rio_regs_pkg;
   localparam logic [31:0] VF_CONTROL_STRIDE = 32'h10;
   localparam logic [31:0] VF_CONTROL_RESET = 32'h0;
   function automatic logic [31:0] vf_control(input logic [31:0] i);
-    return VF_BASE + VF_CONTROL_OFFSET + i * VF_CONTROL_STRIDE;
+    vf_control = VF_BASE + VF_CONTROL_OFFSET + i * VF_CONTROL_STRIDE;
   endfunction
   localparam int VF_CONTROL_GEN_LSB = 0;
   localparam int VF_CONTROL_GEN_WIDTH = 16;
@@ -673,7 +767,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_BLOCK_OFFSET = 32'h0;
   localparam logic [31:0] QP_BLOCK_RESET = 32'h204;
   function automatic logic [31:0] qp_block(input logic [31:0] instance_i);
-    return QP_BASE + QP_BLOCK_OFFSET + instance_i * QP_INSTANCE_STRIDE;
+    qp_block = QP_BASE + QP_BLOCK_OFFSET + instance_i * QP_INSTANCE_STRIDE;
   endfunction
   localparam int QP_BLOCK_TYPE_LSB = 0;
   localparam int QP_BLOCK_TYPE_WIDTH = 8;
@@ -692,21 +786,21 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_NEXT_OFFSET = 32'h4;
   localparam logic [31:0] QP_NEXT_RESET = 32'h0;
   function automatic logic [31:0] qp_next(input logic [31:0] instance_i);
-    return QP_BASE + QP_NEXT_OFFSET + instance_i * QP_INSTANCE_STRIDE;
+    qp_next = QP_BASE + QP_NEXT_OFFSET + instance_i * QP_INSTANCE_STRIDE;
   endfunction
 
   // A bit for each ring that the queue pair has. (written by the card)
   localparam logic [31:0] QP_RINGS_OFFSET = 32'h8;
   localparam logic [31:0] QP_RINGS_RESET = 32'h0;
   function automatic logic [31:0] qp_rings(input logic [31:0] instance_i);
-    return QP_BASE + QP_RINGS_OFFSET + instance_i * QP_INSTANCE_STRIDE;
+    qp_rings = QP_BASE + QP_RINGS_OFFSET + instance_i * QP_INSTANCE_STRIDE;
   endfunction
 
   // Source ID in force (ID.QP_DEST_ID of this queue pair). (written by the card)
   localparam logic [31:0] QP_DEST_ID_OFFSET = 32'hC;
   localparam logic [31:0] QP_DEST_ID_RESET = 32'hFFFFFFFF;
   function automatic logic [31:0] qp_dest_id(input logic [31:0] instance_i);
-    return QP_BASE + QP_DEST_ID_OFFSET + instance_i * QP_INSTANCE_STRIDE;
+    qp_dest_id = QP_BASE + QP_DEST_ID_OFFSET + instance_i * QP_INSTANCE_STRIDE;
   endfunction
 
   // State of a ring. (written by the card)
@@ -715,7 +809,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_STATUS_STRIDE = 32'h8;
   localparam logic [31:0] QP_RING_STATUS_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_status(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_STATUS_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_STATUS_STRIDE;
+    qp_ring_status = QP_BASE + QP_RING_STATUS_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_STATUS_STRIDE;
   endfunction
   localparam int QP_RING_STATUS_GEN_LSB = 0;
   localparam int QP_RING_STATUS_GEN_WIDTH = 16;
@@ -736,7 +830,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_ENTRY_STRIDE = 32'h8;
   localparam logic [31:0] QP_RING_ENTRY_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_entry(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_ENTRY_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_ENTRY_STRIDE;
+    qp_ring_entry = QP_BASE + QP_RING_ENTRY_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_ENTRY_STRIDE;
   endfunction
 
   // Bus address of the submission ring, low half; 64-byte aligned. (written by the host)
@@ -745,7 +839,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_BASE_LO_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_BASE_LO_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_base_lo(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_BASE_LO_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_BASE_LO_STRIDE;
+    qp_ring_base_lo = QP_BASE + QP_RING_BASE_LO_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_BASE_LO_STRIDE;
   endfunction
 
   // High half. (written by the host)
@@ -754,7 +848,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_BASE_HI_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_BASE_HI_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_base_hi(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_BASE_HI_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_BASE_HI_STRIDE;
+    qp_ring_base_hi = QP_BASE + QP_RING_BASE_HI_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_BASE_HI_STRIDE;
   endfunction
 
   // Bus address of the completion ring, low half; 64-byte aligned. (written by the host)
@@ -763,7 +857,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_CBASE_LO_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_CBASE_LO_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_cbase_lo(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_CBASE_LO_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_CBASE_LO_STRIDE;
+    qp_ring_cbase_lo = QP_BASE + QP_RING_CBASE_LO_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_CBASE_LO_STRIDE;
   endfunction
 
   // High half. (written by the host)
@@ -772,7 +866,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_CBASE_HI_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_CBASE_HI_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_cbase_hi(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_CBASE_HI_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_CBASE_HI_STRIDE;
+    qp_ring_cbase_hi = QP_BASE + QP_RING_CBASE_HI_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_CBASE_HI_STRIDE;
   endfunction
 
   // Sizes. (written by the host)
@@ -781,7 +875,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_SIZE_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_SIZE_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_size(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_SIZE_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_SIZE_STRIDE;
+    qp_ring_size = QP_BASE + QP_RING_SIZE_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_SIZE_STRIDE;
   endfunction
   localparam int QP_RING_SIZE_LOG2_LSB = 0;
   localparam int QP_RING_SIZE_LOG2_WIDTH = 5;
@@ -800,7 +894,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_START_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_START_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_start(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_START_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_START_STRIDE;
+    qp_ring_start = QP_BASE + QP_RING_START_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_START_STRIDE;
   endfunction
 
   // Interrupt of the completion ring. (written by the host)
@@ -809,7 +903,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_IRQ_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_IRQ_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_irq(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_IRQ_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_IRQ_STRIDE;
+    qp_ring_irq = QP_BASE + QP_RING_IRQ_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_IRQ_STRIDE;
   endfunction
   localparam int QP_RING_IRQ_VECTOR_LSB = 0;
   localparam int QP_RING_IRQ_VECTOR_WIDTH = 8;
@@ -830,7 +924,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_FILTER_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_FILTER_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_filter(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_FILTER_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_FILTER_STRIDE;
+    qp_ring_filter = QP_BASE + QP_RING_FILTER_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_FILTER_STRIDE;
   endfunction
   localparam int QP_RING_FILTER_MBOX_LSB = 0;
   localparam int QP_RING_FILTER_MBOX_WIDTH = 2;
@@ -845,7 +939,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_SOURCE_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_SOURCE_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_source(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_SOURCE_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_SOURCE_STRIDE;
+    qp_ring_source = QP_BASE + QP_RING_SOURCE_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_SOURCE_STRIDE;
   endfunction
 
   // Start and stop; written last. The other words of the ring are read by the card when GEN changes with RUN set. (written by the host)
@@ -854,7 +948,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_RING_CONTROL_STRIDE = 32'h40;
   localparam logic [31:0] QP_RING_CONTROL_RESET = 32'h0;
   function automatic logic [31:0] qp_ring_control(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_RING_CONTROL_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_CONTROL_STRIDE;
+    qp_ring_control = QP_BASE + QP_RING_CONTROL_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_CONTROL_STRIDE;
   endfunction
   localparam int QP_RING_CONTROL_GEN_LSB = 0;
   localparam int QP_RING_CONTROL_GEN_WIDTH = 16;
@@ -866,13 +960,69 @@ package rio_regs_pkg;
     logic [15:0] gen;  // 15:0: Generation; each start or stop takes another one
   } qp_ring_control_t;
 
+  // An armed ring's interrupt waits for COUNT completions, at most US after the first; 0: it comes with the first. 0 without ID.CAP_FORMATS.COALESCING. (written by the host)
+  localparam logic [31:0] QP_RING_COALESCE_OFFSET = 32'h102C;
+  localparam logic [31:0] QP_RING_COALESCE_COUNT = 32'd16;
+  localparam logic [31:0] QP_RING_COALESCE_STRIDE = 32'h40;
+  localparam logic [31:0] QP_RING_COALESCE_RESET = 32'h0;
+  function automatic logic [31:0] qp_ring_coalesce(input logic [31:0] instance_i, input logic [31:0] i);
+    qp_ring_coalesce = QP_BASE + QP_RING_COALESCE_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_COALESCE_STRIDE;
+  endfunction
+  localparam int QP_RING_COALESCE_COUNT_LSB = 0;
+  localparam int QP_RING_COALESCE_COUNT_WIDTH = 16;
+  localparam int QP_RING_COALESCE_US_LSB = 16;
+  localparam int QP_RING_COALESCE_US_WIDTH = 16;
+  typedef struct packed {
+    logic [15:0] us;  // 31:16: Longest wait, in us
+    logic [15:0] count;  // 15:0: Completions
+  } qp_ring_coalesce_t;
+
+  // Address space of the ring, its entries' payload included. 0 without ID.CAP_FORMATS.PASID. (written by the host)
+  localparam logic [31:0] QP_RING_PASID_OFFSET = 32'h1030;
+  localparam logic [31:0] QP_RING_PASID_COUNT = 32'd16;
+  localparam logic [31:0] QP_RING_PASID_STRIDE = 32'h40;
+  localparam logic [31:0] QP_RING_PASID_RESET = 32'h0;
+  function automatic logic [31:0] qp_ring_pasid(input logic [31:0] instance_i, input logic [31:0] i);
+    qp_ring_pasid = QP_BASE + QP_RING_PASID_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_PASID_STRIDE;
+  endfunction
+  localparam int QP_RING_PASID_PASID_LSB = 0;
+  localparam int QP_RING_PASID_PASID_WIDTH = 20;
+  localparam int QP_RING_PASID_ENABLE_LSB = 31;
+  localparam int QP_RING_PASID_ENABLE_WIDTH = 1;
+  typedef struct packed {
+    logic enable;  // 31: 1: reads and writes carry PASID
+    logic [10:0] rsvd0;
+    logic [19:0] pasid;  // 19:0: Process address space ID
+  } qp_ring_pasid_t;
+
+  // Processing hint of the ring's completions. 0 without ID.CAP_FORMATS.TPH. (written by the host)
+  localparam logic [31:0] QP_RING_TPH_OFFSET = 32'h1034;
+  localparam logic [31:0] QP_RING_TPH_COUNT = 32'd16;
+  localparam logic [31:0] QP_RING_TPH_STRIDE = 32'h40;
+  localparam logic [31:0] QP_RING_TPH_RESET = 32'h0;
+  function automatic logic [31:0] qp_ring_tph(input logic [31:0] instance_i, input logic [31:0] i);
+    qp_ring_tph = QP_BASE + QP_RING_TPH_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_TPH_STRIDE;
+  endfunction
+  localparam int QP_RING_TPH_TAG_LSB = 0;
+  localparam int QP_RING_TPH_TAG_WIDTH = 16;
+  localparam int QP_RING_TPH_HINT_LSB = 16;
+  localparam int QP_RING_TPH_HINT_WIDTH = 2;
+  localparam int QP_RING_TPH_ENABLE_LSB = 31;
+  localparam int QP_RING_TPH_ENABLE_WIDTH = 1;
+  typedef struct packed {
+    logic enable;  // 31: 1: writes of completions carry the hint
+    logic [12:0] rsvd0;
+    logic [1:0] hint;  // 17:16: Processing hint of the PCIe specification
+    logic [15:0] tag;  // 15:0: Steering tag
+  } qp_ring_tph_t;
+
   // Free-running index past the last posted entry; for doorbell and event past the last free completion. The only word that the hot path writes. (written by the host)
   localparam logic [31:0] QP_TAIL_OFFSET = 32'h2000;
   localparam logic [31:0] QP_TAIL_COUNT = 32'd16;
   localparam logic [31:0] QP_TAIL_STRIDE = 32'h40;
   localparam logic [31:0] QP_TAIL_RESET = 32'h0;
   function automatic logic [31:0] qp_tail(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_TAIL_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_TAIL_STRIDE;
+    qp_tail = QP_BASE + QP_TAIL_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_TAIL_STRIDE;
   endfunction
 
   // Another value arms the ring's interrupt: it comes at once if the card is further than INDEX. A start arms at RING_START. (written by the host)
@@ -881,7 +1031,7 @@ package rio_regs_pkg;
   localparam logic [31:0] QP_ARM_STRIDE = 32'h40;
   localparam logic [31:0] QP_ARM_RESET = 32'h0;
   function automatic logic [31:0] qp_arm(input logic [31:0] instance_i, input logic [31:0] i);
-    return QP_BASE + QP_ARM_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_ARM_STRIDE;
+    qp_arm = QP_BASE + QP_ARM_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_ARM_STRIDE;
   endfunction
   localparam int QP_ARM_INDEX_LSB = 0;
   localparam int QP_ARM_INDEX_WIDTH = 20;
@@ -904,7 +1054,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_BLOCK_OFFSET = 32'h0;
   localparam logic [31:0] WINDOW_BLOCK_RESET = 32'h205;
   function automatic logic [31:0] window_block(input logic [31:0] instance_i);
-    return WINDOW_BASE + WINDOW_BLOCK_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE;
+    window_block = WINDOW_BASE + WINDOW_BLOCK_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE;
   endfunction
   localparam int WINDOW_BLOCK_TYPE_LSB = 0;
   localparam int WINDOW_BLOCK_TYPE_WIDTH = 8;
@@ -923,7 +1073,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_NEXT_OFFSET = 32'h4;
   localparam logic [31:0] WINDOW_NEXT_RESET = 32'h0;
   function automatic logic [31:0] window_next(input logic [31:0] instance_i);
-    return WINDOW_BASE + WINDOW_NEXT_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE;
+    window_next = WINDOW_BASE + WINDOW_NEXT_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE;
   endfunction
 
   // CONTROL in force. (written by the card)
@@ -932,7 +1082,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_STATUS_STRIDE = 32'h4;
   localparam logic [31:0] WINDOW_STATUS_RESET = 32'h0;
   function automatic logic [31:0] window_status(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_STATUS_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_STATUS_STRIDE;
+    window_status = WINDOW_BASE + WINDOW_STATUS_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_STATUS_STRIDE;
   endfunction
 
   // RapidIO address of the first byte, low half. (written by the host)
@@ -941,7 +1091,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_RIO_LO_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_RIO_LO_RESET = 32'h0;
   function automatic logic [31:0] window_rio_lo(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_RIO_LO_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_RIO_LO_STRIDE;
+    window_rio_lo = WINDOW_BASE + WINDOW_RIO_LO_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_RIO_LO_STRIDE;
   endfunction
 
   // High half. (written by the host)
@@ -950,7 +1100,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_RIO_HI_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_RIO_HI_RESET = 32'h0;
   function automatic logic [31:0] window_rio_hi(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_RIO_HI_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_RIO_HI_STRIDE;
+    window_rio_hi = WINDOW_BASE + WINDOW_RIO_HI_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_RIO_HI_STRIDE;
   endfunction
 
   // Bytes, low half. (written by the host)
@@ -959,7 +1109,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_SIZE_LO_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_SIZE_LO_RESET = 32'h0;
   function automatic logic [31:0] window_size_lo(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_SIZE_LO_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SIZE_LO_STRIDE;
+    window_size_lo = WINDOW_BASE + WINDOW_SIZE_LO_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SIZE_LO_STRIDE;
   endfunction
 
   // High half. (written by the host)
@@ -968,7 +1118,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_SIZE_HI_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_SIZE_HI_RESET = 32'h0;
   function automatic logic [31:0] window_size_hi(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_SIZE_HI_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SIZE_HI_STRIDE;
+    window_size_hi = WINDOW_BASE + WINDOW_SIZE_HI_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SIZE_HI_STRIDE;
   endfunction
 
   // Bus address of the first byte, low half. (written by the host)
@@ -977,7 +1127,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_BUS_LO_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_BUS_LO_RESET = 32'h0;
   function automatic logic [31:0] window_bus_lo(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_BUS_LO_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_BUS_LO_STRIDE;
+    window_bus_lo = WINDOW_BASE + WINDOW_BUS_LO_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_BUS_LO_STRIDE;
   endfunction
 
   // High half. (written by the host)
@@ -986,7 +1136,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_BUS_HI_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_BUS_HI_RESET = 32'h0;
   function automatic logic [31:0] window_bus_hi(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_BUS_HI_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_BUS_HI_STRIDE;
+    window_bus_hi = WINDOW_BASE + WINDOW_BUS_HI_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_BUS_HI_STRIDE;
   endfunction
 
   // Source ID that may use the window, under SOURCE_MASK. (written by the host)
@@ -995,7 +1145,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_SOURCE_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_SOURCE_RESET = 32'h0;
   function automatic logic [31:0] window_source(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_SOURCE_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SOURCE_STRIDE;
+    window_source = WINDOW_BASE + WINDOW_SOURCE_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SOURCE_STRIDE;
   endfunction
 
   // Bits of SOURCE that count; 0 lets all sources in. (written by the host)
@@ -1004,7 +1154,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_SOURCE_MASK_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_SOURCE_MASK_RESET = 32'h0;
   function automatic logic [31:0] window_source_mask(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_SOURCE_MASK_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SOURCE_MASK_STRIDE;
+    window_source_mask = WINDOW_BASE + WINDOW_SOURCE_MASK_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_SOURCE_MASK_STRIDE;
   endfunction
 
   // Key in the top 16 bits of the 64-bit RapidIO address; 0: no key is asked for. (written by the host)
@@ -1013,7 +1163,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_KEY_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_KEY_RESET = 32'h0;
   function automatic logic [31:0] window_key(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_KEY_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_KEY_STRIDE;
+    window_key = WINDOW_BASE + WINDOW_KEY_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_KEY_STRIDE;
   endfunction
 
   // Written last; the other words are read by the card when GEN changes. (written by the host)
@@ -1022,7 +1172,7 @@ package rio_regs_pkg;
   localparam logic [31:0] WINDOW_CONTROL_STRIDE = 32'h40;
   localparam logic [31:0] WINDOW_CONTROL_RESET = 32'h0;
   function automatic logic [31:0] window_control(input logic [31:0] instance_i, input logic [31:0] i);
-    return WINDOW_BASE + WINDOW_CONTROL_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_CONTROL_STRIDE;
+    window_control = WINDOW_BASE + WINDOW_CONTROL_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_CONTROL_STRIDE;
   endfunction
   localparam int WINDOW_CONTROL_GEN_LSB = 0;
   localparam int WINDOW_CONTROL_GEN_WIDTH = 16;
@@ -1042,6 +1192,172 @@ package rio_regs_pkg;
     logic enable;  // 16: 1: the window is open
     logic [15:0] gen;  // 15:0: Generation; each change takes another one
   } window_control_t;
+
+  // Address space of the window's memory. 0 without ID.CAP_FORMATS.PASID: else the window stays closed. (written by the host)
+  localparam logic [31:0] WINDOW_PASID_OFFSET = 32'h1028;
+  localparam logic [31:0] WINDOW_PASID_COUNT = 32'd8;
+  localparam logic [31:0] WINDOW_PASID_STRIDE = 32'h40;
+  localparam logic [31:0] WINDOW_PASID_RESET = 32'h0;
+  function automatic logic [31:0] window_pasid(input logic [31:0] instance_i, input logic [31:0] i);
+    window_pasid = WINDOW_BASE + WINDOW_PASID_OFFSET + instance_i * WINDOW_INSTANCE_STRIDE + i * WINDOW_PASID_STRIDE;
+  endfunction
+  localparam int WINDOW_PASID_PASID_LSB = 0;
+  localparam int WINDOW_PASID_PASID_WIDTH = 20;
+  localparam int WINDOW_PASID_ENABLE_LSB = 31;
+  localparam int WINDOW_PASID_ENABLE_WIDTH = 1;
+  typedef struct packed {
+    logic enable;  // 31: 1: reads and writes carry PASID
+    logic [10:0] rsvd0;
+    logic [19:0] pasid;  // 19:0: Process address space ID
+  } window_pasid_t;
+
+  // --------------------
+  // Block barrier: Barrier engine of a queue pair [S1]. A descriptor comes from the barrier ring, or from a slot here.
+  localparam logic [31:0] BARRIER_BASE = 32'h18000;
+  localparam logic [31:0] BARRIER_SIZE = 32'h4000;
+  localparam logic [7:0] BARRIER_VERSION = 8'd2;
+  localparam logic [31:0] BARRIER_INSTANCES = 32'd31;
+  localparam logic [31:0] BARRIER_INSTANCE_STRIDE = 32'h10000;
+
+  // Block header. (written by the card)
+  localparam logic [31:0] BARRIER_BLOCK_OFFSET = 32'h0;
+  localparam logic [31:0] BARRIER_BLOCK_RESET = 32'h206;
+  function automatic logic [31:0] barrier_block(input logic [31:0] instance_i);
+    barrier_block = BARRIER_BASE + BARRIER_BLOCK_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+  localparam int BARRIER_BLOCK_TYPE_LSB = 0;
+  localparam int BARRIER_BLOCK_TYPE_WIDTH = 8;
+  localparam int BARRIER_BLOCK_VERSION_LSB = 8;
+  localparam int BARRIER_BLOCK_VERSION_WIDTH = 8;
+  localparam int BARRIER_BLOCK_INSTANCE_LSB = 16;
+  localparam int BARRIER_BLOCK_INSTANCE_WIDTH = 8;
+  typedef struct packed {
+    logic [7:0] rsvd0;
+    logic [7:0] instance_;  // 23:16: Number of the queue pair that the block belongs to, else 0
+    logic [7:0] version;  // 15:8: Version of the block's layout, EDITION or higher; a higher one only adds
+    block_type_e type_;  // 7:0: What the block is
+  } barrier_block_t;
+
+  // Offset of the next block. (written by the card)
+  localparam logic [31:0] BARRIER_NEXT_OFFSET = 32'h4;
+  localparam logic [31:0] BARRIER_NEXT_RESET = 32'h0;
+  function automatic logic [31:0] barrier_next(input logic [31:0] instance_i);
+    barrier_next = BARRIER_BASE + BARRIER_NEXT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Capabilities of the engine. (written by the card)
+  localparam logic [31:0] BARRIER_CAP_OFFSET = 32'h8;
+  localparam logic [31:0] BARRIER_CAP_RESET = 32'h0;
+  function automatic logic [31:0] barrier_cap(input logic [31:0] instance_i);
+    barrier_cap = BARRIER_BASE + BARRIER_CAP_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+  localparam int BARRIER_CAP_ROUNDS_LSB = 0;
+  localparam int BARRIER_CAP_ROUNDS_WIDTH = 5;
+  localparam int BARRIER_CAP_SLOTS_LSB = 5;
+  localparam int BARRIER_CAP_SLOTS_WIDTH = 5;
+  localparam int BARRIER_CAP_EARLY_LSB = 10;
+  localparam int BARRIER_CAP_EARLY_WIDTH = 16;
+  typedef struct packed {
+    logic [5:0] rsvd0;
+    logic [15:0] early;  // 25:10: Notifications that the early-arrival memory holds, for all queue pairs together
+    logic [4:0] slots;  // 9:5: Slots, up to BARRIER_SLOTS
+    logic [4:0] rounds;  // 4:0: Most rounds, up to BARRIER_ROUNDS_MAX
+  } barrier_cap_t;
+
+  // Notifications sent, without those sent again. Counters are free-running. (written by the card)
+  localparam logic [31:0] BARRIER_SENT_OFFSET = 32'h40;
+  localparam logic [31:0] BARRIER_SENT_RESET = 32'h0;
+  function automatic logic [31:0] barrier_sent(input logic [31:0] instance_i);
+    barrier_sent = BARRIER_BASE + BARRIER_SENT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Notifications received. (written by the card)
+  localparam logic [31:0] BARRIER_RECEIVED_OFFSET = 32'h44;
+  localparam logic [31:0] BARRIER_RECEIVED_RESET = 32'h0;
+  function automatic logic [31:0] barrier_received(input logic [31:0] instance_i);
+    barrier_received = BARRIER_BASE + BARRIER_RECEIVED_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Of those: before their descriptor, and kept. (written by the card)
+  localparam logic [31:0] BARRIER_EARLY_OFFSET = 32'h48;
+  localparam logic [31:0] BARRIER_EARLY_RESET = 32'h0;
+  function automatic logic [31:0] barrier_early(input logic [31:0] instance_i);
+    barrier_early = BARRIER_BASE + BARRIER_EARLY_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Notifications answered RETRY: the early-arrival memory was full. (written by the card)
+  localparam logic [31:0] BARRIER_NACKS_GIVEN_OFFSET = 32'h4C;
+  localparam logic [31:0] BARRIER_NACKS_GIVEN_RESET = 32'h0;
+  function automatic logic [31:0] barrier_nacks_given(input logic [31:0] instance_i);
+    barrier_nacks_given = BARRIER_BASE + BARRIER_NACKS_GIVEN_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // RETRY answers received. (written by the card)
+  localparam logic [31:0] BARRIER_NACKS_TAKEN_OFFSET = 32'h50;
+  localparam logic [31:0] BARRIER_NACKS_TAKEN_RESET = 32'h0;
+  function automatic logic [31:0] barrier_nacks_taken(input logic [31:0] instance_i);
+    barrier_nacks_taken = BARRIER_BASE + BARRIER_NACKS_TAKEN_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Notifications sent again after a response time-out. (written by the card)
+  localparam logic [31:0] BARRIER_RESENT_OFFSET = 32'h54;
+  localparam logic [31:0] BARRIER_RESENT_RESET = 32'h0;
+  function automatic logic [31:0] barrier_resent(input logic [31:0] instance_i);
+    barrier_resent = BARRIER_BASE + BARRIER_RESENT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Notifications of the last three epochs, dropped. (written by the card)
+  localparam logic [31:0] BARRIER_STALE_OFFSET = 32'h58;
+  localparam logic [31:0] BARRIER_STALE_RESET = 32'h0;
+  function automatic logic [31:0] barrier_stale(input logic [31:0] instance_i);
+    barrier_stale = BARRIER_BASE + BARRIER_STALE_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Notifications of a source that the descriptor does not await, answered ERROR. (written by the card)
+  localparam logic [31:0] BARRIER_FOREIGN_OFFSET = 32'h5C;
+  localparam logic [31:0] BARRIER_FOREIGN_RESET = 32'h0;
+  function automatic logic [31:0] barrier_foreign(input logic [31:0] instance_i);
+    barrier_foreign = BARRIER_BASE + BARRIER_FOREIGN_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Barriers that ended as PEER_FAILED. (written by the card)
+  localparam logic [31:0] BARRIER_CANCELLED_OFFSET = 32'h60;
+  localparam logic [31:0] BARRIER_CANCELLED_RESET = 32'h0;
+  function automatic logic [31:0] barrier_cancelled(input logic [31:0] instance_i);
+    barrier_cancelled = BARRIER_BASE + BARRIER_CANCELLED_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Words of the slots: slot i / 64 holds a barrier_desc. Read by the card when GO of the slot changes. (written by the host)
+  localparam logic [31:0] BARRIER_SLOT_OFFSET = 32'h1000;
+  localparam logic [31:0] BARRIER_SLOT_COUNT = 32'd1024;
+  localparam logic [31:0] BARRIER_SLOT_STRIDE = 32'h4;
+  localparam logic [31:0] BARRIER_SLOT_RESET = 32'h0;
+  function automatic logic [31:0] barrier_slot(input logic [31:0] instance_i, input logic [31:0] i);
+    barrier_slot = BARRIER_BASE + BARRIER_SLOT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE + i * BARRIER_SLOT_STRIDE;
+  endfunction
+
+  // Epoch of slot i; another value runs its descriptor with that epoch. (written by the host)
+  localparam logic [31:0] BARRIER_GO_OFFSET = 32'h2000;
+  localparam logic [31:0] BARRIER_GO_COUNT = 32'd16;
+  localparam logic [31:0] BARRIER_GO_STRIDE = 32'h40;
+  localparam logic [31:0] BARRIER_GO_RESET = 32'h0;
+  function automatic logic [31:0] barrier_go(input logic [31:0] instance_i, input logic [31:0] i);
+    barrier_go = BARRIER_BASE + BARRIER_GO_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE + i * BARRIER_GO_STRIDE;
+  endfunction
+
+  // How often a notification is sent again after a response time-out. (written by the host)
+  localparam logic [31:0] BARRIER_RESEND_LIMIT_OFFSET = 32'h3000;
+  localparam logic [31:0] BARRIER_RESEND_LIMIT_RESET = 32'h0;
+  function automatic logic [31:0] barrier_resend_limit(input logic [31:0] instance_i);
+    barrier_resend_limit = BARRIER_BASE + BARRIER_RESEND_LIMIT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
+
+  // Notifications of the early-arrival memory that are kept for this queue pair. (written by the host)
+  localparam logic [31:0] BARRIER_EARLY_RESERVE_OFFSET = 32'h3004;
+  localparam logic [31:0] BARRIER_EARLY_RESERVE_RESET = 32'h0;
+  function automatic logic [31:0] barrier_early_reserve(input logic [31:0] instance_i);
+    barrier_early_reserve = BARRIER_BASE + BARRIER_EARLY_RESERVE_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
+  endfunction
 
   // tx_desc.control: The kind of message to send.
   localparam int TX_DESC_CONTROL_OP_LSB = 0;
@@ -1180,7 +1496,7 @@ package rio_regs_pkg;
     logic [7:0] retries;  // 15:8: RETRY answers, at most 255 are counted
     status_e code;  // 7:0: How it ended
   } entry_cpl_status_t;
-  // Completion of a dedicated, DMA, maintenance or barrier descriptor. They come in any order.
+  // Completion of a dedicated, DMA or maintenance descriptor. They come in any order.
   localparam logic [31:0] ENTRY_CPL_BYTES = 32'd16;
   typedef struct packed {
     entry_cpl_status_t status;  // byte 12: Last word.
@@ -1278,16 +1594,120 @@ package rio_regs_pkg;
     event_type_e type_;  // byte 0: What happened.
   } event_cpl_t;
 
-  // Barrier [S1]; reserved: only the size and the frame are fixed.
-  localparam logic [31:0] BARRIER_DESC_BYTES = 32'd192;
+  // barrier_desc.control: The operation.
+  localparam int BARRIER_DESC_CONTROL_OP_LSB = 0;
+  localparam int BARRIER_DESC_CONTROL_OP_WIDTH = 2;
+  localparam int BARRIER_DESC_CONTROL_ROUNDS_LSB = 4;
+  localparam int BARRIER_DESC_CONTROL_ROUNDS_WIDTH = 5;
+  localparam int BARRIER_DESC_CONTROL_PRIO_LSB = 9;
+  localparam int BARRIER_DESC_CONTROL_PRIO_WIDTH = 2;
   typedef struct packed {
-    logic [3:0] [31:0] reserved;  // byte 176: Zero.
-    logic [39:0] [31:0] peers;  // byte 16: Twenty rounds of two peers: destIDs.
+    logic [20:0] rsvd1;
+    logic [1:0] prio;  // 10:9: Priority, 0 to 2
+    logic [4:0] rounds;  // 8:4: Rounds, 1 to BARRIER_ROUNDS_MAX
+    logic [1:0] rsvd0;
+    barrier_op_e op;  // 1:0: Operation
+  } barrier_desc_control_t;
+  // Barrier [S1]: what a member sends and awaits in each round. BAD_DESCRIPTOR: a round without a bit, one peer twice for one direction in a round, a peer without bits, bits beyond the rounds.
+  localparam logic [31:0] BARRIER_DESC_BYTES = 32'd256;
+  typedef struct packed {
+    logic [15:0] [31:0] reserved;  // byte 192: Zero.
+    logic [63:0] await;  // byte 184: Bit 2r + w: a notification of peer w is awaited in round r.
+    logic [63:0] send;  // byte 176: Bit 2r + w: peer w of round r is sent a notification.
+    logic [39:0] [31:0] peers;  // byte 16: Peers 2r and 2r + 1 of round r: destIDs; all ones: none.
     logic [31:0] cookie;  // byte 12: Comes back in the completion.
-    logic [31:0] epoch;  // byte 8: Epoch.
-    logic [31:0] group;  // byte 4: Group.
-    logic [31:0] control;  // byte 0: Rounds, flags.
+    logic [31:0] epoch;  // byte 8: Number of the barrier in its group; in a slot GO has it.
+    logic [31:0] group;  // byte 4: Group, 0 to 127; its members agree on it.
+    barrier_desc_control_t control;  // byte 0: The operation.
   } barrier_desc_t;
+
+  // barrier_cpl.index: The descriptor.
+  localparam int BARRIER_CPL_INDEX_ENTRY_LSB = 0;
+  localparam int BARRIER_CPL_INDEX_ENTRY_WIDTH = 31;
+  localparam int BARRIER_CPL_INDEX_SLOT_LSB = 31;
+  localparam int BARRIER_CPL_INDEX_SLOT_WIDTH = 1;
+  typedef struct packed {
+    logic slot;  // 31: It is in a slot
+    logic [30:0] entry;  // 30:0: Low bits of its free-running index, or its slot
+  } barrier_cpl_index_t;
+  // barrier_cpl.where: Where it ended, if not OK.
+  localparam int BARRIER_CPL_WHERE_ROUND_LSB = 0;
+  localparam int BARRIER_CPL_WHERE_ROUND_WIDTH = 5;
+  localparam int BARRIER_CPL_WHERE_PEER_LSB = 5;
+  localparam int BARRIER_CPL_WHERE_PEER_WIDTH = 1;
+  localparam int BARRIER_CPL_WHERE_RESENT_LSB = 16;
+  localparam int BARRIER_CPL_WHERE_RESENT_WIDTH = 16;
+  typedef struct packed {
+    logic [15:0] resent;  // 31:16: Notifications sent again, at most 65535 are counted
+    logic [9:0] rsvd0;
+    logic peer;  // 5: Which of the two peers
+    logic [4:0] round;  // 4:0: Round
+  } barrier_cpl_where_t;
+  // barrier_cpl.status: Last word.
+  localparam int BARRIER_CPL_STATUS_CODE_LSB = 0;
+  localparam int BARRIER_CPL_STATUS_CODE_WIDTH = 8;
+  localparam int BARRIER_CPL_STATUS_RETRIES_LSB = 8;
+  localparam int BARRIER_CPL_STATUS_RETRIES_WIDTH = 8;
+  localparam int BARRIER_CPL_STATUS_PHASE_LSB = 31;
+  localparam int BARRIER_CPL_STATUS_PHASE_WIDTH = 1;
+  typedef struct packed {
+    logic phase;  // 31: Toggles each lap: 1 in laps with an even number, where the lap is index >> clog2
+    logic [14:0] rsvd0;
+    logic [7:0] retries;  // 15:8: RETRY answers, at most 255 are counted
+    status_e code;  // 7:0: How it ended
+  } barrier_cpl_status_t;
+  // Completion of a barrier. Those of slots take places of the barrier ring, which has at least entries + BARRIER_SLOTS of them.
+  localparam logic [31:0] BARRIER_CPL_BYTES = 32'd16;
+  typedef struct packed {
+    barrier_cpl_status_t status;  // byte 12: Last word.
+    barrier_cpl_where_t where;  // byte 8: Where it ended, if not OK.
+    barrier_cpl_index_t index;  // byte 4: The descriptor.
+    logic [31:0] cookie;  // byte 0: Cookie of the descriptor.
+  } barrier_cpl_t;
+
+  // barrier_notice.info: Information.
+  localparam int BARRIER_NOTICE_INFO_ROUND_LSB = 0;
+  localparam int BARRIER_NOTICE_INFO_ROUND_WIDTH = 5;
+  localparam int BARRIER_NOTICE_INFO_EPOCH_LSB = 5;
+  localparam int BARRIER_NOTICE_INFO_EPOCH_WIDTH = 3;
+  localparam int BARRIER_NOTICE_INFO_GROUP_LSB = 8;
+  localparam int BARRIER_NOTICE_INFO_GROUP_WIDTH = 7;
+  localparam int BARRIER_NOTICE_INFO_BARRIER_LSB = 15;
+  localparam int BARRIER_NOTICE_INFO_BARRIER_WIDTH = 1;
+  typedef struct packed {
+    logic barrier;  // 15: 1
+    logic [6:0] group;  // 14:8: Group
+    logic [2:0] epoch;  // 7:5: Low bits of the epoch
+    logic [4:0] round;  // 4:0: Round of the sender, or BARRIER_ROUND_CANCEL
+  } barrier_notice_info_t;
+  // Notification between members: the information of a type 10 doorbell, an ordinary one unless the barrier ring of its queue pair runs. The source says which peer it is; RETRY refuses it for a while. RIO Part 2 §2.2.1
+  localparam logic [31:0] BARRIER_NOTICE_BYTES = 32'd2;
+  typedef struct packed {
+    barrier_notice_info_t info;  // byte 0: Information.
+  } barrier_notice_t;
+
+  // rail_status.busy: Work of the card at this moment.
+  localparam int RAIL_STATUS_BUSY_READING_LSB = 0;
+  localparam int RAIL_STATUS_BUSY_READING_WIDTH = 1;
+  localparam int RAIL_STATUS_BUSY_RECEIVING_LSB = 1;
+  localparam int RAIL_STATUS_BUSY_RECEIVING_WIDTH = 1;
+  typedef struct packed {
+    logic [29:0] rsvd0;
+    logic receiving;  // 1: It receives messages
+    logic reading;  // 0: It reads host memory, in order to send
+  } rail_status_busy_t;
+  // How busy a rail is: written by one write, naturally aligned. A reader that loads it word by word takes it only if both sequence numbers agree.
+  localparam logic [31:0] RAIL_STATUS_BYTES = 32'd64;
+  typedef struct packed {
+    logic [31:0] sequence_end;  // byte 60: SEQUENCE again.
+    logic [8:0] [31:0] reserved;  // byte 24: Zero.
+    logic [31:0] time_;  // byte 20: When it was written, in ticks.
+    logic [31:0] link;  // byte 16: PORT.LINK.
+    logic [31:0] rx_bytes;  // byte 12: Bytes still to come of messages whose first segment has arrived.
+    logic [31:0] tx_bytes;  // byte 8: Bytes of posted messages that have not ended yet.
+    rail_status_busy_t busy;  // byte 4: Work of the card at this moment.
+    logic [31:0] sequence_;  // byte 0: Counts the writes.
+  } rail_status_t;
 
 endpackage
 /* verilator lint_on UNUSEDPARAM */

@@ -69,6 +69,9 @@ TEST(RioRegs, QueuePair) {
   EXPECT_EQ(qp::ring_filter(0, 8), 0x1121Cu);
   EXPECT_EQ(qp::ring_source(0, 8), 0x11220u);
   EXPECT_EQ(qp::ring_control(0, 0), 0x11024u);
+  EXPECT_EQ(qp::ring_coalesce(0, 0), 0x1102Cu);
+  EXPECT_EQ(qp::ring_pasid(0, 0), 0x11030u);
+  EXPECT_EQ(qp::ring_tph(0, 15), 0x113F4u);
   EXPECT_EQ(qp::tail(0, 0), 0x12000u);
   EXPECT_EQ(qp::tail(0, 1), 0x12040u) << "each tail has its own cache line";
   EXPECT_EQ(qp::arm(0, 0), 0x13000u);
@@ -81,7 +84,29 @@ TEST(RioRegs, Windows) {
   EXPECT_EQ(window::rio_lo(0, 0), 0x15000u);
   EXPECT_EQ(window::control(0, 0), 0x15024u);
   EXPECT_EQ(window::control(30, 7), 0x1F51E4u);
+  EXPECT_EQ(window::pasid(0, 0), 0x15028u);
   EXPECT_LE(window::base(kMaxQps - 1) + window::kSizeBytes, kBarBytes);
+}
+
+TEST(RioRegs, BarrierAndRails) {
+  EXPECT_EQ(barrier::block(0), 0x18000u);
+  EXPECT_EQ(barrier::slot(0, 64), 0x19100u) << "a slot has the words of a descriptor";
+  EXPECT_EQ(barrier::go(0, 15), 0x1A3C0u);
+  EXPECT_EQ(barrier::resend_limit(30), 0x1FB000u);
+  EXPECT_EQ(rail::block(), 0x6000u);
+  EXPECT_EQ(rail::control(), 0x700Cu);
+  EXPECT_EQ(sizeof(BarrierDesc), 256u) << "none crosses a page";
+  EXPECT_EQ(offsetof(BarrierDesc, peers), 16u);
+  EXPECT_EQ(offsetof(BarrierDesc, send), 176u);
+  EXPECT_EQ(offsetof(BarrierDesc, await), 184u);
+  EXPECT_EQ(sizeof(BarrierCpl), 16u);
+  EXPECT_EQ(sizeof(BarrierNotice), 2u);
+  EXPECT_EQ(barrier_notice::Info::round.mask(), 0x001Fu);
+  EXPECT_EQ(barrier_notice::Info::epoch.mask(), 0x00E0u);
+  EXPECT_EQ(barrier_notice::Info::group.mask(), 0x7F00u);
+  EXPECT_EQ(barrier_notice::Info::barrier.mask(), 0x8000u);
+  EXPECT_EQ(sizeof(RailStatus), 64u);
+  EXPECT_EQ(offsetof(RailStatus, sequence_end), 60u);
 }
 
 TEST(RioRegs, RingsAndStatusCodes) {
@@ -104,6 +129,7 @@ TEST(RioRegs, RingsAndStatusCodes) {
   EXPECT_EQ(static_cast<int>(Status::kReceiveTimeout), 8);
   EXPECT_EQ(static_cast<int>(Status::kSizeMismatch), 9);
   EXPECT_EQ(static_cast<int>(Status::kFormat), 10);
+  EXPECT_EQ(static_cast<int>(Status::kPeerFailed), 11);
 }
 
 // Descriptors as bytes in memory, and the fields that the struct reads from them.
@@ -190,7 +216,6 @@ TEST(RioRegs, OtherLayouts) {
   EXPECT_EQ(offsetof(MaintDesc, offset), 16u);
   EXPECT_EQ(offsetof(MaintDesc, bus_addr), 24u);
   EXPECT_EQ(sizeof(EventCpl), 32u);
-  EXPECT_EQ(sizeof(BarrierDesc), 192u);
 }
 
 // The host looks for the phase in the same place of every completion: bit 31 of the last word.
@@ -200,9 +225,10 @@ TEST(RioRegs, PhaseIsTheTopBitOfTheLastWord) {
   EXPECT_EQ(offsetof(EntryCpl, status), sizeof(EntryCpl) - 4);
   EXPECT_EQ(offsetof(DoorbellCpl, status), sizeof(DoorbellCpl) - 4);
   EXPECT_EQ(offsetof(EventCpl, status), sizeof(EventCpl) - 4);
+  EXPECT_EQ(offsetof(BarrierCpl, status), sizeof(BarrierCpl) - 4);
   for (const Field phase :
        {tx_cpl::Status::phase, shared_cpl::Status::phase, entry_cpl::Status::phase,
-        doorbell_cpl::Status::phase, event_cpl::Status::phase}) {
+        doorbell_cpl::Status::phase, event_cpl::Status::phase, barrier_cpl::Status::phase}) {
     EXPECT_EQ(phase.mask(), 0x80000000u);
   }
 }

@@ -41,10 +41,11 @@ TEST_F(WindowTableTest, OpenWritesTheWordsThenTheCommand) {
   uint32_t index = 99;
   ASSERT_EQ(table_->open(window(), &index), 0);
   EXPECT_EQ(index, 0u);
+  // The last one: enable, read, atomic, generation 1.
   const std::vector<FakeCard::Write> want = {
       {0x25000, 0x55667788}, {0x25004, 0x11223344}, {0x25008, 0xAABBCCDD}, {0x2500C, 0x99},
       {0x25010, 0x50607080}, {0x25014, 0x10203040}, {0x25018, 0x55},       {0x2501C, 0xFFFF},
-      {0x25020, 0},          {0x25024, 0x000B0001}};  // enable, read, atomic, generation 1
+      {0x25020, 0},          {0x25028, 0},          {0x25024, 0x000B0001}};
   EXPECT_EQ(card_.log, want);
   card_.log.clear();
   ASSERT_EQ(table_->close(0), 0);
