@@ -70,7 +70,8 @@ constinit rte_vdev_driver raw_rio_vdev = [] {
 }();
 
 constexpr rte_pci_id kPciIds[] = {
-    {RTE_PCI_DEVICE(regs::kPciVendor, regs::kPciDevice)},
+    {RTE_CLASS_ANY_ID, regs::kPciVendor, regs::kPciDevice, regs::kPciSubsystemVendor,
+     regs::kPciSubsystem},
     {RTE_PCI_DEVICE(regs::kPciIvshmemVendor, regs::kPciIvshmemDevice)},
     {},
 };
@@ -103,6 +104,7 @@ constinit rte_pci_driver raw_rio_pci = [] {
 // The texts that dpdk-pmdinfo.py reads from the plug-in: a line of JSON after "PMD_INFO_STRING= ".
 // The numbers in them are these:
 static_assert(regs::kPciVendor == 4334 && regs::kPciDevice == 29200);
+static_assert(regs::kPciSubsystemVendor == 4334 && regs::kPciSubsystem == 21065);
 static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368);
 
 [[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
@@ -122,7 +124,7 @@ static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
     "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
     "\", \"kmod\" : \"* vfio-pci | uio_pci_generic\", "
-    "\"pci_ids\" : [[4334, 29200, 65535, 65535], [6900, 4368, 65535, 65535]]}";
+    "\"pci_ids\" : [[4334, 29200, 4334, 21065], [6900, 4368, 65535, 65535]]}";
 
 }  // namespace
 

@@ -50,13 +50,14 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-void make_device(const char* address, uint32_t vendor, uint32_t device, unsigned bar) {
+void make_device(const char* address, uint32_t vendor, uint32_t device, unsigned bar,
+                 uint32_t subsystem = rio::regs::kPciSubsystem) {
   const fs::path folder = tree / address;
   fs::create_directories(folder);
   put(folder / "vendor", hex(vendor) + "\n");
   put(folder / "device", hex(device) + "\n");
-  put(folder / "subsystem_vendor", "0x0\n");
-  put(folder / "subsystem_device", "0x0\n");
+  put(folder / "subsystem_vendor", hex(vendor) + "\n");
+  put(folder / "subsystem_device", hex(subsystem) + "\n");
   put(folder / "class", "0x028000\n");
   put(folder / "numa_node", "0\n");
   fs::create_symlink("../../drivers/vfio-pci", folder / "driver");
@@ -279,7 +280,7 @@ int main(int argc, char** argv) {
     tree = fs::temp_directory_path() / own_prefix("pci");
     make_device(kCard, rio::regs::kPciVendor, rio::regs::kPciDevice, 0);
     make_device(kIvshmem, rio::regs::kPciIvshmemVendor, rio::regs::kPciIvshmemDevice, 2);
-    make_device(kForeign, rio::regs::kPciVendor, 0x0001, 0);
+    make_device(kForeign, rio::regs::kPciVendor, rio::regs::kPciDevice, 0, 0x0007);
     setenv("SYSFS_PCI_DEVICES", tree.c_str(), 1);
   };
   // No device is probed at the start: only a missing one is allowed.

@@ -13,8 +13,9 @@ constexpr Severity kError = Severity::kError;
 constexpr auto kKinds = std::to_array<Kind>({
     // Is there a card, and does it answer?
     {"card.none", kError, "no card",
-     "No PCI device has the ids of a message card. It may be unpowered, without gateware when the "
-     "machine started, or behind a link that did not train."},
+     "No PCI device has the ids of a message card, which are 10ee:7210 and the subsystem 10ee:5249 "
+     "(lspci -nnv). It may be unpowered, without gateware when the machine started, or behind a "
+     "link that did not train."},
     {"card.gone", kError, "the card's configuration space reads all ones",
      "Nothing answers at its address any more: it lost power, its link went down, or its FPGA was "
      "reprogrammed. Every read of it gives all ones, and what is made of them misleads."},

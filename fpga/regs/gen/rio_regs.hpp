@@ -69,10 +69,14 @@ inline constexpr uint32_t kBarrierRoundsMax = 20u;
 inline constexpr uint32_t kBarrierRoundCancel = 30u;
 /// Slots for barrier descriptors on the card.
 inline constexpr uint32_t kBarrierSlots = 16u;
-/// PCI vendor of the reference gateware (Xilinx).
+/// PCI vendor of the reference gateware: the chip's, which other designs have, too.
 inline constexpr uint32_t kPciVendor = 0x10EEu;
 /// PCI device of the reference gateware.
 inline constexpr uint32_t kPciDevice = 0x7210u;
+/// PCI subsystem vendor of the reference gateware.
+inline constexpr uint32_t kPciSubsystemVendor = 0x10EEu;
+/// PCI subsystem of the reference gateware: with the other three ids it says that the design is a message card. MAGIC has the last word.
+inline constexpr uint32_t kPciSubsystem = 0x5249u;
 /// PCI vendor of QEMU's ivshmem; a card only if BAR2 holds the magic.
 inline constexpr uint32_t kPciIvshmemVendor = 0x1AF4u;
 /// PCI device of QEMU's ivshmem.

@@ -58,10 +58,14 @@ package rio_regs_pkg;
   localparam logic [31:0] BARRIER_ROUND_CANCEL = 32'h1E;
   // Slots for barrier descriptors on the card.
   localparam logic [31:0] BARRIER_SLOTS = 32'h10;
-  // PCI vendor of the reference gateware (Xilinx).
+  // PCI vendor of the reference gateware: the chip's, which other designs have, too.
   localparam logic [31:0] PCI_VENDOR = 32'h10EE;
   // PCI device of the reference gateware.
   localparam logic [31:0] PCI_DEVICE = 32'h7210;
+  // PCI subsystem vendor of the reference gateware.
+  localparam logic [31:0] PCI_SUBSYSTEM_VENDOR = 32'h10EE;
+  // PCI subsystem of the reference gateware: with the other three ids it says that the design is a message card. MAGIC has the last word.
+  localparam logic [31:0] PCI_SUBSYSTEM = 32'h5249;
   // PCI vendor of QEMU's ivshmem; a card only if BAR2 holds the magic.
   localparam logic [31:0] PCI_IVSHMEM_VENDOR = 32'h1AF4;
   // PCI device of QEMU's ivshmem.

@@ -18,7 +18,7 @@ namespace rio::pmd::vfio {
 namespace {
 
 constexpr int kFill = PCI_FILL_IDENT | PCI_FILL_BASES | PCI_FILL_SIZES | PCI_FILL_NUMA_NODE |
-                      PCI_FILL_IOMMU_GROUP | PCI_FILL_DRIVER;
+                      PCI_FILL_IOMMU_GROUP | PCI_FILL_DRIVER | PCI_FILL_SUBSYS;
 
 void scan(pci_access* access, void*) {
   pci_scan_bus(access);
@@ -38,6 +38,8 @@ PciCard describe(pci_dev* device) {
                      .text();
   card.vendor = device->vendor_id;
   card.device = device->device_id;
+  card.subsystem_vendor = device->subsys_vendor_id;
+  card.subsystem = device->subsys_id;
   if (const char* driver = pci_get_string_property(device, PCI_FILL_DRIVER); driver != nullptr) {
     card.driver = driver;
   }
@@ -54,6 +56,13 @@ PciCard describe(pci_dev* device) {
     card.bar = 2;
   }
   return card;
+}
+
+/// Whether the ids are those of the reference gateware.
+bool has_card_ids(const PciCard& card) {
+  return card.vendor == regs::kPciVendor && card.device == regs::kPciDevice &&
+         card.subsystem_vendor == regs::kPciSubsystemVendor &&
+         card.subsystem == regs::kPciSubsystem;
 }
 
 int scan_all(const PciPaths& paths, std::vector<PciCard>* out) {
@@ -84,7 +93,7 @@ int find_cards(const PciPaths& paths, std::vector<PciCard>* cards, Kernel& kerne
     return rc;
   }
   std::erase_if(all, [&](const PciCard& card) {
-    if (card.vendor == regs::kPciVendor && card.device == regs::kPciDevice) {
+    if (has_card_ids(card)) {
       return false;
     }
     CardId id;  // most ivshmem devices are not cards: nothing is logged
@@ -110,7 +119,7 @@ int find_card(const PciPaths& paths, const std::string& address, PciCard* card) 
       *card = candidate;
       return 0;
     }
-    if (candidate.vendor == regs::kPciVendor && candidate.device == regs::kPciDevice) {
+    if (has_card_ids(candidate)) {
       known += " " + candidate.address;
     }
   }

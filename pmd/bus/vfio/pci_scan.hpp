@@ -17,6 +17,8 @@ struct PciCard {
   std::string address;  ///< "0000:03:00.0"
   uint16_t vendor = 0;
   uint16_t device = 0;
+  uint16_t subsystem_vendor = 0;
+  uint16_t subsystem = 0;
   std::string driver;                   ///< bound, empty if none
   int iommu_group = -1;                 ///< -1: none
   int numa_node = -1;                   ///< -1: unknown
@@ -36,9 +38,10 @@ struct PciCard {
 /// Read an address, "0000:03:00.0"; the domain may be missing. @return 0, or -EINVAL, logged.
 [[nodiscard]] int parse_address(const std::string& text, name::PciAddress* out);
 
-/// Find all cards, ordered by address: devices with the ids of the reference gateware, and ivshmem
-/// devices whose BAR2 holds the magic (reading it takes rights). Control path; libpci is not
-/// thread-safe. @return 0, even if none is found, or -errno, logged.
+/// Find all cards, ordered by address: devices with the four ids of the reference gateware, since
+/// the chip's vendor and device belong to other designs, too, and ivshmem devices whose BAR2 holds
+/// the magic (reading it takes rights). Opening a card checks its magic. Control path; libpci is
+/// not thread-safe. @return 0, even if none is found, or -errno, logged.
 [[nodiscard]] int find_cards(const PciPaths& paths, std::vector<PciCard>* cards,
                              Kernel& kernel = real_kernel());
 

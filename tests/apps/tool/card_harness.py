@@ -102,7 +102,8 @@ class FileCard:
         os.makedirs(folder)
         os.makedirs(os.path.join(root, "dev"), exist_ok=True)
         os.makedirs(os.path.join(root, "proc"), exist_ok=True)
-        for name, text in {"vendor": "0x10ee", "device": "0x7210", "class": "0x028000", "irq": "0",
+        for name, text in {"vendor": "0x10ee", "device": "0x7210", "subsystem_vendor": "0x10ee",
+                           "subsystem_device": "0x5249", "class": "0x028000", "irq": "0",
                            "numa_node": "-1"}.items():
             self.write_text(os.path.join(folder, name), text + "\n")
         bars = [f"0x{0xE0000000:016x} 0x{0xE0000000 + self.BAR_BYTES - 1:016x} 0x{0x40200:016x}"]

@@ -162,6 +162,7 @@ class FakeSystem:
         below = (f"{what['under']}/" if what["under"] else "") + address
         real = f"sys/devices/pci0000:00/{below}"
         for name, text in (("vendor", f"0x{what['vendor']:04x}"), ("device", f"0x{what['device']:04x}"),
+                           ("subsystem_vendor", "0x10ee"), ("subsystem_device", "0x5249"),
                            ("class", f"0x{what['code']:06x}"), ("irq", "0"), ("numa_node", what["node"]),
                            ("power_state", "D0"), ("driver_override", "(null)"), ("reset_method", "flr bus"),
                            ("local_cpus", {0: "0000000f", 1: "000000f0"}.get(what["node"], "000000ff"))):

@@ -15,6 +15,8 @@ def space(vendor, device, *, command=0x406, port=False, speed=(3, 3), width=(8, 
     data = bytearray(4096)
     struct.pack_into("<HHHHI", data, 0, vendor, device, command, 0x0010, 0x06040001 if port else 0x02800001)
     data[0x0E] = 1 if port else 0
+    if not port:
+        struct.pack_into("<HH", data, 0x2C, 0x10EE, 0x5249)
     data[0x34] = EXPRESS
     data[EXPRESS], data[EXPRESS + 1] = 0x10, 0
     struct.pack_into("<H", data, EXPRESS + 2, 0x42 if port else 0x02)

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/formatted.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 
@@ -58,25 +59,22 @@ class FakeTree {
     return paths.sysfs + "/bus/pci/devices/" + address;
   }
 
-  /// Adds a device with a BAR0 (or BAR2) of kBarBytes, whose words are in a file.
+  /// Adds a device with a BAR0 (or BAR2) of kBarBytes, whose words are in a file. Its subsystem ids
+  /// are a card's.
   void add_device(const std::string& address, uint16_t vendor, uint16_t id,
                   const std::string& driver, int group, int bar = 0, int numa = 1) {
     const std::string folder = device(address);
     std::filesystem::create_directories(folder);
-    char text[512];
-    std::snprintf(text, sizeof(text), "0x%04x\n", vendor);
-    write(folder + "/vendor", text);
-    std::snprintf(text, sizeof(text), "0x%04x\n", id);
-    write(folder + "/device", text);
+    set_ids(address, "", vendor, id);
+    set_ids(address, "subsystem_", 0x10EE, 0x5249);
     write(folder + "/class", "0x028000\n");
     write(folder + "/irq", "0\n");
     write(folder + "/numa_node", std::to_string(numa) + "\n");
     std::string resource;
     for (int i = 0; i < 7; ++i) {
-      std::snprintf(text, sizeof(text), "0x%016lx 0x%016lx 0x%016lx\n",
-                    i == bar ? 0xE0000000ul : 0ul, i == bar ? 0xE0000000ul + kBarBytes - 1 : 0ul,
-                    i == bar ? 0x40200ul : 0ul);
-      resource += text;
+      resource += i == bar ? base::formatted("0x%016lx 0x%016lx 0x%016lx\n", 0xE0000000ul,
+                                             0xE0000000ul + kBarBytes - 1, 0x40200ul)
+                           : "0x0 0x0 0x0\n";
     }
     write(folder + "/resource", resource);
     std::string config(256, '\0');
@@ -97,6 +95,11 @@ class FakeTree {
           "../../../../kernel/iommu_groups/" + std::to_string(group), folder + "/iommu_group");
     }
     set_word(address, bar, regs::kMagic);
+  }
+
+  void set_ids(const std::string& address, const std::string& of, uint16_t vendor, uint16_t id) {
+    write(device(address) + "/" + of + "vendor", base::formatted("0x%04x\n", vendor));
+    write(device(address) + "/" + of + "device", base::formatted("0x%04x\n", id));
   }
 
   void bind(const std::string& address, const std::string& driver) {
@@ -379,11 +382,9 @@ class FakeKernel : public Kernel {
   }
   [[nodiscard]] std::string smaps() const {
     std::string text = "00400000-00500000 r-xp 00000000 00:00 0\nKernelPageSize:        4 kB\n";
-    char line[128];
     for (const auto& [start, len] : huge) {
-      std::snprintf(line, sizeof(line), "%lx-%lx rw-s 00000000 00:0f 1 /anon_hugepage (deleted)\n",
-                    start, start + len);
-      text += line;
+      text += base::formatted("%lx-%lx rw-s 00000000 00:0f 1 /anon_hugepage (deleted)\n", start,
+                              start + len);
       text += "Size: 2048 kB\nKernelPageSize:     2048 kB\nMMUPageSize: 2048 kB\n";
     }
     return text;

@@ -47,6 +47,25 @@ TEST(FindCards, ReturnsTheSystemsDescription) {
   EXPECT_EQ(cards[1].numa_node, -1);
 }
 
+// The chip's vendor and device belong to other designs, too. Their BARs are not read.
+TEST(FindCards, TellsCardsFromOtherDesignsByTheSubsystem) {
+  FakeTree tree;
+  const char* const addresses[] = {"0000:03:00.0", "0000:04:00.0", "0000:05:00.0"};
+  for (const char* const address : addresses) {
+    tree.add_device(address, 0x10EE, 0x7210, "", -1);
+  }
+  tree.set_ids(addresses[1], "subsystem_", 0x10EE, 0x0007);
+  tree.set_ids(addresses[2], "subsystem_", 0x1234, 0x5249);
+  FakeKernel kernel(tree.paths);
+  std::vector<PciCard> cards;
+  ASSERT_EQ(find_cards(tree.paths, &cards, kernel), 0);
+  ASSERT_EQ(cards.size(), 1u);
+  EXPECT_EQ(cards[0].address, addresses[0]);
+  PciCard card;
+  EXPECT_EQ(find_card(tree.paths, addresses[1], &card), 0) << "by its address any can be opened";
+  EXPECT_EQ(card.subsystem, 0x0007);
+}
+
 TEST(FindCards, FindsIvshmemOnlyWithTheMagic) {
   FakeTree tree;
   tree.add_device("0000:00:04.0", 0x1AF4, 0x1110, "uio_pci_generic", -1, 2);
