@@ -106,6 +106,7 @@ class CardUnderTest : public FunctionUnderTest {
   [[nodiscard]] virtual bool segmented() const = 0;
 
   virtual void set_link(bool up) = 0;
+  /// Lose all state, as by a function-level reset.
   virtual void lose_state() = 0;
   virtual void vanish() = 0;
 };

@@ -71,6 +71,7 @@ class Maintenance : public CardTest {
 };
 RIO_CONFORMANCE(Maintenance);
 
+// B8, M4
 TEST_P(Maintenance, StandardRegistersHaveTheirValues) {
   EXPECT_EQ(read_local(0x00), 0x721010EEu);                          // device identity
   EXPECT_EQ(read_local(0x0C) & 0xFFFF, 0x100u);                      // extended features
@@ -106,6 +107,7 @@ TEST_P(Maintenance, TheHostLockKeepsToItsRules) {
   EXPECT_EQ(remote(MaintOp::kRead, 0x68, 4), (std::vector<uint8_t>{9, 0, 0, 0}));
 }
 
+// B8, M4
 TEST_P(Maintenance, RemoteNodesReadAndWrite) {
   post(MaintOp::kRead, 0x6C, 8, false, 7, 3);
   std::vector<Packet> all = sent();
@@ -199,6 +201,7 @@ TEST_P(Events, LinkChangesArrive) {
   EXPECT_EQ(all[1].info, 1u);
 }
 
+// M5, R10
 TEST_P(Events, OverflowIsCountedAndReported) {
   TestRing& ring = events({.log2 = 3});
   for (uint8_t i = 0; i < 13; ++i) {
@@ -223,6 +226,7 @@ class Interrupts : public CardTest {
 };
 RIO_CONFORMANCE(Interrupts);
 
+// O3
 TEST_P(Interrupts, EachArmRaisesOne) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 5});
   ring.start();
@@ -239,6 +243,7 @@ TEST_P(Interrupts, EachArmRaisesOne) {
   EXPECT_EQ(card().interrupts(5), 1u);
 }
 
+// O3
 TEST_P(Interrupts, ArmingWithWorkLeftRaisesAtOnce) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 0});
   ring.start();
@@ -252,6 +257,7 @@ TEST_P(Interrupts, ArmingWithWorkLeftRaisesAtOnce) {
   EXPECT_EQ(card().interrupts(0), 1u);
 }
 
+// O2
 TEST_P(Interrupts, ArmingAgainWithNothingConsumedArms) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 5});
   ring.start();
@@ -272,6 +278,7 @@ TEST_P(Interrupts, ArmingAgainWithNothingConsumedArms) {
   EXPECT_EQ(card().interrupts(5), 1u) << "two arms, one interrupt";
 }
 
+// O5
 TEST_P(Interrupts, AnInterruptForACompletionThatWasPolledIsFollowedByOthers) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 5});
   ring.start();
@@ -285,6 +292,7 @@ TEST_P(Interrupts, AnInterruptForACompletionThatWasPolledIsFollowedByOthers) {
   }
 }
 
+// O4
 TEST_P(Interrupts, AStartArmsWhateverTheWordHolds) {
   TestRing ring(card(), {.ring = 2, .start = 77, .irq = true, .vector = 5});
   for (const uint32_t word : {77u, 78u, 0xFFFFFFFFu}) {
@@ -304,6 +312,7 @@ TEST_P(Interrupts, NoneIsRaisedUnlessEnabled) {
   EXPECT_EQ(card().interrupts(5), 0u);
 }
 
+// O1, O7
 TEST_P(Interrupts, TheCompletionIsThereBeforeTheInterrupt) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 1});
   ring.start();
@@ -314,6 +323,7 @@ TEST_P(Interrupts, TheCompletionIsThereBeforeTheInterrupt) {
   EXPECT_TRUE(ring.take(&cpl));
 }
 
+// O3
 TEST_P(Interrupts, ModerationSpacesInterrupts) {
   TestRing ring(card(), {.ring = 2, .irq = true, .vector = 1, .moderation_us = 1000});
   ring.start();

@@ -44,6 +44,7 @@ class Dedicated : public CardTest {
 };
 RIO_CONFORMANCE(Dedicated);
 
+// V12
 TEST_P(Dedicated, EachSizeLandsInPlace) {
   TestRing& ring = open(5, 2);
   for (uint32_t size = 256; size <= 4096; size += 256) {
@@ -59,6 +60,7 @@ TEST_P(Dedicated, EachSizeLandsInPlace) {
   }
 }
 
+// V11
 TEST_P(Dedicated, TakesItsSourceAndMailboxOnly) {
   TestRing& ring = open(0, 1);
   TestRing& common = shared();
@@ -97,6 +99,7 @@ TEST_P(Dedicated, AllEightWorkAtOnce) {
   }
 }
 
+// V13
 TEST_P(Dedicated, AnOpenEmptyQueueAnswersRetry) {
   TestRing& ring = open(0, 0);
   TestRing& common = shared();
@@ -109,6 +112,7 @@ TEST_P(Dedicated, AnOpenEmptyQueueAnswersRetry) {
   EXPECT_EQ(exchange(segment(0, 0, pattern(256))), Answer::kDone);
 }
 
+// V14
 TEST_P(Dedicated, AClosedQueueLeavesMessagesToTheSharedOne) {
   open(0, 0).stop();
   TestRing& common = shared();
@@ -118,6 +122,7 @@ TEST_P(Dedicated, AClosedQueueLeavesMessagesToTheSharedOne) {
   EXPECT_EQ(common.take_all<regs::SharedCpl>().size(), 1u);
 }
 
+// R8, V12
 TEST_P(Dedicated, EntriesCompleteOutOfOrder) {
   TestRing& ring = open(0, 0);
   const Buffer a(card(), 4096);
@@ -137,6 +142,7 @@ TEST_P(Dedicated, EntriesCompleteOutOfOrder) {
   EXPECT_EQ(b.bytes(512), pattern(512, 2));
 }
 
+// V15
 TEST_P(Dedicated, AnotherNumberOfSegmentsStopsTheQueue) {
   TestRing& ring = open(0, 0);
   TestRing& told = events();
@@ -161,6 +167,7 @@ TEST_P(Dedicated, AnotherNumberOfSegmentsStopsTheQueue) {
   EXPECT_EQ(a.touched_outside(0) + b.touched_outside(0) + c.touched_outside(0), 0u);
 }
 
+// V12, V15
 TEST_P(Dedicated, AShorterLastSegmentStopsTheQueue) {
   TestRing& ring = open(0, 0);
   const Buffer a(card(), 4096);
@@ -172,6 +179,7 @@ TEST_P(Dedicated, AShorterLastSegmentStopsTheQueue) {
   expect_stopped(ring, 0);
 }
 
+// V12, V15
 TEST_P(Dedicated, ASingleSegmentOfAnotherSizeStopsTheQueue) {
   TestRing& ring = open(0, 0);
   const Buffer a(card(), 4096);

@@ -1,14 +1,29 @@
 // Blocks, capabilities, reset. regs: ID, RX_MAP, PORT, QP, WINDOW
 #include <map>
 
+#include "fpga/regs/gen/rio_names.hpp"
 #include "tests/conformance/card_test.hpp"
 
 namespace rio::test {
 namespace {
 
-class Discovery : public CardTest {};
+class Discovery : public CardTest {
+ protected:
+  /// The words of one writer, in the first instance of each block, by offset.
+  static std::map<uint32_t, uint32_t> words(CardUnderTest& card, bool host) {
+    std::map<uint32_t, uint32_t> all;
+    for (const regs::names::RegName& reg : regs::names::kRegisters) {
+      for (uint32_t i = 0; reg.host == host && i < reg.count; ++i) {
+        const uint32_t at = reg.offset + i * reg.stride;
+        all[at] = at == regs::id::heartbeat() ? 0 : card.read32(at);
+      }
+    }
+    return all;
+  }
+};
 RIO_CONFORMANCE(Discovery);
 
+// B3, B4, B5, P4
 TEST_P(Discovery, MagicAndChainOfBlocksAreRight) {
   make({.queue_pairs = 3});
   EXPECT_EQ(card().read32(regs::id::magic()), 0x52494F43u);
@@ -22,6 +37,12 @@ TEST_P(Discovery, MagicAndChainOfBlocksAreRight) {
     ASSERT_GT(next, base) << "no loops";
     base = next;
     header = card().read32(base);
+    const uint32_t qp_base = 0x10000 * ((header >> 16 & 0xFF) + 1);
+    const std::map<uint32_t, uint32_t> places = {
+        {2, 0x2000}, {3, 0x4000}, {4, qp_base}, {5, qp_base + 0x4000}};
+    if (const auto place = places.find(header & 0xFF); place != places.end()) {
+      EXPECT_EQ(base, place->second);
+    }
     EXPECT_GE(header >> 8 & 0xFF, 2u) << "edition";
     found[header & 0xFF].push_back(header >> 16 & 0xFF);
     next = card().read32(base + 4);
@@ -54,6 +75,51 @@ TEST_P(Discovery, CapabilitiesAreWithinTheirLimits) {
   EXPECT_GE(card().read32(cap_dma_bytes()), 256u);
 }
 
+// B2, B7
+TEST_P(Discovery, APageHasOneWriterAndATailACacheLine) {
+  std::map<uint32_t, bool> host_writes;  // by page
+  for (const regs::names::RegName& reg : regs::names::kRegisters) {
+    for (uint32_t i = 0; i < reg.count; ++i) {
+      const uint32_t page = (reg.offset + i * reg.stride) / regs::kPageBytes;
+      EXPECT_EQ(host_writes.emplace(page, reg.host).first->second, reg.host) << reg.name;
+    }
+  }
+  for (uint32_t ring = 1; ring < regs::kRingsPerQp; ++ring) {
+    EXPECT_EQ(regs::qp::tail(0, ring) - regs::qp::tail(0, ring - 1), 64u);
+  }
+  tx();
+  const auto before = words(card(), true);
+  const Buffer buffer(card(), 512);
+  tx_->put(message(0, 512, buffer.iova()));
+  tx_->post();
+  answer_all(sent());
+  EXPECT_EQ(exchange(segment(0, 0, pattern(8))), Answer::kError);
+  auto after = words(card(), true);
+  after[regs::qp::tail(0, 0)] = before.at(regs::qp::tail(0, 0));  // the host's own write
+  EXPECT_EQ(after, before) << "the card wrote a word of the host";
+}
+
+// B1
+TEST_P(Discovery, ReadsAndRepeatedWritesMeanNothing) {
+  TestRing bells(card(), {.ring = 2, .irq = true, .vector = 5});
+  bells.start();
+  EXPECT_EQ(exchange(doorbell(1, 1)), Answer::kDone);
+  EXPECT_EQ(card().interrupts(5), 1u);
+  const Buffer buffer(card(), 64);
+  open_window(0, buffer, 0, 64, regs::window::Control::write.put(1));
+  tx().put(message(0, 8, buffer.iova()));
+  tx_->post();
+  ASSERT_EQ(sent().size(), 1u) << "in flight";
+  const auto before = words(card(), false);
+  for (const auto& [offset, value] : words(card(), true)) {
+    card().write32(offset, value);
+  }
+  EXPECT_TRUE(sent().empty());
+  EXPECT_EQ(words(card(), false), before);
+  EXPECT_EQ(card().interrupts(5), 0u);
+}
+
+// R1
 TEST_P(Discovery, OnlyQueuePairZeroHasMaintenance) {
   make({.queue_pairs = 2});
   EXPECT_EQ(card().read32(regs::qp::rings(0)), 0xFF5Fu);
@@ -74,6 +140,7 @@ TEST_P(Discovery, IdentityTakesEffectAndIsEchoed) {
   EXPECT_EQ(card().read32(regs::qp::dest_id(0)), 0x77u);
 }
 
+// G1
 TEST_P(Discovery, ResetStopsRings) {
   TestRing& ring = tx();
   const uint32_t gen = card().read32(regs::id::gen_ack());
@@ -84,6 +151,25 @@ TEST_P(Discovery, ResetStopsRings) {
   ring.start();
 }
 
+// G2
+TEST_P(Discovery, EntriesPostedBeforeTheAnswerAreDropped) {
+  const Buffer buffer(card(), 64);
+  TestRing& ring = tx();
+  card().write32(regs::id::gen_req(), card().read32(regs::id::gen_ack()) + 1);
+  ring.put(message(0, 8, buffer.iova()));
+  ring.post();
+  while (card().read32(regs::id::gen_ack()) != card().read32(regs::id::gen_req())) {
+    card().work();
+  }
+  for (Packet before; card().receive(&before);) {  // the card may have seen the entry first
+    answer(before);
+  }
+  EXPECT_TRUE(sent().empty());
+  regs::TxCpl cpl;
+  EXPECT_FALSE(ring.take(&cpl));
+}
+
+// G3
 TEST_P(Discovery, ResetIgnoresEarlierRunBits) {
   // A run bit written before the reset must not start the ring after it.
   tx();
@@ -92,6 +178,7 @@ TEST_P(Discovery, ResetIgnoresEarlierRunBits) {
   EXPECT_EQ(tx_->status().state, regs::RingState::kStopped);
 }
 
+// G1, G3
 TEST_P(Discovery, ResetClosesWindows) {
   namespace w = regs::window;
   const uint32_t open = w::Control::gen.put(3) | w::Control::enable.put(1) |
@@ -115,6 +202,7 @@ TEST_P(Discovery, ResetClosesWindows) {
   EXPECT_EQ(exchange(read), Answer::kError);
 }
 
+// G5
 TEST_P(Discovery, LostStateShowsInTheGeneration) {
   TestRing& ring = tx();
   card().lose_state();
@@ -127,6 +215,38 @@ TEST_P(Discovery, LostStateShowsInTheGeneration) {
   tx();
 }
 
+// P7, P8
+TEST_P(Discovery, AFunctionLevelResetLeavesIdentityLinkAndResting) {
+  const std::unique_ptr<CardUnderTest> fresh = GetParam().make(options_);
+  fresh->run();
+  const Buffer buffer(card(), 64);
+  TestRing bells(card(), {.ring = 2, .irq = true, .vector = 5});
+  bells.start();
+  open_window(0, buffer, 0, 64, regs::window::Control::write.put(1));
+  tx();
+  for (uint32_t i = 0; i < 4; ++i) {
+    tx_->put(message(0, 8, buffer.iova(), i));
+  }
+  tx_->post();
+  ASSERT_EQ(sent().size(), 4u);
+  const uint32_t packets = card().read32(regs::port::tx_packets());
+  card().lose_state();
+  card().run();
+  EXPECT_EQ(words(card(), true), words(*fresh, true)) << "reset values";
+  auto told = words(*fresh, false);
+  told[regs::port::tx_packets()] = packets;  // counts on
+  EXPECT_EQ(words(card(), false), told);
+  EXPECT_EQ(exchange(doorbell(1, 1)), Answer::kError);
+  EXPECT_EQ(card().interrupts(5), 0u);
+  reset();
+  tx().put(message(0, 8, buffer.iova(), 9));
+  tx_->post();
+  EXPECT_TRUE(sent().empty()) << "the letters rest";
+  card().advance_us(5 * kResponseUs);
+  EXPECT_EQ(sent().size(), 1u);
+}
+
+// G6
 TEST_P(Discovery, CardGoneReadsAllOnesAndDoesNothing) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 256);

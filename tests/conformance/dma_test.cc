@@ -54,6 +54,7 @@ class Dma : public CardTest {
 };
 RIO_CONFORMANCE(Dma);
 
+// B8
 TEST_P(Dma, WritesAndReadsOfAllShapesWork) {
   dma({.log2 = 5});
   std::vector<uint8_t> remote(70000);
@@ -202,6 +203,7 @@ TEST_P(Dma, AnswersBecomeStatuses) {
   EXPECT_EQ(b.touched_outside(0), 0u);
 }
 
+// R14
 TEST_P(Dma, StopWaitsForRequestsInFlight) {
   dma();
   const Buffer b(card(), 4096);
@@ -248,6 +250,7 @@ class Windows : public CardTest {
 };
 RIO_CONFORMANCE(Windows);
 
+// M1
 TEST_P(Windows, AllowEachByteInsideAndNoneOutside) {
   const Buffer buffer(card(), 4096);
   open_window(0, buffer, kRio, 512, kAll);
@@ -280,6 +283,7 @@ TEST_P(Windows, TakeWritesWithAndWithoutResponse) {
   EXPECT_EQ(buffer.va()[107], Buffer::kRed);
 }
 
+// M1
 TEST_P(Windows, HaveSeparateRights) {
   const Buffer buffer(card(), 4096);
   const Packet read = request(DmaOp::kNread, kRio, 8);
@@ -296,6 +300,7 @@ TEST_P(Windows, HaveSeparateRights) {
   EXPECT_EQ(exchange(read), Answer::kError);
 }
 
+// B6
 TEST_P(Windows, StayClosedWithAReservedWordThatIsNotZero) {
   const Buffer buffer(card(), 4096);
   open_window(0, buffer, kRio, 64, kAll);
@@ -308,6 +313,7 @@ TEST_P(Windows, StayClosedWithAReservedWordThatIsNotZero) {
   open_window(0, buffer, kRio, 64, kAll);
 }
 
+// M1, M2
 TEST_P(Windows, CheckSourcesAndKeys) {
   const Buffer buffer(card(), 4096);
   Packet read = request(DmaOp::kNread, kRio, 8);
@@ -338,6 +344,7 @@ TEST_P(Windows, TheFirstOfEightThatAllowsAnAccessServesIt) {
   }
 }
 
+// M3
 TEST_P(Windows, AtomicsChangeTheirWordOnly) {
   const Buffer buffer(card(), 64);
   open_window(0, buffer, kRio, 64, kAll);
@@ -383,6 +390,7 @@ TEST_P(Windows, UnmappedMemoryBehindAWindowIsAnError) {
   EXPECT_GE(card().refused_accesses(), 2u);
 }
 
+// M1, M3
 TEST_P(Windows, ViolationsAreEventsAndBadRequestsAreErrors) {
   TestRing& told = events();
   EXPECT_EQ(exchange(request(DmaOp::kNread, 0x55, 8)), Answer::kError);

@@ -208,6 +208,7 @@ class Fence : public CardTest {
 };
 RIO_CONFORMANCE(Fence);
 
+// O6, O7
 TEST_P(Fence, NothingIsWrittenOnceTheHostWasTold) {
   play(false);
 }

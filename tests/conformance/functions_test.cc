@@ -58,6 +58,7 @@ class Functions : public CardTest {
 };
 RIO_CONFORMANCE(Functions);
 
+// F2
 TEST_P(Functions, AVirtualFunctionHasAnIdentityAndNoQueuePairsUntilItGetsThem) {
   EXPECT_EQ(id::CapQueues::vfs.get(card().read32(id::cap_queues())), 2u);
   EXPECT_EQ(id::CapFlags::vf.get(card().read32(id::cap_flags())), 0u);
@@ -72,6 +73,7 @@ TEST_P(Functions, AVirtualFunctionHasAnIdentityAndNoQueuePairsUntilItGetsThem) {
   }
 }
 
+// F2, F3
 TEST_P(Functions, ItsBlocksAreItsIdentityAndItsQueuePairs) {
   ASSERT_TRUE(enabled(0, 1, 2));
   EXPECT_EQ(qps(), 2u);
@@ -86,6 +88,7 @@ TEST_P(Functions, ItsBlocksAreItsIdentityAndItsQueuePairs) {
   EXPECT_EQ(vf().read32(regs::qp::rings(0)) >> 4 & 1, 0u) << "maintenance stays behind";
 }
 
+// F1, F10
 TEST_P(Functions, ItSendsAndReceivesInItsOwnMemory) {
   give_one();
   const auto tx = start_of_vf(regs::Ring::kTx);
@@ -116,6 +119,7 @@ TEST_P(Functions, ItSendsAndReceivesInItsOwnMemory) {
   EXPECT_EQ(card().refused_accesses(), 0u);
 }
 
+// F1, F10
 TEST_P(Functions, ItCannotReachTheMemoryOfAnother) {
   give_one();
   const Buffer of_pf(card(), 4096);
@@ -131,6 +135,7 @@ TEST_P(Functions, ItCannotReachTheMemoryOfAnother) {
   EXPECT_GT(card().refused_accesses(), 0u);
 }
 
+// F7
 TEST_P(Functions, WordsOfThePhysicalFunctionAreNotItsToWrite) {
   give_one();
   vf().write32(id::response_timeout_us(), 1);
@@ -143,6 +148,7 @@ TEST_P(Functions, WordsOfThePhysicalFunctionAreNotItsToWrite) {
   EXPECT_EQ(qps(), 1u);
 }
 
+// F6
 TEST_P(Functions, WordsOfAPairThatWasGivenAwayMeanNothingInThePhysicalFunction) {
   give_one();
   const auto tx = start_of_vf(regs::Ring::kTx);
@@ -151,6 +157,7 @@ TEST_P(Functions, WordsOfAPairThatWasGivenAwayMeanNothingInThePhysicalFunction) 
   EXPECT_EQ(state_of_vf(regs::Ring::kTx), RingState::kRunning);
 }
 
+// F8
 TEST_P(Functions, ItsResetConcernsItsQueuePairsOnly) {
   give_one();
   const TestRing& of_pf = tx();
@@ -161,6 +168,7 @@ TEST_P(Functions, ItsResetConcernsItsQueuePairsOnly) {
   EXPECT_EQ(card().read32(id::gen_ack()), card().read32(id::gen_req()));
 }
 
+// F8, G4
 TEST_P(Functions, AResetForgetsItsMessagesAndTheirLettersRest) {
   give_one();
   auto tx = start_of_vf(regs::Ring::kTx);
@@ -179,6 +187,7 @@ TEST_P(Functions, AResetForgetsItsMessagesAndTheirLettersRest) {
   EXPECT_EQ(sent().size(), 1u);
 }
 
+// F9
 TEST_P(Functions, AResetOfThePhysicalFunctionTakesThePairsBack) {
   give_one();
   const auto tx = start_of_vf(regs::Ring::kTx);
@@ -191,6 +200,7 @@ TEST_P(Functions, AResetOfThePhysicalFunctionTakesThePairsBack) {
   static_cast<void>(this->tx(config));  // the pair is the physical function's again
 }
 
+// F5
 TEST_P(Functions, APairThatComesBackCarriesNothingOver) {
   give_one();
   const auto tx = start_of_vf(regs::Ring::kTx);
@@ -205,6 +215,7 @@ TEST_P(Functions, APairThatComesBackCarriesNothingOver) {
   EXPECT_EQ(qps(0), 0u);
 }
 
+// F4
 TEST_P(Functions, ARowThatCannotBeIsRefused) {
   EXPECT_FALSE(enabled(0, 0, 1));  // pair 0 stays
   EXPECT_FALSE(enabled(0, 1, 0));

@@ -45,6 +45,7 @@ class Letters : public CardTest {
 };
 RIO_CONFORMANCE(Letters);
 
+// T4
 TEST_P(Letters, FourAreInFlightForEachDestinationAndMailbox) {
   TestRing& ring = tx({.log2 = 5});
   for (uint32_t i = 0; i < 6; ++i) {
@@ -59,6 +60,7 @@ TEST_P(Letters, FourAreInFlightForEachDestinationAndMailbox) {
   EXPECT_EQ(letters.size(), 4u);
 }
 
+// T6
 TEST_P(Letters, TheHeadWaitsAndTheNextGoesWhenALetterIsFree) {
   TestRing& ring = tx({.log2 = 5});
   for (uint32_t i = 0; i < 5; ++i) {
@@ -93,6 +95,7 @@ TEST_P(Letters, OtherMailboxesAndDestinationsDoNotWait) {
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 264u);
 }
 
+// T5
 TEST_P(Letters, SeveralSegmentsShareNamesWithSingleOnes) {
   // A single-segment message to mailbox 4*x+m has the {letter, mbox, msgseg} of segment x of a long
   // message in mailbox m.
@@ -137,6 +140,7 @@ TEST_P(Letters, TransmitContextsLimitLongMessages) {
   EXPECT_EQ(first_segments(sent()).size(), 1u);
 }
 
+// T8
 TEST_P(Letters, RetryIsSentAgainAndCounted) {
   TestRing& ring = tx();
   post(ring, 0, 600, 3);
@@ -158,6 +162,7 @@ TEST_P(Letters, RetryIsSentAgainAndCounted) {
   EXPECT_EQ(retries_of(done[0].status), 3u);
 }
 
+// T8, T11
 TEST_P(Letters, RetryLimitRefuses) {
   // Completions count up to 255 of them. The third uses a letter a second time.
   for (const uint32_t limit : {3u, 300u, 257u}) {
@@ -178,6 +183,7 @@ TEST_P(Letters, RetryLimitRefuses) {
   }
 }
 
+// T8
 TEST_P(Letters, WithoutALimitRetriesGoOn) {
   TestRing& ring = tx();
   post(ring, 0, 8, 3);
@@ -193,6 +199,7 @@ TEST_P(Letters, WithoutALimitRetriesGoOn) {
   EXPECT_EQ(retries_of(done[0].status), 255u);
 }
 
+// T9, T11
 TEST_P(Letters, ErrorRefuses) {
   TestRing& ring = tx();
   post(ring, 0, 8, 3);
@@ -200,6 +207,7 @@ TEST_P(Letters, ErrorRefuses) {
   expect_one(ring, 3, Status::kErrorResponse);
 }
 
+// T10, T11
 TEST_P(Letters, SilenceLeavesTheMessageInDoubtWithoutResending) {
   TestRing& ring = tx();
   post(ring, 0, 700, 3);
@@ -226,6 +234,7 @@ TEST_P(Letters, OneMissingAnswerOfManyLeavesItInDoubt) {
   expect_one(ring, 3, Status::kResponseTimeout);
 }
 
+// T10
 TEST_P(Letters, ALateAnswerChangesNothing) {
   TestRing& ring = tx();
   post(ring, 0, 8, 3);
@@ -243,6 +252,7 @@ TEST_P(Letters, ALateAnswerChangesNothing) {
 }
 
 /// After a time-out or an ERROR the letter rests for two response time-outs.
+// T12, T13
 TEST_P(Letters, DoubtAndErrorQuarantineTheLetter) {
   for (const bool doubt : {true, false}) {
     make({.letters = 1});
@@ -268,6 +278,7 @@ TEST_P(Letters, DoubtAndErrorQuarantineTheLetter) {
   }
 }
 
+// T12
 TEST_P(Letters, QuarantineAfterAnErrorWaitsForTheOtherSegments) {
   if (!card().segmented()) {
     GTEST_SKIP() << "messages travel as units";
@@ -286,6 +297,7 @@ TEST_P(Letters, QuarantineAfterAnErrorWaitsForTheOtherSegments) {
   EXPECT_FALSE(sent().empty());
 }
 
+// T7
 TEST_P(Letters, OrderFlagWaitsForAllAnswersToTheSameMailbox) {
   TestRing& ring = tx();
   post(ring, 2, 1000, 1);
@@ -302,6 +314,7 @@ TEST_P(Letters, OrderFlagWaitsForAllAnswersToTheSameMailbox) {
   EXPECT_EQ(all[0].data.size(), 8u);
 }
 
+// T7
 TEST_P(Letters, OrderFlagDoesNotWaitForOtherDestinations) {
   TestRing& ring = tx();
   post(ring, 2, 8, 1);

@@ -36,6 +36,7 @@ class Receive : public CardTest {
 };
 RIO_CONFORMANCE(Receive);
 
+// T1
 TEST_P(Receive, MessagesOfEachLengthArrive) {
   TestRing& ring = shared({.log2 = 5});
   for (uint32_t length = 1; length <= 4096; length += length < 530 ? 1 : 127) {
@@ -56,6 +57,7 @@ TEST_P(Receive, MessagesOfEachLengthArrive) {
   }
 }
 
+// V9
 TEST_P(Receive, EachSegmentSizeLandsInPlaceWithoutQuirks) {
   make({.quirks = false});
   TestRing& ring = shared();
@@ -76,6 +78,7 @@ TEST_P(Receive, EachSegmentSizeLandsInPlaceWithoutQuirks) {
   }
 }
 
+// V10
 TEST_P(Receive, TheLastSegmentHasItsQuirks) {
   // It lands at base + 256 * (segments - 1), whatever ssize is, and as full 256 bytes. [S0]
   TestRing& ring = shared();
@@ -157,6 +160,7 @@ TEST_P(Receive, EqualLettersOfOtherSourcesAreOtherMessages) {
   EXPECT_EQ(done[0].source + done[1].source, 2 * kRemoteId + 1);
 }
 
+// V4, V5, V16
 TEST_P(Receive, AFullQueueAnswersRetryAndLosesNothing) {
   TestRing& ring = shared();
   const std::vector<uint8_t> bytes = pattern(512);
@@ -170,6 +174,7 @@ TEST_P(Receive, AFullQueueAnswersRetryAndLosesNothing) {
   EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
 }
 
+// V4, V5
 TEST_P(Receive, ContextsLimitLongMessagesOnly) {
   make({.rx_contexts = 2});
   TestRing& ring = shared();
@@ -188,6 +193,7 @@ TEST_P(Receive, ContextsLimitLongMessagesOnly) {
   EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 3u);
 }
 
+// V6
 TEST_P(Receive, ADuplicateDropsTheMessage) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
@@ -208,6 +214,7 @@ TEST_P(Receive, ADuplicateDropsTheMessage) {
   EXPECT_EQ(ring.take_all<regs::SharedCpl>().size(), 1u);
 }
 
+// V6
 TEST_P(Receive, SegmentsOfWrongNumberOrShapeAreErrors) {
   TestRing& ring = shared({.log2 = 5});
   const std::vector<uint8_t> bytes = pattern(768);
@@ -243,6 +250,7 @@ TEST_P(Receive, SeveralSegmentsInAHighMailboxAreAnError) {
   EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
 }
 
+// V7
 TEST_P(Receive, SilenceInTheMiddleEndsTheMessage) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
@@ -256,6 +264,7 @@ TEST_P(Receive, SilenceInTheMiddleEndsTheMessage) {
 }
 
 /// The sender already has answers with DONE: it must not get them for all segments.
+// V8
 TEST_P(Receive, SegmentsAfterAReceiveTimeOutAreErrors) {
   TestRing& ring = shared();
   const Buffer buffer(card(), 4096);
@@ -326,6 +335,7 @@ TEST_P(Receive, SegmentsBehindALongQueueCountBeforeTimeOuts) {
 }
 
 /// Runs of short messages: for a dedicated queue, for no queue, and for another queue pair.
+// V2
 TEST_P(Receive, EachMessageOfARunGoesWhereItBelongs) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, 0x0F, 0);
@@ -368,6 +378,7 @@ TEST_P(Receive, EachMessageOfARunGoesWhereItBelongs) {
   EXPECT_EQ(entry.bytes(256), pattern(256, 2));
 }
 
+// V3
 TEST_P(Receive, AnUnmappedMailboxIsAnError) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, 0xF, 0);
@@ -393,6 +404,7 @@ TEST_P(Receive, AnUnmappedMailboxIsAnError) {
   EXPECT_EQ(card().read32(regs::port::rx_unmapped()), 2u);
 }
 
+// V2
 TEST_P(Receive, TheFirstMatchingEntryOfTheMapCounts) {
   make({.queue_pairs = 3});
   map_entry(0, kOwnId, 1, 2, false, false);
@@ -419,6 +431,7 @@ TEST_P(Receive, AStoppedQueueAnswersError) {
   EXPECT_EQ(exchange(segment(0, 0, pattern(8))), Answer::kError);
 }
 
+// O9
 TEST_P(Receive, AMessageForUnmappedMemoryIsLostAndCounted) {
   // A posted write: the card cannot notice.
   TestRing& ring = shared();
@@ -447,6 +460,7 @@ TEST_P(Receive, NothingPassesALinkThatIsDown) {
 class Doorbells : public CardTest {};
 RIO_CONFORMANCE(Doorbells);
 
+// R10
 TEST_P(Doorbells, ArriveInOrderAndGetRetryFromAFullQueue) {
   TestRing ring(card(), {.ring = 2, .log2 = 3});
   EXPECT_EQ(exchange(doorbell(1, 1)), Answer::kError) << "stopped";
@@ -466,6 +480,7 @@ TEST_P(Doorbells, ArriveInOrderAndGetRetryFromAFullQueue) {
   EXPECT_EQ(exchange(doorbell(99, 1)), Answer::kDone);
 }
 
+// V2, V3
 TEST_P(Doorbells, FollowTheMap) {
   make({.queue_pairs = 2});
   map_entry(0, kOwnId, ~0ull, 0, false, false);

@@ -1,4 +1,6 @@
 // Start, stop, states and errors of rings; phases and wraps. regs: RING_*, TAIL
+#include <set>
+
 #include "tests/conformance/card_test.hpp"
 
 namespace rio::test {
@@ -26,6 +28,7 @@ class Rings : public CardTest {
 };
 RIO_CONFORMANCE(Rings);
 
+// R1, R2
 TEST_P(Rings, EachRingStartsAndStops) {
   for (const uint32_t r : {0u, 1u, 2u, 3u, 4u, 6u, 8u, 9u, 10u, 11u, 12u, 13u, 14u, 15u}) {
     TestRing ring(card(), {.ring = r});
@@ -36,6 +39,7 @@ TEST_P(Rings, EachRingStartsAndStops) {
   }
 }
 
+// R1
 TEST_P(Rings, ReservedRingsDoNothing) {
   for (const uint32_t r : {5u, 7u}) {
     TestRing ring(card(), {.ring = r});
@@ -68,6 +72,7 @@ TEST_P(Rings, VectorOutsideOfTheCapabilitiesIsAnError) {
 }
 
 // Of what the card has no capability, a ring must not ask: it would not get it.
+// B6
 TEST_P(Rings, ReservedWordsThatAreNotZeroAreErrors) {
   namespace qp = regs::qp;
   ASSERT_EQ(card().read32(regs::id::cap_formats()) >> 8, 0u) << "no coalescing, PASID, TPH";
@@ -92,6 +97,7 @@ TEST_P(Rings, ACardWithoutInterruptsStillStarts) {
   tx();
 }
 
+// R6
 TEST_P(Rings, UnmappedMemoryIsAnErrorAndTheRingIsNotUsed) {
   TestRing ring(card(), {});
   card().unmap(ring.entries);
@@ -108,6 +114,7 @@ TEST_P(Rings, UnmappedMemoryIsAnErrorAndTheRingIsNotUsed) {
   other.stop();
 }
 
+// R5, O8
 TEST_P(Rings, ATailTooFarAheadStopsTheRingAndNamesTheEntry) {
   TestRing& event_ring = events();
   TestRing& ring = tx({.log2 = 3});
@@ -128,6 +135,7 @@ TEST_P(Rings, ATailTooFarAheadStopsTheRingAndNamesTheEntry) {
   ring.start();
 }
 
+// R5
 TEST_P(Rings, ATailBehindTheHeadIsTooFarAhead) {
   TestRing& ring = tx({.log2 = 3, .start = 100});
   ring.tail = 99;
@@ -136,6 +144,7 @@ TEST_P(Rings, ATailBehindTheHeadIsTooFarAhead) {
   EXPECT_EQ(ring.status().error, RingError::kTail);
 }
 
+// R15
 TEST_P(Rings, AStopFlushesExactlyThePostedEntries) {
   TestRing& ring = shared();
   const Buffer a(card(), 4096);
@@ -153,6 +162,7 @@ TEST_P(Rings, AStopFlushesExactlyThePostedEntries) {
   }
 }
 
+// R3
 TEST_P(Rings, AStartOnARunningRingChangesNothing) {
   TestRing& ring = tx();
   const uint32_t gen = ring.status().gen;
@@ -162,6 +172,7 @@ TEST_P(Rings, AStartOnARunningRingChangesNothing) {
   EXPECT_EQ(ring.status().gen, gen);
 }
 
+// R12
 TEST_P(Rings, PhasesTellLapsApart) {
   const Buffer buffer(card(), 64);
   TestRing& ring = tx({.log2 = 3, .clog2 = 4});
@@ -177,6 +188,7 @@ TEST_P(Rings, PhasesTellLapsApart) {
   }
 }
 
+// R4
 TEST_P(Rings, IndicesWrapAt16And32Bits) {
   const Buffer buffer(card(), 64);
   for (const uint32_t start : {0xFFFAu, 0xFFFFFFFAu, 0x7FFFFFFDu, 0xFFFFFFFFu}) {
@@ -199,6 +211,7 @@ TEST_P(Rings, IndicesWrapAt16And32Bits) {
   }
 }
 
+// R4, R10
 TEST_P(Rings, CompletionOnlyRingsWrapToo) {
   for (const uint32_t start : {0xFFFAu, 0xFFFFFFFAu}) {
     TestRing ring(card(), {.ring = 2, .log2 = 3, .start = start});
@@ -215,6 +228,68 @@ TEST_P(Rings, CompletionOnlyRingsWrapToo) {
   }
 }
 
+// R7, R8, R9
+TEST_P(Rings, EntriesAreCopiedAndTheirPlacesUsedAgain) {
+  const Buffer buffer(card(), 64);
+  buffer.fill(pattern(64));
+  TestRing& ring = tx({.log2 = 3});
+  for (uint32_t i = 0; i < 8; ++i) {
+    ring.put(message(i, 8, buffer.iova(), i));
+  }
+  ring.post();
+  const std::vector<Packet> flying = sent();
+  ASSERT_EQ(flying.size(), 8u);
+  std::memset(ring.entries.va, 0xEE, ring.entries.len_bytes);
+  answer(flying[5]);
+  auto done = ring.take_all<regs::TxCpl>();
+  ASSERT_EQ(done.size(), 1u) << "in any order";
+  EXPECT_EQ(done[0].cookie, 5u);
+  EXPECT_EQ(done[0].index, 5u);
+  answer(flying[0], Answer::kRetry);
+  card().advance_us(10);
+  std::vector<Packet> again = sent();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].mbox, 0u);
+  EXPECT_EQ(again[0].data, flying[0].data);
+  ring.put(message(8, 8, buffer.iova(), 8));  // in the place of entry 0, which still flies
+  ring.post();
+  again.push_back(sent().at(0));
+  answer_all(again);
+  for (const uint32_t i : {1, 2, 3, 4, 6, 7}) {
+    answer(flying[i]);
+  }
+  done = ring.take_all<regs::TxCpl>();
+  ASSERT_EQ(done.size(), 8u);
+  std::set<uint32_t> cookies;
+  for (const regs::TxCpl& cpl : done) {
+    EXPECT_EQ(code_of(cpl.status), Status::kOk);
+    EXPECT_EQ(cpl.index, cpl.cookie);
+    cookies.insert(cpl.cookie);
+  }
+  EXPECT_EQ(cookies, (std::set<uint32_t>{0, 1, 2, 3, 4, 6, 7, 8}));
+}
+
+// R11, O1
+TEST_P(Rings, ACompletionWithANewPhaseIsWholeAndItsPayloadThere) {
+  TestRing& ring = shared({.log2 = 3});
+  const Buffer buffer(card(), 4096);
+  for (uint32_t i = 0; i < 200; ++i) {
+    const std::vector<uint8_t> bytes = pattern(256, i);
+    post_shared(ring, buffer);
+    push(segment(static_cast<uint8_t>(i % 64), 0, bytes));
+    regs::SharedCpl cpl{};
+    for (int left = 5000; left > 0 && !ring.take(&cpl); --left) {
+      card().work();
+    }
+    ASSERT_EQ(cpl.index, i);
+    ASSERT_EQ(cpl.source, kRemoteId);
+    ASSERT_EQ(cpl.length, 256u);
+    ASSERT_EQ(code_of(cpl.status), Status::kOk);
+    ASSERT_EQ(buffer.bytes(256), bytes);
+  }
+}
+
+// R6
 TEST_P(Rings, MemoryUnmappedUnderARunningRingStopsIt) {
   TestRing& ring = tx();
   card().unmap(ring.entries);

@@ -21,6 +21,7 @@ class Stop : public CardTest {
 };
 RIO_CONFORMANCE(Stop);
 
+// R13, R14, R15
 TEST_P(Stop, TransmitWaitsForMessagesInFlightAndFlushesTheRest) {
   TestRing& ring = tx();
   for (uint32_t i = 0; i < 6; ++i) {
@@ -45,6 +46,7 @@ TEST_P(Stop, TransmitWaitsForMessagesInFlightAndFlushesTheRest) {
   EXPECT_TRUE(sent().empty());
 }
 
+// R17
 TEST_P(Stop, TransmitWithADeadPeerIsBounded) {
   TestRing& ring = tx();
   post(ring, 1, 700, 1);
@@ -58,6 +60,7 @@ TEST_P(Stop, TransmitWithADeadPeerIsBounded) {
   EXPECT_EQ(code_of(done[0].status), Status::kResponseTimeout);
 }
 
+// R14
 TEST_P(Stop, ARetryAfterTheStopIsNotSentAgain) {
   TestRing& ring = tx();
   post(ring, 1, 8, 1);
@@ -87,6 +90,7 @@ TEST_P(Stop, AWaitingRetryEndsWithTheStop) {
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 1u);
 }
 
+// R17
 TEST_P(Stop, AStopEndsThoughTheMemoryWentMeanwhile) {
   TestRing& ring = tx();
   post(ring, 1, 8, 1);
@@ -103,6 +107,7 @@ TEST_P(Stop, AStopEndsThoughTheMemoryWentMeanwhile) {
   EXPECT_EQ(ring.status().gen, ring.gen());
 }
 
+// R16
 TEST_P(Stop, NothingIsWrittenAfterTheStatus) {
   TestRing& ring = tx();
   TestRing& receive = shared();
@@ -131,6 +136,7 @@ TEST_P(Stop, NothingIsWrittenAfterTheStatus) {
   EXPECT_EQ(card().refused_accesses(), before);
 }
 
+// R15
 TEST_P(Stop, PartialMessagesAreAnsweredErrorAndTheirBufferComesBack) {
   TestRing& ring = shared();
   const Buffer a(card(), 4096);
@@ -148,6 +154,7 @@ TEST_P(Stop, PartialMessagesAreAnsweredErrorAndTheirBufferComesBack) {
   EXPECT_EQ(c.touched_outside(0), 0u);
 }
 
+// R16
 TEST_P(Stop, TheRingRestartsAfterATailErrorWithTrafficInFlight) {
   TestRing& ring = tx({.log2 = 3});
   post(ring, 0, 8, 1);
@@ -168,6 +175,7 @@ TEST_P(Stop, TheRingRestartsAfterATailErrorWithTrafficInFlight) {
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 1u);
 }
 
+// G4
 TEST_P(Stop, AnswersFromBeforeAResetMatchNothing) {
   TestRing& ring = tx();
   for (uint32_t i = 0; i < 4; ++i) {
@@ -193,6 +201,7 @@ TEST_P(Stop, AnswersFromBeforeAResetMatchNothing) {
   EXPECT_EQ(code_of(done[0].status), Status::kOk);
 }
 
+// G1
 TEST_P(Stop, AResetDropsPartialMessagesSilently) {
   TestRing& ring = shared();
   const Buffer a(card(), 4096);

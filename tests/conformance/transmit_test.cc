@@ -46,6 +46,7 @@ class Transmit : public CardTest {
 };
 RIO_CONFORMANCE(Transmit);
 
+// T1
 TEST_P(Transmit, EachLengthIsReadExactlyAndPadded) {
   TestRing& ring = tx({.log2 = 6});
   // The bytes end where mapped memory ends: reading one more would be a refused access.
@@ -74,6 +75,25 @@ TEST_P(Transmit, EachLengthIsReadExactlyAndPadded) {
   EXPECT_EQ(card().refused_accesses(), 0u);
 }
 
+// V1
+TEST_P(Transmit, EachQueuePairSendsAsItself) {
+  make({.queue_pairs = 2});
+  const Buffer buffer(card(), 64);
+  TestRing& first = tx();
+  TestRing second(card(), {.qp = 1});
+  second.start();
+  for (TestRing* ring : {&second, &first}) {
+    ring->put(message(0, 8, buffer.iova(), ring == &second ? 2 : 1));
+    ring->post();
+    const std::vector<Packet> segments = sent();
+    ASSERT_EQ(segments.size(), 1u);
+    EXPECT_EQ(segments[0].source, ring == &second ? kOwnId + 1 : kOwnId);
+    answer_all(segments);
+    expect_status(*ring, ring == &second ? 2 : 1, Status::kOk);
+  }
+}
+
+// T2
 TEST_P(Transmit, EachSegmentSizeIsUsed) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 4096);
@@ -96,6 +116,7 @@ TEST_P(Transmit, EachSegmentSizeIsUsed) {
   }
 }
 
+// T14
 TEST_P(Transmit, InlineBytesAreSent) {
   TestRing& ring = tx();
   for (uint32_t length = 1; length <= 48; ++length) {
@@ -121,6 +142,7 @@ TEST_P(Transmit, InlineBytesAreSent) {
   }
 }
 
+// T14
 TEST_P(Transmit, UpToFourAddressesAreGathered) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 8192);
@@ -171,6 +193,7 @@ TEST_P(Transmit, TheWideFormWrapsAtTheRingsEnd) {
   EXPECT_EQ(done[0].index, 0xFFFFFFFFu);
 }
 
+// T3
 TEST_P(Transmit, BadDescriptorsAreRefusedAndNamed) {
   const Buffer b(card(), 4096);
   refused(message(0, 0, b.iova(), 1));
@@ -226,6 +249,7 @@ TEST_P(Transmit, ABadDescriptorDoesNotStopItsNeighbours) {
   EXPECT_EQ(ring.take_all<regs::TxCpl>().size(), 3u);
 }
 
+// T11
 TEST_P(Transmit, UnmappedBytesAreNeverSentAndCounted) {
   const Buffer buffer(card(), 4096);
   card().unmap(buffer.memory());
