@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace rio::base {
 namespace {
@@ -56,6 +57,21 @@ int Mapping::aligned(size_t len_bytes, size_t align_bytes, int protection, Mappi
 
 void Mapping::reset() {
   unmap(std::exchange(va_, nullptr), std::exchange(len_bytes_, 0));
+}
+
+int put_ones_over(void* va, size_t len_bytes) {
+  void* const ones =
+      mmap(nullptr, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (ones == MAP_FAILED) {
+    return -errno;
+  }
+  std::memset(ones, 0xFF, len_bytes);
+  if (mremap(ones, len_bytes, len_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, va) == MAP_FAILED) {
+    const int rc = -errno;
+    munmap(ones, len_bytes);
+    return rc;
+  }
+  return 0;
 }
 
 }  // namespace rio::base

@@ -52,4 +52,10 @@ class Mapping {
   size_t len_bytes_ = 0;
 };
 
+/// Put memory of the process's own that is all ones in the place of mapped memory: at once, so that
+/// other threads read either the old memory or ones. It reads like the BAR of a card that is gone,
+/// and takes writes. Any thread, and signal handlers. @param va, len_bytes whole pages. @return 0,
+/// -ENOMEM (the old memory is still there).
+[[nodiscard]] int put_ones_over(void* va, size_t len_bytes);
+
 }  // namespace rio::base

@@ -80,5 +80,20 @@ TEST(Mapping, AddressesForOtherMappings) {
   EXPECT_FALSE(is_mapped(va, 4 * kPage));
 }
 
+TEST(Mapping, OnesTakeThePlaceOfMemory) {
+  base::Fd file(memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(file.get(), 2 * kPage), 0);
+  base::Mapping memory;
+  base::Mapping same;
+  ASSERT_EQ(base::Mapping::of_file(file, 0, 2 * kPage, &memory), 0);
+  ASSERT_EQ(base::Mapping::of_file(file, 0, 2 * kPage, &same), 0);
+  ASSERT_EQ(base::put_ones_over(memory.va(), 2 * kPage), 0);
+  EXPECT_EQ(std::count(memory.va(), memory.va() + 2 * kPage, 0xFF), 2 * kPage);
+  memory.va()[7] = 1;
+  EXPECT_EQ(same.va()[7], 0) << "the file is not written";
+  EXPECT_EQ(base::put_ones_over(memory.va() + 1, kPage), -EINVAL);
+  EXPECT_EQ(memory.va()[7], 1);
+}
+
 }  // namespace
 }  // namespace rio::test
