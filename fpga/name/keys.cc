@@ -179,6 +179,8 @@ constexpr Key kKeys[] = {
      kNumber<&Sim::wait_ms, 0, 60000>},
     {"reset", kPci, "0 or 1", "1", kFlag<&Pci::reset>},
     {"iova", kPci, "allocated or virtual", "allocated", kIova},
+    {"iommufd", kPci, "0 or 1", "0", kFlag<&Pci::iommufd>},
+    {"release", kPci, "0 or 1", "1", kFlag<&Pci::release>},
     {"bar", kPlain, "a file, made by rio-cardsim; QEMU's mem-path of the ivshmem", nullptr,
      kText<&Plain::bar, is_path>},
     {"socket", kDoorbell, kListenAt, nullptr, kText<&Doorbell::socket, is_socket_path>},

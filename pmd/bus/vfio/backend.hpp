@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
@@ -57,11 +58,12 @@ class Backend {
   KernelMapping bar_;
 };
 
-/// Open a card through VFIO. @param card bound to vfio-pci. The kernel outlives the backend. @param
-/// iova_is_va bus addresses are virtual addresses, which needs an IOMMU of 47 bits or more; else
-/// they are taken from what the IOMMU can address.
+/// Open a card through VFIO, by its group or with iommufd. A thread gives the card up when the kernel
+/// asks for it or has seen an error of it: the BAR then reads all ones, as that of a card that is
+/// gone, and interrupts wake their threads. @param card bound to vfio-pci. The kernel outlives the
+/// backend. @param options iova_is_va needs an IOMMU of 47 bits or more.
 [[nodiscard]] int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
-                                    std::unique_ptr<Backend>* out, bool iova_is_va = false);
+                                    std::unique_ptr<Backend>* out, const name::Pci& options = {});
 
 /// Open a card through UIO. @param card bound to uio_pci_generic or igb_uio.
 [[nodiscard]] int open_uio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,

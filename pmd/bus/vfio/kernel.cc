@@ -93,6 +93,7 @@ int KernelMapping::map(Kernel& kernel, size_t len_bytes, int prot, int fd, uint6
   if (rc == 0) {
     kernel_ = &kernel;
     len_bytes_ = len_bytes;
+    range_ = base::BusErrorRange(va_, len_bytes);
   }
   return rc;
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "base/bus_error.hpp"
+
 namespace rio::pmd::vfio {
 
 /// Roots of the file trees that are read; a test gives temporary folders.
@@ -81,7 +83,8 @@ class KernelFd {
   int fd_ = -1;
 };
 
-/// Memory that a Kernel has mapped from a file, unmapped by the destructor.
+/// A device's memory that a Kernel has mapped from a file, unmapped by the destructor. If the device
+/// vanishes, it reads all ones for programs that have called base::catch_bus_errors().
 class KernelMapping {
  public:
   KernelMapping() = default;
@@ -90,9 +93,11 @@ class KernelMapping {
     std::swap(kernel_, other.kernel_);
     std::swap(va_, other.va_);
     std::swap(len_bytes_, other.len_bytes_);
+    std::swap(range_, other.range_);
     return *this;
   }
   ~KernelMapping() {
+    range_ = {};  // before other memory can be there
     if (va_ != nullptr) {
       kernel_->munmap(va_, len_bytes_);
     }
@@ -107,6 +112,7 @@ class KernelMapping {
   Kernel* kernel_ = nullptr;
   void* va_ = nullptr;
   size_t len_bytes_ = 0;
+  base::BusErrorRange range_;
 };
 
 /// Read a small text file (sysfs, proc), without the final newline. Never blocks. @return 0; -EFBIG

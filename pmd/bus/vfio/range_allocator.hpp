@@ -1,5 +1,5 @@
 /// @file
-/// First-fit allocation of ranges of numbers: bus addresses, or offsets in memory.
+/// First-fit allocation of ranges of numbers: parts of memory.
 #pragma once
 
 #include <cstdint>

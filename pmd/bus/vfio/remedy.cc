@@ -1,6 +1,7 @@
 #include "pmd/bus/vfio/remedy.hpp"
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/folder.hpp"
 #include "base/log.hpp"
@@ -18,6 +19,12 @@ std::string bind_command(const std::string& address, const std::string& driver) 
 std::string rescan_command(const std::string& address) {
   return "echo 1 > /sys/bus/pci/devices/" + address +
          "/remove; echo 1 > /sys/bus/pci/rescan; reboot if that does not help";
+}
+
+int log_failed(const PciCard& card, int rc, const std::string& what, const std::string& remedy) {
+  base::log_error("%s: %s: %s%s%s", card.address.c_str(), what.c_str(), std::strerror(-rc),
+                  remedy.empty() ? "" : ": ", remedy.c_str());
+  return rc;
 }
 
 int refuse_bar(const PciCard& card, uint64_t len_bytes, bool can_be_mapped) {

@@ -16,6 +16,11 @@ namespace rio::pmd::vfio {
 /// Command that brings back a card which reads all ones.
 [[nodiscard]] std::string rescan_command(const std::string& address);
 
+/// Log that a step to a card failed. @param rc -errno. @param what "cannot open /dev/uio0". @param
+/// remedy may be empty. @return rc.
+int log_failed(const PciCard& card, int rc, const std::string& what,
+               const std::string& remedy = "");
+
 /// Log that a card's BAR is too small, or cannot be mapped. @return -ENXIO.
 [[nodiscard]] int refuse_bar(const PciCard& card, uint64_t len_bytes, bool can_be_mapped = true);
 

@@ -126,7 +126,7 @@ int open_vfio_bus(const name::Pci& name, const PciPaths& paths, std::unique_ptr<
   std::unique_ptr<Backend> backend;
   int rc = 0;
   if (card.driver == kVfioDriver) {
-    rc = open_vfio_backend(paths, kernel, card, &backend, name.iova_is_va);
+    rc = open_vfio_backend(paths, kernel, card, &backend, name);
   } else if (card.driver == kUioDriver || card.driver == kIgbUioDriver) {
     rc = open_uio_backend(paths, kernel, card, &backend);
   } else {

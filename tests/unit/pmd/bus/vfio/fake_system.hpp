@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/vfio.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,13 +15,17 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "base/formatted.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/iommufd_uapi.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 
 namespace rio::pmd::vfio {
@@ -102,6 +107,12 @@ class FakeTree {
     write(device(address) + "/" + of + "device", base::formatted("0x%04x\n", id));
   }
 
+  /// Gives a device a file of its own, /dev/vfio/devices/vfioN.
+  void add_cdev(const std::string& address, int number) const {
+    std::filesystem::create_directories(device(address) + "/vfio-dev/vfio" +
+                                        std::to_string(number));
+  }
+
   void bind(const std::string& address, const std::string& driver) {
     const std::string folder = paths.sysfs + "/bus/pci/drivers/" + driver;
     std::filesystem::create_directories(folder);
@@ -128,7 +139,8 @@ class FakeTree {
 };
 
 /// A kernel with the real files of the tree; /dev/vfio and its descriptors are fake, and so are
-/// hugepages and physical addresses.
+/// hugepages and physical addresses. All devices have the same BAR. A watching thread may close
+/// descriptors.
 class FakeKernel : public Kernel {
  public:
   static constexpr int kContainer = 100001;
@@ -136,22 +148,45 @@ class FakeKernel : public Kernel {
   static constexpr int kDevice = 100003;
   static constexpr int kPagemap = 100004;
   static constexpr int kSmaps = 100005;
+  static constexpr int kIommufd = 100006;
+  static constexpr int kMore = 100010;  // further containers, groups and devices
+  static constexpr uint32_t kIoas = 77;
   static constexpr uint64_t kConfigOffset = uint64_t{7} << 40;
   static constexpr uint64_t kHuge = uint64_t{2} << 20;
 
-  explicit FakeKernel(const PciPaths& paths) : paths_(paths), bar_(kBarBytes / 4) {
+  explicit FakeKernel(const PciPaths& paths) : paths_(paths) {
+    void* va = MAP_FAILED;
+    if (ftruncate(bar_file_.get(), kBarBytes) == 0) {
+      va = ::mmap(nullptr, kBarBytes, PROT_READ | PROT_WRITE, MAP_SHARED, bar_file_.get(), 0);
+    }
+    bar_ = static_cast<uint32_t*>(va);
     bar_[0] = regs::kMagic;
   }
+  ~FakeKernel() override { ::munmap(bar_, kBarBytes); }
+  FakeKernel(const FakeKernel&) = delete;
+  FakeKernel& operator=(const FakeKernel&) = delete;
 
   int open(const std::string& path, int flags) override {
     if (const auto it = open_errors.find(path); it != open_errors.end()) {
       return it->second;
     }
     if (path == paths_.dev + "/vfio/vfio") {
-      return made_up(kContainer, "open container");
+      return made_up(first(kContainer), "open container");
     }
-    if (path == paths_.dev + "/vfio/" + std::to_string(group)) {
-      return made_up(kGroup, "open group");
+    if (path == paths_.dev + "/vfio/" + std::to_string(group) ||
+        path == paths_.dev + "/vfio/" + std::to_string(group + 1)) {
+      if (!groups_.insert(path).second) {
+        return -EBUSY;
+      }
+      const int fd = made_up(first(kGroup), "open group");
+      group_files_[fd] = path;
+      return fd;
+    }
+    if (path == paths_.dev + "/iommu") {
+      return made_up(kIommufd, "open iommufd");
+    }
+    if (path.starts_with(paths_.dev + "/vfio/devices/vfio")) {
+      return made_up(first(kDevice), "open " + path.substr(path.rfind('/') + 1));
     }
     if (path == paths_.proc + "/self/pagemap") {
       return made_up(kPagemap, "open pagemap");
@@ -170,10 +205,28 @@ class FakeKernel : public Kernel {
       real_kernel().close(fd);
       return;
     }
+    const std::lock_guard lock(mutex);
     opened.erase(opened.find(fd));
     if (fd != kSmaps) {
       calls.push_back("close " + std::to_string(fd - kContainer));
     }
+    if (const auto file = group_files_.find(fd); file != group_files_.end()) {
+      groups_.erase(file->second);
+      group_files_.erase(file);
+    }
+    if (kinds_.erase(fd) == 1 && on_close) {
+      on_close(fd);
+    }
+  }
+  /// Whether a made-up descriptor is open. Any thread.
+  bool is_open(int fd) {
+    const std::lock_guard lock(mutex);
+    return opened.contains(fd);
+  }
+  /// The kernel asks for the first device, or reports an error of it.
+  void signal(uint32_t index) {
+    const std::lock_guard lock(mutex);
+    eventfd_write(events.at(index), 1);
   }
 
   int ioctl(int fd, unsigned long request, unsigned long arg) override {
@@ -182,14 +235,14 @@ class FakeKernel : public Kernel {
     }
     switch (request) {
       case VFIO_GET_API_VERSION:
-        return call(fd == kContainer, "version", api_version);
+        return call(is(fd, kContainer), "version", api_version);
       case VFIO_CHECK_EXTENSION:
-        return call(fd == kContainer, "extension " + std::to_string(arg),
+        return call(is(fd, kContainer), "extension " + std::to_string(arg),
                     extensions.count(arg) != 0 ? 1 : 0);
       case VFIO_SET_IOMMU:
-        return call(fd == kContainer, "set iommu " + std::to_string(arg), 0);
+        return call(is(fd, kContainer), "set iommu " + std::to_string(arg), 0);
       case VFIO_DEVICE_RESET:
-        return call(fd == kDevice, "reset", 0);
+        return call(is(fd, kDevice), "reset", 0);
       default:
         return call(false, "unknown ioctl", -ENOTTY);
     }
@@ -203,21 +256,22 @@ class FakeKernel : public Kernel {
       case VFIO_GROUP_GET_STATUS: {
         auto* status = checked<vfio_group_status>(arg);
         status->flags = viable ? VFIO_GROUP_FLAGS_VIABLE : 0;
-        return call(fd == kGroup, "group status", 0);
+        return call(is(fd, kGroup), "group status", 0);
       }
       case VFIO_GROUP_SET_CONTAINER:
-        return call(fd == kGroup && *static_cast<int*>(arg) == kContainer, "set container", 0);
+        return call(is(fd, kGroup) && is(*static_cast<int*>(arg), kContainer), "set container",
+                    *static_cast<int*>(arg) == refusing_container ? -EINVAL : 0);
       case VFIO_IOMMU_GET_INFO:
         return iommu_info(fd, arg);
       case VFIO_GROUP_GET_DEVICE_FD:
-        opened.insert(kDevice);
-        return call(fd == kGroup, std::string("device ") + static_cast<const char*>(arg), kDevice);
+        return call(is(fd, kGroup), std::string("device ") + static_cast<const char*>(arg),
+                    made_up(first(kDevice), ""));
       case VFIO_DEVICE_GET_INFO: {
         auto* info = checked<vfio_device_info>(arg);
         info->flags = VFIO_DEVICE_FLAGS_PCI | (can_reset ? VFIO_DEVICE_FLAGS_RESET : 0);
         info->num_regions = VFIO_PCI_NUM_REGIONS;
         info->num_irqs = VFIO_PCI_NUM_IRQS;
-        return call(fd == kDevice, "device info", 0);
+        return call(is(fd, kDevice), "device info", 0);
       }
       case VFIO_DEVICE_GET_REGION_INFO: {
         auto* region = checked<vfio_region_info>(arg);
@@ -226,47 +280,91 @@ class FakeKernel : public Kernel {
         region->offset = static_cast<uint64_t>(region->index) << 40;
         region->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE |
                         (config ? 0 : VFIO_REGION_INFO_FLAG_MMAP);
-        return call(fd == kDevice, "region " + std::to_string(region->index), 0);
+        return call(is(fd, kDevice), "region " + std::to_string(region->index), 0);
       }
       case VFIO_DEVICE_GET_IRQ_INFO: {
         auto* info = checked<vfio_irq_info>(arg);
-        info->count = vectors;
+        const bool msix = info->index == VFIO_PCI_MSIX_IRQ_INDEX;
+        info->count = msix ? vectors : static_cast<uint32_t>(tells.count(info->index));
         info->flags = VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_NORESIZE;
-        return call(fd == kDevice && info->index == VFIO_PCI_MSIX_IRQ_INDEX, "irq info", 0);
+        return call(is(fd, kDevice) && info->index >= VFIO_PCI_MSIX_IRQ_INDEX,
+                    "irq info " + std::to_string(info->index), 0);
       }
       case VFIO_DEVICE_SET_IRQS: {
         const auto* set = static_cast<const vfio_irq_set*>(arg);
-        irq_fds.resize(set->count);
-        std::memcpy(irq_fds.data(), set->data, set->count * sizeof(int32_t));
-        return call(fd == kDevice && set->index == VFIO_PCI_MSIX_IRQ_INDEX && set->start == 0 &&
-                        set->argsz == sizeof(*set) + set->count * 4 &&
+        std::vector<int32_t> fds(set->count);
+        std::memcpy(fds.data(), set->data, set->count * sizeof(int32_t));
+        const bool msix = set->index == VFIO_PCI_MSIX_IRQ_INDEX;
+        if (msix) {
+          irq_fds = fds;
+        } else {
+          events.emplace(set->index, fds.at(0));
+        }
+        return call(is(fd, kDevice) && (msix || (tells.contains(set->index) && fds.size() == 1)) &&
+                        set->start == 0 && set->argsz == sizeof(*set) + set->count * 4 &&
                         set->flags == (VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER),
-                    "set irqs " + std::to_string(set->count), 0);
+                    msix ? "set irqs " + std::to_string(set->count)
+                         : "watch " + std::to_string(set->index),
+                    0);
       }
       case VFIO_IOMMU_MAP_DMA: {
         const auto* map = checked<vfio_iommu_type1_dma_map>(arg);
-        for (const auto& [iova, size] : mapped) {
-          if (iova < map->iova + map->size && map->iova < iova + size) {
-            return -EEXIST;
-          }
-        }
-        if (map->iova % 4096 != 0 || map->size % 4096 != 0 || map->vaddr % 4096 != 0 ||
-            map->size == 0 || map->iova + map->size - 1 > last_iova) {
-          return -EINVAL;
-        }
-        mapped[map->iova] = map->size;
-        return call(
-            fd == kContainer && map->flags == (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE),
-            "map " + std::to_string(map->size), 0);
+        return call(is(fd, kContainer) &&
+                        map->flags == (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE),
+                    "map " + std::to_string(map->size),
+                    map_pages(map->iova, map->vaddr, map->size));
       }
       case VFIO_IOMMU_UNMAP_DMA: {
         const auto* unmap = checked<vfio_iommu_type1_dma_unmap>(arg);
-        const auto it = mapped.find(unmap->iova);
-        const bool known = it != mapped.end() && it->second == unmap->size;
-        if (known) {
-          mapped.erase(it);
+        return call(is(fd, kContainer) && unmap_pages(unmap->iova, unmap->size),
+                    "unmap " + std::to_string(unmap->size), 0);
+      }
+      default:
+        return iommufd(fd, request, arg);
+    }
+  }
+
+  /// The numbers and sizes here are those of linux/iommufd.h and linux/vfio.h of Linux 6.6.
+  int iommufd(int fd, unsigned long request, void* arg) {
+    const uint32_t bytes = *static_cast<uint32_t*>(arg);
+    switch (request) {
+      case 0x3B76: {  // VFIO_DEVICE_BIND_IOMMUFD
+        const auto* bind = static_cast<uapi::BindIommufd*>(arg);
+        return call(is(fd, kDevice) && bytes == 16 && bind->flags == 0 && bind->iommufd == kIommufd,
+                    "bind", 0);
+      }
+      case 0x3B77: {  // VFIO_DEVICE_ATTACH_IOMMUFD_PT
+        const auto* attach = static_cast<uapi::AttachIommufdPt*>(arg);
+        return call(is(fd, kDevice) && bytes == 12 && attach->flags == 0 && attach->pt_id == kIoas,
+                    "attach", 0);
+      }
+      case 0x3B81: {  // IOMMU_IOAS_ALLOC
+        auto* alloc = static_cast<uapi::IoasAlloc*>(arg);
+        alloc->out_ioas_id = kIoas;
+        return call(fd == kIommufd && bytes == 12 && alloc->flags == 0, "ioas", 0);
+      }
+      case 0x3B84: {  // IOMMU_IOAS_IOVA_RANGES
+        auto* ranges = static_cast<uapi::IoasIovaRanges*>(arg);
+        const bool room = ranges->num_iovas >= ioas_ranges;
+        auto* out = reinterpret_cast<vfio_iova_range*>(ranges->allowed_iovas);
+        for (uint32_t i = 0; room && i < ioas_ranges; ++i) {  // the last one is the longest
+          out[i] = {uint64_t{i} << 22, i + 1 < ioas_ranges ? (uint64_t{i} << 22) + 4095 : last_iova};
         }
-        return call(fd == kContainer && known, "unmap " + std::to_string(unmap->size), 0);
+        ranges->num_iovas = ioas_ranges;
+        return call(fd == kIommufd && bytes == 32 && ranges->ioas_id == kIoas, "ranges",
+                    room ? 0 : -EMSGSIZE);
+      }
+      case 0x3B85: {  // IOMMU_IOAS_MAP
+        const auto* map = static_cast<uapi::IoasMap*>(arg);
+        return call(fd == kIommufd && bytes == 40 && map->ioas_id == kIoas && map->flags == 7,
+                    "map " + std::to_string(map->length),
+                    map_pages(map->iova, map->user_va, map->length));
+      }
+      case 0x3B86: {  // IOMMU_IOAS_UNMAP
+        const auto* unmap = static_cast<uapi::IoasUnmap*>(arg);
+        return call(fd == kIommufd && bytes == 24 && unmap->ioas_id == kIoas &&
+                        unmap_pages(unmap->iova, unmap->length),
+                    "unmap " + std::to_string(unmap->length), 0);
       }
       default:
         return call(false, "unknown ioctl", -ENOTTY);
@@ -275,9 +373,10 @@ class FakeKernel : public Kernel {
 
   int mmap(void* hint, size_t len_bytes, int prot, int flags, int fd, uint64_t offset_bytes,
            void** out) override {
-    if (fd == kDevice) {
-      *out = bar_.data();
-      return call((offset_bytes >> 40) == bar_index && len_bytes == bar_len, "mmap bar", 0);
+    if (is(fd, kDevice)) {
+      const int rc = real_kernel().mmap(hint, len_bytes, prot, flags, bar_file_.get(), 0, out);
+      bars_.insert(*out);
+      return call((offset_bytes >> 40) == bar_index && len_bytes == bar_len, "mmap bar", rc);
     }
     if (huge_files.count(fd) != 0) {
       return map_huge_file(hint, len_bytes, prot, flags, fd, offset_bytes, out);
@@ -301,9 +400,8 @@ class FakeKernel : public Kernel {
     return rc;
   }
   void munmap(void* va, size_t len_bytes) override {
-    if (va == bar_.data()) {
+    if (bars_.erase(va) == 1) {
       calls.push_back("munmap bar");
-      return;
     }
     const auto start = reinterpret_cast<uintptr_t>(va);
     huge.erase(huge.lower_bound(start), huge.lower_bound(start + len_bytes));
@@ -313,7 +411,7 @@ class FakeKernel : public Kernel {
   }
 
   ssize_t read(int fd, void* to, size_t len_bytes, uint64_t offset_bytes) override {
-    if (fd == kDevice) {
+    if (is(fd, kDevice)) {
       std::memcpy(to, &command, sizeof(command));
       return call(len_bytes == 2 && offset_bytes == kConfigOffset + 4, "read command", 2);
     }
@@ -335,7 +433,7 @@ class FakeKernel : public Kernel {
     return real_kernel().read(fd, to, len_bytes, offset_bytes);
   }
   ssize_t write(int fd, const void* from, size_t len_bytes, uint64_t offset_bytes) override {
-    if (fd == kDevice) {
+    if (is(fd, kDevice)) {
       std::memcpy(&command, from, sizeof(command));
       return call(len_bytes == 2 && offset_bytes == kConfigOffset + 4, "write command", 2);
     }
@@ -390,6 +488,10 @@ class FakeKernel : public Kernel {
     return text;
   }
   void set_magic(uint32_t word) { bar_[0] = word; }
+  /// The BAR's memory, page-aligned: kBarBytes, which all who map the BAR share.
+  uint8_t* bar() { return reinterpret_cast<uint8_t*>(bar_); }
+
+  std::recursive_mutex mutex;  // of `opened`, `calls` and `events`
 
   std::map<std::string, int> open_errors;
   std::map<unsigned long, int> ioctl_errors;
@@ -397,6 +499,12 @@ class FakeKernel : public Kernel {
   std::multiset<int> opened;
   std::vector<std::string> calls;  // a wrong argument appears as "BAD …"
   std::map<uint64_t, uint64_t> mapped;
+  std::function<void(uint64_t iova, uint64_t va, uint64_t len_bytes)> on_map;  // va 0: unmapped
+  std::function<void(int fd)> on_close;  // of a container, group or device
+  std::set<uint32_t> tells{VFIO_PCI_REQ_IRQ_INDEX, VFIO_PCI_ERR_IRQ_INDEX};
+  std::map<uint32_t, int> events;  // by index: eventfds of the first device
+  int refusing_container = 0;      // takes no group
+  uint32_t ioas_ranges = 2;
   std::map<uintptr_t, size_t> huge;
   std::map<uint64_t, uint64_t> file_pages;  // page number of memory: page of the file
   std::map<int, bool> huge_files;           // whether its pages were taken
@@ -450,7 +558,50 @@ class FakeKernel : public Kernel {
     }
     return rc;
   }
+  /// The first descriptor of a kind that is free; FakeKernel::is() knows all of them.
+  int first(int kind) {
+    const std::lock_guard lock(mutex);
+    int fd = kind;
+    for (int more = kMore; opened.contains(fd); ++more) {
+      fd = more;
+    }
+    kinds_[fd] = kind;
+    return fd;
+  }
+  bool is(int fd, int kind) {
+    const std::lock_guard lock(mutex);
+    const auto found = kinds_.find(fd);
+    return found != kinds_.end() && found->second == kind;
+  }
+  int map_pages(uint64_t iova, uint64_t va, uint64_t len_bytes) {
+    for (const auto& [other, size] : mapped) {
+      if (other < iova + len_bytes && iova < other + size) {
+        return -EEXIST;
+      }
+    }
+    if (iova % 4096 != 0 || len_bytes % 4096 != 0 || va % 4096 != 0 || len_bytes == 0 ||
+        iova + len_bytes - 1 > last_iova) {
+      return -EINVAL;
+    }
+    mapped[iova] = len_bytes;
+    if (on_map) {
+      on_map(iova, va, len_bytes);
+    }
+    return 0;
+  }
+  bool unmap_pages(uint64_t iova, uint64_t len_bytes) {
+    const auto it = mapped.find(iova);
+    if (it == mapped.end() || it->second != len_bytes) {
+      return false;
+    }
+    mapped.erase(it);
+    if (on_map) {
+      on_map(iova, 0, len_bytes);
+    }
+    return true;
+  }
   int made_up(int fd, const std::string& what) {
+    const std::lock_guard lock(mutex);
     opened.insert(fd);
     if (!what.empty()) {
       calls.push_back(what);
@@ -458,6 +609,7 @@ class FakeKernel : public Kernel {
     return fd;
   }
   int call(bool right, const std::string& what, int rc) {
+    const std::lock_guard lock(mutex);
     calls.push_back((right ? "" : "BAD ") + what);
     return right ? rc : -EINVAL;
   }
@@ -490,11 +642,16 @@ class FakeKernel : public Kernel {
     answer.ranges[0] = {0, 0xFEDFFFFF};
     answer.ranges[1] = {0xFEF00000, last_iova};
     std::memcpy(arg, &answer, std::min(room, sizeof(answer)));
-    return call(fd == kContainer, "iommu info", 0);
+    return call(is(fd, kContainer), "iommu info", 0);
   }
 
   PciPaths paths_;
-  std::vector<uint32_t> bar_;
+  base::Fd bar_file_{memfd_create("bar", MFD_CLOEXEC)};
+  uint32_t* bar_ = nullptr;
+  std::set<void*> bars_;             // where it is mapped
+  std::set<std::string> groups_;     // open
+  std::map<int, std::string> group_files_;
+  std::map<int, int> kinds_;         // of open descriptors
 };
 
 }  // namespace rio::pmd::vfio

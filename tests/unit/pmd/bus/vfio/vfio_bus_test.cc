@@ -53,10 +53,11 @@ bool has(const std::string& text, const std::string& part) {
 TEST_F(VfioBusTest, OpensInTheKernelsOrder) {
   ASSERT_EQ(open(), 0);
   const std::vector<std::string> expected{
-      "open container", "version",     "extension 3", "open group",   "group status",
-      "set container",  "set iommu 3", "iommu info",  "iommu info",   "device 0000:03:00.0",
-      "device info",    "region 0",    "mmap bar",    "region 7",     "read command",
-      "write command",  "reset",       "region 7",    "read command", "write command"};
+      "open group",    "group status", "open container", "version",     "extension 3",
+      "set container", "set iommu 3",  "iommu info",     "iommu info",  "device 0000:03:00.0",
+      "device info",   "region 0",     "mmap bar",       "region 7",    "read command",
+      "write command", "irq info 4",   "watch 4",        "irq info 3",  "watch 3",
+      "reset",         "region 7",     "read command",   "write command"};
   EXPECT_EQ(kernel_.calls, expected);
   EXPECT_EQ(kernel_.command, 0x6);
   EXPECT_EQ(bus_->name(), kAddress);
