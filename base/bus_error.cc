@@ -18,7 +18,8 @@ struct Range {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<size_t> len_bytes = 0;
 };
-static_assert(std::atomic<uintptr_t>::is_always_lock_free && std::atomic<size_t>::is_always_lock_free);
+static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
+              std::atomic<size_t>::is_always_lock_free);
 
 constinit std::array<Range, 64> g_ranges;
 constinit struct sigaction g_before {};
@@ -26,7 +27,8 @@ constinit struct sigaction g_before {};
 /// Make the range of an address read all ones. @return false: it is in none.
 [[nodiscard]] bool survive(uintptr_t at) {
   for (const Range& range : g_ranges) {
-    const uintptr_t begin = range.begin.load(std::memory_order_acquire);  // then its length is there
+    const uintptr_t begin =
+        range.begin.load(std::memory_order_acquire);  // then its length is there
     const size_t len_bytes = range.len_bytes.load(std::memory_order_relaxed);
     if (begin != 0 && at >= begin && at - begin < len_bytes) {
       return put_ones_over(reinterpret_cast<void*>(begin), len_bytes) == 0;
@@ -37,8 +39,7 @@ constinit struct sigaction g_before {};
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
-  const bool survived =
-      info->si_code > 0 && survive(reinterpret_cast<uintptr_t>(info->si_addr));
+  const bool survived = info->si_code > 0 && survive(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = saved;
   if (survived) {
     return;

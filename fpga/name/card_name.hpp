@@ -85,7 +85,7 @@ struct Pci {
   bool reset = true;        ///< reset the function when it is opened
   bool iova_is_va = false;  ///< bus addresses are the program's; else they are allocated
   bool iommufd = false;     ///< through iommufd; else only if the kernel has no groups
-  bool release = true;      ///< given up when the kernel asks for it, by a thread that waits for that
+  bool release = true;  ///< given up when the kernel asks for it, by a thread that waits for that
 };
 
 /// A guest of QEMU that a card of rio-cardsim works for.

@@ -209,6 +209,10 @@ uint32_t rio_dest_id(const rio_card* card) {
   return card->endpoint->dest_id();
 }
 
+int rio_catch_bus_errors(void) {
+  return rio::catch_bus_errors();
+}
+
 int rio_gone(rio_card* card) {
   return card->endpoint->card().gone() ? 1 : 0;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/bus_error.hpp"
 #include "base/log.hpp"
 #include "base/number.hpp"
 #include "pmd/api/card_name.hpp"
@@ -18,6 +19,10 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 
 }  // namespace
+
+int catch_bus_errors() {
+  return base::catch_bus_errors();
+}
 
 /// State that the Endpoints of one card share. The mutex is held by all that goes to the bus's or
 /// the map's control functions.

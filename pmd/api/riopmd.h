@@ -286,6 +286,11 @@ int rio_open(const char* name, const struct rio_options* options, rio_card** out
  *  queue_pair, rings, sizes, stop_timeout_ms and irq_* count.
  *  @return as rio_open(); -EBUSY: the queue pair is open. */
 int rio_open_queue_pair(rio_card* card, const struct rio_options* options, rio_card** out);
+/** Handle SIGBUS from now on, in the whole process: a card whose BAR has vanished then reads all
+ *  ones and is gone, where the access would end the process. Any other SIGBUS goes to the handler
+ *  that the program had installed before, or ends the process. Any thread; again: nothing.
+ *  @return 0, -errno. */
+int rio_catch_bus_errors(void);
 /** Stop the rings, free all memory of rio_alloc() and all registrations of this rio_card, and close
  *  the card with its last queue pair. The rio_card is gone afterwards, whatever the result. NULL
  *  does nothing. @return 0; -ENODEV (the card was gone: all is freed); -ETIMEDOUT (the card did not
@@ -300,7 +305,8 @@ int rio_get_info(rio_card* card, struct rio_info* out, size_t size_bytes);
 const char* rio_name(const rio_card* card);
 /** destID of the queue pair: what was asked for, or the card's own, if it has one. */
 uint32_t rio_dest_id(const rio_card* card);
-/** @return 1: the card is gone (its magic reads all ones); 0: it is not. */
+/** @return 1: the card is gone (its magic reads all ones), or was given up because the kernel asked
+ *  for it; 0: it is not. */
 int rio_gone(rio_card* card);
 /** Wait until the link is up; both ends of a wire have to, before either sends.
  *  @return 0, -ETIMEDOUT, -ENODEV. */

@@ -33,10 +33,17 @@ struct EndpointConfig {
   uint32_t message_buffers = 0;  ///< size of buffers(); 0: no pool, up to BufferPool::kCountMax
 };
 
-/// A queue pair of a card, with the memory that it uses. It starts no thread and changes no
-/// affinity, but for pin_poller() and cards named so. The queues are the driver's own, each for one
-/// thread at a time; all else is control path: any thread, one at a time for one Endpoint.
-/// Functions return 0 or -errno, outputs are set on success only, the log has the reason.
+/// Handle SIGBUS from now on, in the whole process: a card whose BAR has vanished (hot-unplug under
+/// UIO, a reset by another program) then reads all ones, so that it is seen as gone, where the
+/// access would end the process. Any other SIGBUS goes to the handler that the program had
+/// installed before, or ends the process. Any thread; again: nothing. @return 0, -errno.
+[[nodiscard]] int catch_bus_errors();
+
+/// A queue pair of a card, with the memory that it uses. It starts no thread, but for the sleeping
+/// ones of docs/cards.md, and changes no affinity, but for pin_poller() and cards named so. The
+/// queues are the driver's own, each for one thread at a time; all else is control path: any
+/// thread, one at a time for one Endpoint. Functions return 0 or -errno, outputs are set on success
+/// only, the log has the reason.
 class Endpoint {
  public:
   /// Open a card and one of its queue pairs. The card is reset: other users of it lose their

@@ -58,10 +58,10 @@ class Backend {
   KernelMapping bar_;
 };
 
-/// Open a card through VFIO, by its group or with iommufd. A thread gives the card up when the kernel
-/// asks for it or has seen an error of it: the BAR then reads all ones, as that of a card that is
-/// gone, and interrupts wake their threads. @param card bound to vfio-pci. The kernel outlives the
-/// backend. @param options iova_is_va needs an IOMMU of 47 bits or more.
+/// Open a card through VFIO, by its group or with iommufd. A thread gives the card up when the
+/// kernel asks for it or has seen an error of it: the BAR then reads all ones, as that of a card
+/// that is gone, and interrupts wake their threads. @param card bound to vfio-pci. The kernel
+/// outlives the backend. @param options iova_is_va needs an IOMMU of 47 bits or more.
 [[nodiscard]] int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                                     std::unique_ptr<Backend>* out, const name::Pci& options = {});
 

@@ -61,7 +61,7 @@ int Ioas::open(const PciPaths& paths, const PciCard& card) {
   fd_ = KernelFd(kernel_, kernel_.open(path, O_RDWR));
   if (fd_.get() < 0) {
     return log_failed(card, fd_.get(), "cannot open " + path,
-                  fd_.get() == -ENOENT ? "modprobe iommufd" : "chown $USER " + path);
+                      fd_.get() == -ENOENT ? "modprobe iommufd" : "chown $USER " + path);
   }
   uapi::IoasAlloc request{sizeof(request), 0, 0};
   if (const int rc = kernel_.ioctl(fd_.get(), uapi::kIoasAlloc, static_cast<void*>(&request));
@@ -77,11 +77,12 @@ int Ioas::admit(const PciPaths& paths, const PciCard& card, int device) {
   if (const int rc = kernel_.ioctl(device, uapi::kBindIommufd, static_cast<void*>(&bind)); rc < 0) {
     const std::string others = group_neighbours(paths, card, kernel_);
     return log_failed(card, rc, "cannot give it to iommufd",
-                  rc == -EPERM ? "interrupts cannot be remapped; on a machine that you trust: "
-                                 "modprobe iommufd allow_unsafe_interrupts=1"
-                  : others.empty() ? "another program, or this one, has it open"
-                                   : "bind all devices of its IOMMU group to vfio-pci; in the "
-                                     "way: " + others);
+                      rc == -EPERM ? "interrupts cannot be remapped; on a machine that you trust: "
+                                     "modprobe iommufd allow_unsafe_interrupts=1"
+                      : others.empty() ? "another program, or this one, has it open"
+                                       : "bind all devices of its IOMMU group to vfio-pci; in the "
+                                         "way: " +
+                                             others);
   }
   uapi::AttachIommufdPt attach{sizeof(attach), 0, id_};
   if (const int rc = kernel_.ioctl(device, uapi::kAttachIommufdPt, static_cast<void*>(&attach));
@@ -110,9 +111,13 @@ int Ioas::read_ranges(const PciCard& card) {
 }
 
 int Ioas::map_at(uint64_t iova, void* va, size_t len_bytes) {
-  uapi::IoasMap request{sizeof(request), uapi::kMapFixedIova | uapi::kMapWriteable |
-                                             uapi::kMapReadable,
-                        id_, 0, reinterpret_cast<uintptr_t>(va), len_bytes, iova};
+  uapi::IoasMap request{sizeof(request),
+                        uapi::kMapFixedIova | uapi::kMapWriteable | uapi::kMapReadable,
+                        id_,
+                        0,
+                        reinterpret_cast<uintptr_t>(va),
+                        len_bytes,
+                        iova};
   return kernel_.ioctl(fd_.get(), uapi::kIoasMap, static_cast<void*>(&request));
 }
 

@@ -71,7 +71,8 @@ struct AttachIommufdPt {
 inline constexpr unsigned long kAttachIommufdPt = _IO(VFIO_TYPE, VFIO_BASE + 19);
 
 static_assert(sizeof(IoasAlloc) == 12 && sizeof(IoasIovaRanges) == 32 && sizeof(IoasMap) == 40);
-static_assert(sizeof(IoasUnmap) == 24 && sizeof(BindIommufd) == 16 && sizeof(AttachIommufdPt) == 12);
+static_assert(sizeof(IoasUnmap) == 24 && sizeof(BindIommufd) == 16 &&
+              sizeof(AttachIommufdPt) == 12);
 static_assert(offsetof(IoasIovaRanges, allowed_iovas) == 16 && offsetof(IoasMap, user_va) == 16);
 
 }  // namespace rio::pmd::vfio::uapi

@@ -83,8 +83,8 @@ class KernelFd {
   int fd_ = -1;
 };
 
-/// A device's memory that a Kernel has mapped from a file, unmapped by the destructor. If the device
-/// vanishes, it reads all ones for programs that have called base::catch_bus_errors().
+/// A device's memory that a Kernel has mapped from a file, unmapped by the destructor. If the
+/// device vanishes, it reads all ones for programs that have called base::catch_bus_errors().
 class KernelMapping {
  public:
   KernelMapping() = default;

@@ -127,8 +127,7 @@ int VfioBackend::open_device() {
     return rc;
   }
   auto info = sized<vfio_device_info>();
-  const int rc =
-      kernel_.ioctl(device_.fd.get(), VFIO_DEVICE_GET_INFO, static_cast<void*>(&info));
+  const int rc = kernel_.ioctl(device_.fd.get(), VFIO_DEVICE_GET_INFO, static_cast<void*>(&info));
   device_flags_ = info.flags;
   return rc < 0 ? failed(rc, "VFIO_DEVICE_GET_INFO") : 0;
 }

@@ -89,8 +89,8 @@ int Container::open(const PciPaths& paths, const PciCard& card) {
   const int fd = kernel_.open(path, O_RDWR);
   if (fd < 0) {
     return log_failed(card, fd, "cannot open " + path,
-                  fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
-                                : "modprobe vfio-pci");
+                      fd == -EACCES ? "chmod 666 /dev/vfio/vfio (it gives no rights by itself)"
+                                    : "modprobe vfio-pci");
   }
   fd_ = KernelFd(kernel_, fd);
   if (const int version = kernel_.ioctl(fd, VFIO_GET_API_VERSION, 0ul);
@@ -120,11 +120,11 @@ int Container::set_iommu(const PciCard& card) {
   const int rc = kernel_.ioctl(fd_.get(), VFIO_SET_IOMMU, iommu_type_);
   return rc >= 0 ? 0
                  : log_failed(card, rc, "VFIO_SET_IOMMU",
-                          rc == -EPERM
-                              ? "interrupts cannot be remapped; on a machine that you trust: "
-                                "modprobe -r vfio_iommu_type1; modprobe vfio_iommu_type1 "
-                                "allow_unsafe_interrupts=1"
-                              : "");
+                              rc == -EPERM
+                                  ? "interrupts cannot be remapped; on a machine that you trust: "
+                                    "modprobe -r vfio_iommu_type1; modprobe vfio_iommu_type1 "
+                                    "allow_unsafe_interrupts=1"
+                                  : "");
 }
 
 int Container::read_ranges(const PciCard& card) {
@@ -203,8 +203,9 @@ int open_group_file(const PciPaths& paths, const PciCard& card, Group* group) {
     return fd;
   }
   if (fd < 0) {
-    return log_failed(card, fd, "cannot open " + path,
-                  fd == -ENOENT ? bind_command(card.address, kVfioDriver) : "chown $USER " + path);
+    return log_failed(
+        card, fd, "cannot open " + path,
+        fd == -ENOENT ? bind_command(card.address, kVfioDriver) : "chown $USER " + path);
   }
   group->fd = KernelFd(group->kernel, fd);
   auto status = sized<vfio_group_status>();

@@ -325,6 +325,7 @@ TEST_F(CApi, AGoneCardIsReported) {
   rio_card* card = pmd::api::wrap(std::move(endpoint)).release();
   rio_memory memory;
   ASSERT_EQ(rio_alloc(card, 4096, 4096, &memory), 0);
+  EXPECT_EQ(rio_catch_bus_errors(), 0);
   EXPECT_EQ(rio_gone(card), 0);
   model->vanish();
   EXPECT_EQ(rio_gone(card), 1);

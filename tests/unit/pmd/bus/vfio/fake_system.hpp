@@ -213,6 +213,9 @@ class FakeKernel : public Kernel {
     if (const auto file = group_files_.find(fd); file != group_files_.end()) {
       groups_.erase(file->second);
       group_files_.erase(file);
+      while (groups_.empty() && !mapped.empty()) {  // the last one: its container is emptied
+        unmap_pages(mapped.begin()->first, mapped.begin()->second);
+      }
     }
     if (kinds_.erase(fd) == 1 && on_close) {
       on_close(fd);
@@ -223,6 +226,8 @@ class FakeKernel : public Kernel {
     const std::lock_guard lock(mutex);
     return opened.contains(fd);
   }
+  /// The BAR is taken away: accesses to it raise SIGBUS.
+  void take_bar() { (void)!ftruncate(bar_file_.get(), 0); }
   /// The kernel asks for the first device, or reports an error of it.
   void signal(uint32_t index) {
     const std::lock_guard lock(mutex);
@@ -300,19 +305,18 @@ class FakeKernel : public Kernel {
         } else {
           events.emplace(set->index, fds.at(0));
         }
-        return call(is(fd, kDevice) && (msix || (tells.contains(set->index) && fds.size() == 1)) &&
-                        set->start == 0 && set->argsz == sizeof(*set) + set->count * 4 &&
-                        set->flags == (VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER),
-                    msix ? "set irqs " + std::to_string(set->count)
-                         : "watch " + std::to_string(set->index),
-                    0);
+        return call(
+            is(fd, kDevice) && (msix || (tells.contains(set->index) && fds.size() == 1)) &&
+                set->start == 0 && set->argsz == sizeof(*set) + set->count * 4 &&
+                set->flags == (VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER),
+            msix ? "set irqs " + std::to_string(set->count) : "watch " + std::to_string(set->index),
+            0);
       }
       case VFIO_IOMMU_MAP_DMA: {
         const auto* map = checked<vfio_iommu_type1_dma_map>(arg);
-        return call(is(fd, kContainer) &&
-                        map->flags == (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE),
-                    "map " + std::to_string(map->size),
-                    map_pages(map->iova, map->vaddr, map->size));
+        return call(
+            is(fd, kContainer) && map->flags == (VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE),
+            "map " + std::to_string(map->size), map_pages(map->iova, map->vaddr, map->size));
       }
       case VFIO_IOMMU_UNMAP_DMA: {
         const auto* unmap = checked<vfio_iommu_type1_dma_unmap>(arg);
@@ -348,7 +352,8 @@ class FakeKernel : public Kernel {
         const bool room = ranges->num_iovas >= ioas_ranges;
         auto* out = reinterpret_cast<vfio_iova_range*>(ranges->allowed_iovas);
         for (uint32_t i = 0; room && i < ioas_ranges; ++i) {  // the last one is the longest
-          out[i] = {uint64_t{i} << 22, i + 1 < ioas_ranges ? (uint64_t{i} << 22) + 4095 : last_iova};
+          out[i] = {uint64_t{i} << 22,
+                    i + 1 < ioas_ranges ? (uint64_t{i} << 22) + 4095 : last_iova};
         }
         ranges->num_iovas = ioas_ranges;
         return call(fd == kIommufd && bytes == 32 && ranges->ioas_id == kIoas, "ranges",
@@ -648,10 +653,10 @@ class FakeKernel : public Kernel {
   PciPaths paths_;
   base::Fd bar_file_{memfd_create("bar", MFD_CLOEXEC)};
   uint32_t* bar_ = nullptr;
-  std::set<void*> bars_;             // where it is mapped
-  std::set<std::string> groups_;     // open
+  std::set<void*> bars_;          // where it is mapped
+  std::set<std::string> groups_;  // open
   std::map<int, std::string> group_files_;
-  std::map<int, int> kinds_;         // of open descriptors
+  std::map<int, int> kinds_;  // of open descriptors
 };
 
 }  // namespace rio::pmd::vfio

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/bus_error.hpp"
 #include "tests/unit/pmd/bus/vfio/fake_system.hpp"
 
 namespace rio::pmd::vfio {
@@ -53,10 +54,10 @@ bool has(const std::string& text, const std::string& part) {
 TEST_F(VfioBusTest, OpensInTheKernelsOrder) {
   ASSERT_EQ(open(), 0);
   const std::vector<std::string> expected{
-      "open group",    "group status", "open container", "version",     "extension 3",
-      "set container", "set iommu 3",  "iommu info",     "iommu info",  "device 0000:03:00.0",
-      "device info",   "region 0",     "mmap bar",       "region 7",    "read command",
-      "write command", "irq info 4",   "watch 4",        "irq info 3",  "watch 3",
+      "open group",    "group status", "open container", "version",      "extension 3",
+      "set container", "set iommu 3",  "iommu info",     "iommu info",   "device 0000:03:00.0",
+      "device info",   "region 0",     "mmap bar",       "region 7",     "read command",
+      "write command", "irq info 4",   "watch 4",        "irq info 3",   "watch 3",
       "reset",         "region 7",     "read command",   "write command"};
   EXPECT_EQ(kernel_.calls, expected);
   EXPECT_EQ(kernel_.command, 0x6);
@@ -272,6 +273,15 @@ TEST_F(VfioBusTest, InterruptsAreEnabledAllAtOnce) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(bus_->irq_fd(4), -EINVAL);
   EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "vector 4"));
+}
+
+TEST_F(VfioBusTest, ABarThatVanishesReadsAllOnes) {
+  ASSERT_EQ(base::catch_bus_errors(), 0);
+  ASSERT_EQ(open(), 0);
+  Mmio bar = bus_->bar();
+  kernel_.take_bar();
+  bar.write32(kBarBytes - 4, 1);
+  EXPECT_EQ(bar.read32(0), 0xFFFFFFFF);
 }
 
 TEST_F(VfioBusTest, LackOfInterruptsIsReported) {
