@@ -19,6 +19,7 @@ constexpr milliseconds kTick{5};      // of the conductor
 constexpr milliseconds kSilence{25};  // after which a drained card is taken to be empty
 constexpr milliseconds kDrainLimit{3000};
 constexpr milliseconds kStuckLimit{4000};  // longer than the card's response time-outs
+constexpr milliseconds kAskAfter{200};     // of silence: whether a card is gone
 
 /// Call `op(a's, b's)` for each figure and each status.
 template <typename Other, typename Op>
@@ -161,12 +162,16 @@ void Run::measure() {
       before = moved;
       moved_at = now;
     }
-    if (sends && now - moved_at > kStuckLimit) {
+    if ((sends && now - moved_at > kStuckLimit) || (now - moved_at > kAskAfter && card_is_gone())) {
       result_.exit_code = kExitCard;
       return;
     }
     std::this_thread::sleep_for(std::min<Clock::duration>(kTick, begin + limit - now));
   }
+}
+
+bool Run::card_is_gone() const {
+  return std::ranges::any_of(setup_.ports, [](const auto& port) { return port->card().gone(); });
 }
 
 void Run::drain() {
@@ -204,7 +209,9 @@ void Run::conduct() {
   std::vector<PortFigures> after = snapshot();
   result_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   phase_.store(Phase::kDrain, std::memory_order_release);
-  drain();
+  if (!card_is_gone()) {
+    drain();
+  }
   end_pollers();
   if (setup_.options.count > 0) {  // all of them count, until the last one came
     after = snapshot();

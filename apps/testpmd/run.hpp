@@ -67,6 +67,7 @@ class Run {
   void conduct();
   void end_pollers();
   void measure();
+  [[nodiscard]] bool card_is_gone() const;
   void drain();
   [[nodiscard]] uint64_t progress() const;
   [[nodiscard]] DriverCounts driver_now() const;

@@ -190,6 +190,26 @@ TEST_F(RawPci, NoticesThatTheCardIsGone) {
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
 }
 
+// EAL's interrupt thread says so when VFIO asks for the device.
+TEST_F(RawPci, ReadsAllOnesWhenTheKernelAsksForIt) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, ""), 0);
+  const uint16_t id = rte_rawdev_get_dev_id(kCard);
+  ASSERT_EQ(rte_rawdev_queue_setup(id, 0, nullptr, 0), 0);
+  ASSERT_EQ(rte_rawdev_start(id), 0);
+  uint64_t gone = 1;
+  LogCapture log;
+  rte_dev_event_callback_process(kForeign, RTE_DEV_EVENT_REMOVE);
+  EXPECT_EQ(rte_rawdev_get_attr(id, "gone", &gone), 0);
+  EXPECT_EQ(gone, 0u) << "another device";
+  rte_dev_event_callback_process(kCard, RTE_DEV_EVENT_REMOVE);
+  EXPECT_EQ(rte_rawdev_get_attr(id, "gone", &gone), 0);
+  EXPECT_EQ(gone, 1u);
+  EXPECT_NE(log.text().find("the kernel asks for it back"), std::string::npos) << log.text();
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+  rte_dev_event_callback_process(kCard, RTE_DEV_EVENT_REMOVE);  // it was unregistered
+}
+
 // After a failed reset there is no card: devices of other classes must notice.
 TEST_F(RawPci, OtherClassesNoticeALostCard) {
   insert_card(kCard, 0);

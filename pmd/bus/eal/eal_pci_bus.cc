@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
+#include "base/mapping.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::pmd {
@@ -46,10 +47,26 @@ uint32_t msix_vectors(int fd) {
   return ioctl(fd, VFIO_DEVICE_GET_IRQ_INFO, &info) == 0 ? info.count : 0;
 }
 
+/// Called by EAL's interrupt thread. @param bar of the device.
+void on_device_event(const char* name, rte_dev_event_type event, void* bar) {
+  const auto* const memory = static_cast<const rte_mem_resource*>(bar);
+  if (event == RTE_DEV_EVENT_REMOVE && base::put_ones_over(memory->addr, memory->len) == 0) {
+    base::log_warning("%s: the kernel asks for it back (unbind or hot-unplug): it reads all ones "
+                      "from now on; close or remove the device",
+                      name);
+  }
+}
+
 }  // namespace
 
 EalPciBus::EalPciBus(rte_pci_device* device, unsigned bar_index, std::string tag)
-    : device_(device), bar_index_(bar_index), name_(device->name), zones_(std::move(tag)) {}
+    : device_(device), bar_index_(bar_index), name_(device->name), zones_(std::move(tag)) {
+  if (rte_dev_event_callback_register(device->name, on_device_event,
+                                      &device->mem_resource[bar_index]) != 0) {
+    base::log_warning("%s: out of memory: a request of the kernel for it goes unnoticed",
+                      device->name);
+  }
+}
 
 int EalPciBus::create(rte_pci_device* device, unsigned bar_index, std::string tag,
                       std::unique_ptr<EalPciBus>* out) {
@@ -73,6 +90,9 @@ int EalPciBus::create(rte_pci_device* device, unsigned bar_index, std::string ta
 }
 
 EalPciBus::~EalPciBus() {
+  // Fails only if it is not registered.
+  (void)rte_dev_event_callback_unregister(device_->name, on_device_event,
+                                          &device_->mem_resource[bar_index_]);
   for (const auto& [va, entry] : mapped_) {
     if (entry.second) {
       rte_dev_dma_unmap(&device_->device, va, reinterpret_cast<uint64_t>(va), entry.first);

@@ -22,7 +22,7 @@ struct Event {
 };
 constexpr Event kEvents[] = {
     {VFIO_PCI_REQ_IRQ_INDEX, "the kernel asks for it back (unbind or hot-unplug)"},
-    {VFIO_PCI_ERR_IRQ_INDEX, "the bus reports a fatal error of it (AER; see dmesg)"},
+    {VFIO_PCI_ERR_IRQ_INDEX, "the bus reports an uncorrectable error of it (AER; see dmesg)"},
 };
 
 constexpr uint32_t kNoIndex = VFIO_PCI_NUM_IRQS;

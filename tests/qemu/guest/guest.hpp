@@ -67,5 +67,6 @@ int user_memory_uio(const Arguments& args);
 int unmapped(const Arguments& args);
 int lost_state(const Arguments& args);
 int vanished(const Arguments& args);
+int unbound(const Arguments& args);
 
 }  // namespace rio::guest

@@ -1,5 +1,9 @@
 // A card that loses its state, or falls off the bus, while messages are in flight.
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <thread>
 
 #include "tests/qemu/guest/guest.hpp"
 
@@ -100,6 +104,43 @@ int lost_state(const Arguments& args) {
     return fail("the card does not work after it was opened anew");
   }
   return again.close() == 0 ? 0 : 1;
+}
+
+/// unbound CARD: the card is taken from its driver while messages run. The kernel waits until this
+/// program has let go of it, which it does without being asked.
+int unbound(const Arguments& args) {
+  Station card;
+  if (!card.open(args[0])) {
+    return 1;
+  }
+  Stream stream(card);
+  if (!eventually([&] { return stream.turn(), stream.delivered >= kBefore; })) {
+    return fail("no messages: %u delivered", stream.delivered);
+  }
+  std::atomic<long> took_ms = -1;
+  std::thread administrator([&] {
+    const auto start = std::chrono::steady_clock::now();
+    std::ofstream("/sys/bus/pci/drivers/vfio-pci/unbind") << args[0] << std::flush;
+    took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::steady_clock::now() - start)
+                  .count();
+  });
+  const bool released = eventually([&] { return stream.turn(), took_ms >= 0; });
+  if (!released) {
+    std::_Exit(fail("the kernel still waits for the card"));
+  }
+  administrator.join();
+  fact("unbind_ms", took_ms);
+  if (!card.card().card().gone()) {
+    return fail("the card is not known to be gone");
+  }
+  if (!sound(card)) {
+    return fail("completions of what was never posted");
+  }
+  if (const int rc = card.close(); rc != -ENODEV) {
+    return fail("close: %d", rc);
+  }
+  return 0;
 }
 
 /// vanished CARD: the BAR reads all ones. Everything ends with an error.

@@ -28,6 +28,7 @@ constexpr std::array kCommands = {
     Command{"unmapped", 1, rio::guest::unmapped},
     Command{"lost-state", 1, rio::guest::lost_state},
     Command{"vanished", 1, rio::guest::vanished},
+    Command{"unbound", 1, rio::guest::unbound},
 };
 
 }  // namespace

@@ -91,7 +91,7 @@ TEST_F(ReleaseTest, TheCardCanBeOpenedAgainBeforeItIsClosed) {
   EXPECT_EQ(again->bar().read32(0), regs::kMagic) << "a card of its own";
 }
 
-TEST_F(ReleaseTest, NobodyWatchesWhereThatIsSwitchedOff) {
+TEST_F(ReleaseTest, IsNotWatchedIfThatIsSwitchedOff) {
   std::unique_ptr<pmd::Bus> bus;
   name::Pci name{VfioMachine::kAddress};
   name.release = false;

@@ -1,4 +1,4 @@
-// What the cards of one process share: groups, containers, the address space of iommufd.
+// Groups, containers and address spaces of iommufd, which the cards of one process share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
