@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace rio::base {
 
@@ -91,48 +93,116 @@ void replace(void* at, const Range& range) {
   }
 }
 
-struct Ranges {
+/// Everything that a child must not have of its parent's.
+struct Inherited {
   std::mutex mutex;
-  std::map<void*, Range> all;
-  // The thread that forks holds the mutex, so the child finds the map consistent.
+  std::map<void*, Range> ranges;
+  std::multiset<int> fds;
+  std::map<uintptr_t, int> pages;  // from here to the next key: how many NotInherited cover them
+  // The thread that forks holds the mutex, so the child finds all of it consistent.
   const InChild in_child{[](void* ctx) {
-                           for (const auto& [at, range] : static_cast<Ranges*>(ctx)->all) {
+                           auto* const self = static_cast<Inherited*>(ctx);
+                           for (const auto& [at, range] : self->ranges) {
                              replace(at, range);
                            }
-                           static_cast<Ranges*>(ctx)->mutex.unlock();
+                           for (const int fd : self->fds) {
+                             release_in_child(fd);
+                           }
+                           self->mutex.unlock();
                          },
-                         this, [](void* ctx) { static_cast<Ranges*>(ctx)->mutex.lock(); },
-                         [](void* ctx) { static_cast<Ranges*>(ctx)->mutex.unlock(); }};
+                         this, [](void* ctx) { static_cast<Inherited*>(ctx)->mutex.lock(); },
+                         [](void* ctx) { static_cast<Inherited*>(ctx)->mutex.unlock(); }};
 };
 
-Ranges& ranges() {
-  static auto* const kAll = new Ranges;  // outlives all static objects
+Inherited& inherited() {
+  static auto* const kAll = new Inherited;  // outlives all static objects
   return *kAll;
+}
+
+/// Let `more` objects more, or fewer, cover pages.
+void cover(uintptr_t begin, uintptr_t end, int more) {
+  const std::lock_guard lock(inherited().mutex);
+  std::map<uintptr_t, int>& pages = inherited().pages;
+  for (const uintptr_t border : {begin, end}) {
+    const auto next = pages.upper_bound(border);
+    pages.emplace(border, next == pages.begin() ? 0 : std::prev(next)->second);
+  }
+  for (auto it = pages.find(begin); it->first != end; ++it) {
+    const bool was_covered = it->second != 0;
+    it->second += more;
+    if (was_covered != (it->second != 0)) {
+      static_cast<void>(madvise(reinterpret_cast<void*>(it->first),
+                                std::next(it)->first - it->first,
+                                was_covered ? MADV_DOFORK : MADV_DONTFORK));
+    }
+  }
+  for (const uintptr_t border : {begin, end}) {  // borders between equal counts
+    const auto it = pages.find(border);
+    if (it->second == (it == pages.begin() ? 0 : std::prev(it)->second)) {
+      pages.erase(it);
+    }
+  }
 }
 
 }  // namespace
 
 void* map_shared(void* at, size_t len_bytes, int protection, int flags, int fd,
                  ChildFinds child_finds) {
-  const std::lock_guard lock(ranges().mutex);  // held, so that no thread forks meanwhile
+  const std::lock_guard lock(inherited().mutex);  // held, so that no thread forks meanwhile
   void* const mapped = mmap(at, len_bytes, protection, flags, fd, 0);
   if (mapped != MAP_FAILED) {
-    ranges().all[mapped] = {len_bytes, child_finds, fd};
+    inherited().ranges[mapped] = {len_bytes, child_finds, fd};
   }
   return mapped;
 }
 
 void unmap_shared(void* at) {
-  const std::lock_guard lock(ranges().mutex);
-  if (const auto it = ranges().all.find(at); it != ranges().all.end()) {
+  const std::lock_guard lock(inherited().mutex);
+  std::map<void*, Range>& ranges = inherited().ranges;
+  if (const auto it = ranges.find(at); it != ranges.end()) {
     munmap(at, it->second.len_bytes);
-    ranges().all.erase(it);
+    ranges.erase(it);
   }
 }
 
+void replace_in_child(void* at, size_t len_bytes, ChildFinds child_finds) {
+  const std::lock_guard lock(inherited().mutex);
+  inherited().ranges[at] = {len_bytes, child_finds, -1};
+}
+
 void forget_in_child(void* at) {
-  const std::lock_guard lock(ranges().mutex);
-  ranges().all.erase(at);
+  const std::lock_guard lock(inherited().mutex);
+  inherited().ranges.erase(at);
+}
+
+void release_fd_in_child(int fd) {
+  if (fd >= 0) {
+    const std::lock_guard lock(inherited().mutex);
+    inherited().fds.insert(fd);
+  }
+}
+
+void forget_fd_in_child(int fd) {
+  const std::lock_guard lock(inherited().mutex);
+  std::multiset<int>& fds = inherited().fds;
+  if (const auto it = fds.find(fd); it != fds.end()) {
+    fds.erase(it);
+  }
+}
+
+NotInherited::NotInherited(void* va, size_t len_bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  begin_ = (reinterpret_cast<uintptr_t>(va) + page - 1) & ~(page - 1);
+  end_ = (reinterpret_cast<uintptr_t>(va) + len_bytes) & ~(page - 1);
+  if (begin_ < end_) {
+    cover(begin_, end_, 1);
+  }
+}
+
+NotInherited::~NotInherited() {
+  if (begin_ < end_) {
+    cover(begin_, end_, -1);
+  }
 }
 
 }  // namespace rio::base

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/fifo.hpp"
 
@@ -42,6 +43,13 @@ class InChild {
 /// unrelated descriptor. For InChild::Run. @param fd below 0: nothing is done.
 void release_in_child(int fd);
 
+/// Call release_in_child() for a descriptor in each later child, until forget_fd_in_child(). A
+/// thread that forks between the system call that makes the descriptor and this one gives it to
+/// the child. Any thread, control path only. @param fd below 0: nothing is done.
+void release_fd_in_child(int fd);
+/// Call it before the descriptor is closed. @param fd given to release_fd_in_child().
+void forget_fd_in_child(int fd);
+
 /// The content that a forked child finds in place of its parent's shared memory.
 enum class ChildFinds : unsigned char {
   kZeros,  ///< memory of its own
@@ -58,8 +66,31 @@ enum class ChildFinds : unsigned char {
 /// Unmap it, in the parent and in later children. @param at returned by map_shared().
 void unmap_shared(void* at);
 
-/// Share the memory with later children after all. @param at returned by map_shared(); the caller
-/// unmaps it itself.
+/// Have later children find something else in place of memory that is mapped already.
+/// @param child_finds not kCopy. @param at the caller calls forget_in_child() before it unmaps it.
+void replace_in_child(void* at, size_t len_bytes, ChildFinds child_finds);
+
+/// Share the memory with later children after all. @param at of map_shared() or
+/// replace_in_child(); the caller unmaps it itself.
 void forget_in_child(void* at);
+
+/// Pages of the program that later children do not have (MADV_DONTFORK): to touch them there is a
+/// segmentation fault. Objects may overlap; a page is inherited again once the last one that covers
+/// it is gone. Any thread, control path only.
+class NotInherited {
+ public:
+  NotInherited() = default;
+  /// @param va, len_bytes any range; only pages that lie wholly in it count, since the rest of the
+  /// others is not the caller's. Those that the kernel does not let go of (a part of a hugepage)
+  /// are inherited all the same.
+  NotInherited(void* va, size_t len_bytes);
+  ~NotInherited();
+  NotInherited(const NotInherited&) = delete;
+  NotInherited& operator=(const NotInherited&) = delete;
+
+ private:
+  uintptr_t begin_ = 0;
+  uintptr_t end_ = 0;
+};
 
 }  // namespace rio::base

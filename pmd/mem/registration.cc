@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <optional>
 
+#include "base/fork.hpp"
 #include "base/log.hpp"
 
 namespace rio::pmd::mem {
@@ -33,9 +35,16 @@ bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
 
 }  // namespace
 
+/// A region whose memory forked children do not have where the card reaches pages and not
+/// addresses: when parent and child share a page until one of them writes, kernels before 5.12 may
+/// leave the card's page to the child.
+struct MemoryMap::HeldRegion : Region {
+  std::optional<base::NotInherited> held;
+};
+
 void Unregister::operator()(const Region* region) const {
   map->unregister(region);
-  delete region;
+  delete static_cast<const MemoryMap::HeldRegion*>(region);
 }
 
 MemoryMap::MemoryMap(Bus& bus)
@@ -130,6 +139,10 @@ int MemoryMap::register_range(void* va, uint64_t len_bytes, Registration* out) {
   if (const int rc = check_stale(begin, end); rc != 0) {
     return rc;
   }
+  auto region = std::make_unique<HeldRegion>();
+  if (!bus_.maps_addresses()) {
+    region->held.emplace(va, len_bytes);
+  }
   std::vector<uintptr_t> made;
   if (const int rc = map_gaps(begin, end, &made); rc != 0) {
     for (const uintptr_t start : made) {
@@ -137,7 +150,6 @@ int MemoryMap::register_range(void* va, uint64_t len_bytes, Registration* out) {
     }
     return rc;
   }
-  auto region = std::make_unique<Region>();
   region->va = static_cast<uint8_t*>(pointer(begin));
   region->len_bytes = end - begin;
   lookup_runs(pointer(begin), end - begin, &region->runs);

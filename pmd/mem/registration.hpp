@@ -49,9 +49,11 @@ class MemoryMap {
   ~MemoryMap();
 
   /// Make [va, va + len_bytes) reachable. The memory stays the caller's, which keeps it mapped
-  /// until the registration is gone. @param va any, not null. @param len_bytes at least 1. @return
-  /// 0; -EINVAL (null, empty, wraps); -EBUSY (see above); else as Bus::dma_map(): -ENOTSUP (not
-  /// reachable on this bus: bounce it), -ENOMEM, -EEXIST. Nothing stays mapped after an error.
+  /// until the registration is gone. On a bus that maps pages (Bus::maps_addresses()) children
+  /// forked meanwhile do not have its whole pages. @param va any, not null. @param len_bytes at
+  /// least 1. @return 0; -EINVAL (null, empty, wraps); -EBUSY (see above); else as Bus::dma_map():
+  /// -ENOTSUP (not reachable on this bus: bounce it), -ENOMEM, -EEXIST. Nothing stays mapped after
+  /// an error.
   [[nodiscard]] int register_range(void* va, uint64_t len_bytes, Registration* out);
 
   /// Enter memory of the bus's own (Bus::dma_alloc), so that it is found like registered memory. It
@@ -74,6 +76,7 @@ class MemoryMap {
 
  private:
   friend struct Unregister;
+  struct HeldRegion;
   /// The result of one dma_map(). Mappings never overlap.
   struct Mapping {
     uintptr_t end;

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -142,6 +144,53 @@ TEST(ReleaseInChild, WorksWithoutAFreeNumber) {
               return fcntl(writer.fds[1], F_GETFD) == FD_CLOEXEC ? 0 : 2;
             }),
             0);
+}
+
+TEST(ReleaseInChild, RegisteredDescriptorsAreReleased) {
+  Writer writer;
+  // An eventfd does not take one byte.
+  const auto is_released = [&] { return write(writer.fds[1], "x", 1) < 0 ? 1 : 0; };
+  release_fd_in_child(writer.fds[1]);
+  EXPECT_EQ(in_child(is_released), 1);
+  forget_fd_in_child(writer.fds[1]);
+  EXPECT_EQ(in_child(is_released), 0);
+}
+
+/// The pages of a range that a child has, one bit each.
+unsigned pages_in_child(uint8_t* va, size_t pages) {
+  return static_cast<unsigned>(in_child([&] {
+    unsigned bits = 0;
+    for (size_t i = 0; i < pages; ++i) {
+      unsigned char resident = 0;
+      bits |= mincore(va + i * 4096, 4096, &resident) == 0 ? 1u << i : 0;
+    }
+    return static_cast<int>(bits);
+  }));
+}
+
+TEST(NotInherited, CountsWholePagesAndOverlaps) {
+  constexpr size_t kPages = 6;
+  void* const memory =
+      mmap(nullptr, kPages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* const va = static_cast<uint8_t*>(memory);
+  std::memset(va, 1, kPages * 4096);
+  EXPECT_EQ(pages_in_child(va, kPages), 0b111111u);
+  {
+    const NotInherited part(va + 100, 4096);  // no whole page
+    EXPECT_EQ(pages_in_child(va, kPages), 0b111111u);
+    auto first = std::make_unique<NotInherited>(va + 4000, 3 * 4096);  // pages 1, 2
+    EXPECT_EQ(pages_in_child(va, kPages), 0b111001u);
+    auto second = std::make_unique<NotInherited>(va + 2 * 4096, 3 * 4096);  // 2, 3, 4
+    auto inner = std::make_unique<NotInherited>(va + 3 * 4096, 4096);
+    EXPECT_EQ(pages_in_child(va, kPages), 0b100001u);
+    first.reset();
+    EXPECT_EQ(pages_in_child(va, kPages), 0b100011u) << "page 2 is still the second's";
+    second.reset();
+    EXPECT_EQ(pages_in_child(va, kPages), 0b110111u);
+    inner.reset();
+    EXPECT_EQ(pages_in_child(va, kPages), 0b111111u);
+  }
+  munmap(memory, kPages * 4096);
 }
 
 }  // namespace

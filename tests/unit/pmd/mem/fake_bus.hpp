@@ -86,6 +86,7 @@ class FakeBus : public Bus {
     return 0;
   }
 
+  bool maps_addresses() const override { return addresses; }
   const std::string& name() const override { return name_; }
 
   std::map<void*, size_t> allocated;
@@ -96,6 +97,7 @@ class FakeBus : public Bus {
   int maps = 0;
   int bad_unmaps = 0;
   bool scatter = false;
+  bool addresses = false;
 
  private:
   std::string name_ = "fake";

@@ -1,6 +1,9 @@
 #include "pmd/mem/registration.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -42,6 +45,33 @@ TEST_F(MemoryMapTest, RoundsToPages) {
   EXPECT_TRUE(bus_.mapped.empty());
   EXPECT_EQ(bus_.mapped_bytes(), 0u);
   EXPECT_EQ(map_.lookup(base_ + 5000, 100, &iova), -ENOENT);
+}
+
+/// Else a page that both have until one writes to it may be left to the child, by card and all.
+TEST_F(MemoryMapTest, ChildrenHaveNoWholePagesOfIt) {
+  const auto child_has = [&](size_t page) {
+    const pid_t child = fork();
+    if (child == 0) {
+      unsigned char resident = 0;
+      _exit(mincore(base_ + page * kPage, kPage, &resident) == 0 ? 1 : 0);
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 1;
+  };
+  Registration a;
+  Registration b;
+  ASSERT_EQ(map_.register_range(base_ + 100, 2 * kPage, &a), 0);
+  EXPECT_TRUE(child_has(0)) << "its first bytes are the program's";
+  EXPECT_FALSE(child_has(1));
+  EXPECT_TRUE(child_has(2));
+  ASSERT_EQ(map_.register_range(base_ + kPage, kPage, &b), 0);
+  a.reset();
+  EXPECT_FALSE(child_has(1));
+  b.reset();
+  EXPECT_TRUE(child_has(1));
+  bus_.addresses = true;
+  ASSERT_EQ(map_.register_range(base_, kPage, &a), 0);
+  EXPECT_TRUE(child_has(0)) << "an emulated card of this process";
 }
 
 TEST_F(MemoryMapTest, IdenticalRangesAreCounted) {
