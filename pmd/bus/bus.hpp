@@ -96,6 +96,12 @@ class Bus {
   /// what the card reaches. Else it is one of pages, and wrong once others are there.
   [[nodiscard]] virtual bool maps_addresses() const { return false; }
 
+  /// Whether the card reaches memory that was never mapped for it: no IOMMU is in its way.
+  [[nodiscard]] virtual bool reaches_all_memory() const { return false; }
+  /// Let the card access memory. Called by Card::open() when the card has answered its reset: it
+  /// uses no memory that it was told of before, and has been told of none since.
+  [[nodiscard]] virtual int start_dma() { return 0; }
+
   /// eventfd that becomes readable when the vector is raised. @return fd (the bus owns it), or
   /// -ENOTSUP.
   [[nodiscard]] virtual int irq_fd(uint32_t /*vector*/) { return -ENOTSUP; }

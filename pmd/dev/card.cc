@@ -59,11 +59,13 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
   if (!card->caps_.is_vf) {
     card->write_identity(config);
   }
-  if (const int error = card->reset(); error != 0) {
+  int error = card->reset();
+  error = error == 0 ? bus.start_dma() : error;
+  if (error != 0) {
     return error;
   }
   for (uint32_t vf = 0; vf < config.vfs.size(); ++vf) {
-    if (const int error = card->give(vf, config.vfs[vf]); error != 0) {
+    if (error = card->give(vf, config.vfs[vf]); error != 0) {
       return error;
     }
   }
@@ -74,7 +76,7 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
     }
   }
   if (card->blocks_.has_rx_map()) {
-    if (const int error = card->set_rx_map(map); error != 0) {
+    if (error = card->set_rx_map(map); error != 0) {
       return error;
     }
   }

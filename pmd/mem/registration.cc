@@ -36,8 +36,8 @@ bool covers(const std::vector<IovaRun>& runs, uintptr_t begin, uintptr_t end) {
 }  // namespace
 
 /// A region whose memory forked children do not have where the card reaches pages and not
-/// addresses: when parent and child share a page until one of them writes, kernels before 5.12 may
-/// leave the card's page to the child.
+/// addresses: when parent and child share a page until one of them writes, kernels before 5.12, and
+/// all of them under UIO, may leave the card's page to the child.
 struct MemoryMap::HeldRegion : Region {
   std::optional<base::NotInherited> held;
 };

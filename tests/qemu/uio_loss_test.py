@@ -14,6 +14,9 @@ class UioLoss(harness.GuestCase):
     def test_without_eal(self):
         self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
 
+    def test_killed_process_with_a_living_child(self):
+        self.passed("killed")
+
     def test_only_hugepages_and_no_interrupts(self):
         self.passed("memory-uio", "uio-interrupts")
 

@@ -15,6 +15,9 @@ class Vfio(harness.GuestCase):
     def test_without_eal(self):
         self.passed("messages", "large", "dedicated", "dma", "doorbells", "example")
 
+    def test_killed_process_with_a_living_child(self):
+        self.passed("killed")
+
     def test_user_memory(self):
         self.passed("memory", "memory-virtual")
 

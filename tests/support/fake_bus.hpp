@@ -37,6 +37,7 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
 
   [[nodiscard]] pmd::Mmio bar() override { return {tap_, bar_len_bytes_}; }
   [[nodiscard]] pmd::Emulation& emulation() override { return *this; }
+  [[nodiscard]] int start_dma() override { return on_start_dma ? on_start_dma() : 0; }
   [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {[](void* self) noexcept { static_cast<FakeBus*>(self)->polled(); }, this};
   }
@@ -104,6 +105,7 @@ class FakeBus final : public pmd::Bus, public pmd::Emulation {
 
   /// Called by the poll hook.
   std::function<void()> on_poll;
+  std::function<int()> on_start_dma;
   uint64_t polls = 0;
   /// Allocations that succeed before one fails.
   uint64_t allocs_until_failure = ~uint64_t{0};

@@ -7,6 +7,7 @@
 #include <rte_errno.h>
 #include <rte_interrupts.h>
 #include <rte_memory.h>
+#include <rte_vfio.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/mapping.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/huge_files.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -148,6 +150,18 @@ int EalPciBus::dma_unmap(void* va, size_t len_bytes) {
   if (by_vfio &&
       rte_dev_dma_unmap(&device_->device, va, reinterpret_cast<uint64_t>(va), len_bytes) != 0) {
     return -rte_errno;
+  }
+  return 0;
+}
+
+bool EalPciBus::reaches_all_memory() const {
+  return device_->kdrv != RTE_PCI_KDRV_VFIO || rte_vfio_noiommu_is_enabled() == 1;
+}
+
+/// EAL's own files of hugepages outlive its process, too; the next EAL removes them when it starts.
+int EalPciBus::start_dma() {
+  if (device_->kdrv != RTE_PCI_KDRV_VFIO) {
+    vfio::HugeFiles(vfio::real_kernel(), {}, name_).remove_leftovers();
   }
   return 0;
 }

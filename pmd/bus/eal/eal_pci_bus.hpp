@@ -38,6 +38,9 @@ class EalPciBus final : public Bus {
   /// (--iova-mode=va), else -ENOTSUP.
   [[nodiscard]] int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
+  /// Without VFIO, or with VFIO's no-IOMMU mode.
+  [[nodiscard]] bool reaches_all_memory() const override;
+  [[nodiscard]] int start_dma() override;
   /// The first call enables the card's interrupts: all MSI-X vectors that it and EAL can have.
   /// @return also -ENOTSUP: not bound to vfio-pci, or no such vector.
   [[nodiscard]] int irq_fd(uint32_t vector) override;

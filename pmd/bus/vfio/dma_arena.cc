@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/number.hpp"
 
@@ -117,14 +118,10 @@ struct Page {
   return 0;
 }
 
-/// Searches once, among `pages` hugepages. @return as map_contiguous_hugepages(); -EAGAIN: none are
-/// neighbours.
-[[nodiscard]] int search(Kernel& kernel, Backend& backend, size_t pages, size_t wanted, void** va) {
-  const int fd = kernel.hugepage_file(pages * kHugeBytes);
-  if (fd < 0) {
-    return fd;
-  }
-  const KernelFd file(kernel, fd);  // the mappings keep the pages after the file is closed
+/// Searches once, among the `pages` hugepages of a file. @return as map_contiguous_hugepages();
+/// -EAGAIN: none are neighbours.
+[[nodiscard]] int search(Kernel& kernel, Backend& backend, int fd, size_t pages, size_t wanted,
+                         void** va) {
   std::vector<Page> found;
   if (const int rc = map_pages(kernel, backend, fd, pages, &found); rc != 0) {
     return rc;
@@ -144,23 +141,30 @@ struct Page {
   return 0;
 }
 
-/// Maps hugepages, zeroed and shared with children, that are contiguous in bus addresses. Without
-/// an IOMMU that takes a search, since the kernel hands hugepages out in any order. It takes more
-/// of them, up to all that are free, maps the right ones in order, and gives the rest back. @param
-/// len_bytes a multiple of 2 MiB. @param free_pages about how many hugepages are free. @param va
-/// aligned to 2 MiB; the caller unmaps it. @return 0, -ENOMEM (too few, or no neighbours), -ENOSYS
-/// or -EINVAL (the kernel has no files of hugepages), or as Backend::map().
-[[nodiscard]] int map_contiguous_hugepages(Kernel& kernel, Backend& backend, size_t len_bytes,
-                                           size_t free_pages, void** va) {
+/// Maps hugepages of a file, zeroed, that are contiguous in bus addresses. Without an IOMMU that
+/// takes a search, since the kernel hands hugepages out in any order. It takes more of them, up to
+/// all that are free, maps the right ones in order, and gives the rest back. @param len_bytes a
+/// multiple of 2 MiB. @param free_pages about how many hugepages are free. @param path set to the
+/// file's, which stays. @param va aligned to 2 MiB; the caller unmaps it. @return 0, -ENOMEM (too
+/// few, or no neighbours), or as HugeFiles::create() and Backend::map(); then no file stays.
+[[nodiscard]] int map_contiguous_hugepages(Kernel& kernel, Backend& backend, HugeFiles& files,
+                                           size_t len_bytes, size_t free_pages, std::string* path,
+                                           void** va) {
   const size_t wanted = len_bytes / kHugeBytes;
   const size_t most = std::max(wanted, std::min(free_pages, kPagesMax));
   for (size_t pages = wanted;; pages = std::min(pages * kMoreEachTry, most)) {
-    const int rc = search(kernel, backend, pages, wanted, va);
-    if (rc != -EAGAIN) {
+    KernelFd file;  // the mappings keep the pages after it is closed
+    int rc = files.create(pages * kHugeBytes, path, &file);
+    if (rc != 0) {
       return rc;
     }
-    if (pages == most) {
-      return -ENOMEM;
+    rc = search(kernel, backend, file.get(), pages, wanted, va);
+    if (rc == 0) {
+      return 0;
+    }
+    files.remove(*path);
+    if (rc != -EAGAIN || pages == most) {
+      return rc != -EAGAIN ? rc : -ENOMEM;
     }
   }
 }
@@ -168,12 +172,23 @@ struct Page {
 }  // namespace
 
 DmaArena::DmaArena(Backend& backend, Kernel& kernel, const PciPaths& paths, const std::string& name)
-    : backend_(backend), kernel_(kernel), paths_(paths), name_(name) {}
+    : backend_(backend), kernel_(kernel), paths_(paths), name_(name), files_(kernel, paths, name) {}
 
 DmaArena::~DmaArena() {
   for (const Area& area : areas_) {
     (void)backend_.unmap(area.va, area.len_bytes, area.runs);
+    base::forget_in_child(area.va);
     kernel_.munmap(area.va, area.len_bytes);
+    const auto va = reinterpret_cast<uintptr_t>(area.va);
+    const auto kept = taken_.lower_bound(va);
+    if (kept != taken_.end() && kept->first < va + area.len_bytes && !area.file.empty()) {
+      base::log_warning(
+          "%s: the card may still use memory in %s: the next program that opens the card removes "
+          "the file",
+          name_.c_str(), area.file.c_str());
+    } else if (!area.file.empty()) {
+      files_.remove(area.file);
+    }
   }
 }
 
@@ -261,16 +276,13 @@ int DmaArena::grow(size_t len_bytes) {
 int DmaArena::grow_huge(size_t len_bytes) {
   const size_t area_bytes = round_up(len_bytes, kHugeBytes);
   void* va = nullptr;
-  if (backend_.hugepages_only() && area_bytes > kHugeBytes) {
+  if (backend_.hugepages_only()) {
     size_t free_pages = 0;
     (void)base::read_number(hugepages("free_hugepages"), &free_pages);  // else 0: it is unknown
-    const int rc = map_contiguous_hugepages(kernel_, backend_, area_bytes, free_pages, &va);
-    if (rc == 0) {
-      return add_area(va, area_bytes);
-    }
-    if (rc != -ENOSYS && rc != -EINVAL) {
-      return rc;
-    }
+    std::string file;
+    const int rc =
+        map_contiguous_hugepages(kernel_, backend_, files_, area_bytes, free_pages, &file, &va);
+    return rc == 0 ? add_area(va, area_bytes, file) : rc;
   }
   // Shared, since a fork would otherwise give this process new pages, while the card keeps the old.
   if (kernel_.mmap(nullptr, area_bytes, PROT_READ | PROT_WRITE,
@@ -294,10 +306,11 @@ int DmaArena::grow_ordinary(size_t len_bytes) {
   return add_area(va, area_bytes);
 }
 
-int DmaArena::add_area(void* va, size_t len_bytes) {
-  Area area{va, len_bytes, {}};
+int DmaArena::add_area(void* va, size_t len_bytes, const std::string& file) {
+  Area area{va, len_bytes, {}, file};
   if (const int rc = backend_.map(va, len_bytes, &area.runs); rc != 0) {
     kernel_.munmap(va, len_bytes);
+    files_.remove(file);
     if (rc == -ENOTSUP) {
       base::log_error(
           "%s: the kernel gave no hugepages for memory of the card: see /proc/self/smaps",
@@ -311,6 +324,7 @@ int DmaArena::add_area(void* va, size_t len_bytes) {
     pieces_.push_back(std::move(piece));
   }
   areas_.push_back(std::move(area));
+  base::replace_in_child(va, len_bytes, base::ChildFinds::kZeros);
   return 0;
 }
 

@@ -10,17 +10,19 @@
 
 #include "pmd/bus/bus.hpp"
 #include "pmd/bus/vfio/backend.hpp"
+#include "pmd/bus/vfio/huge_files.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/range_allocator.hpp"
 
 namespace rio::pmd::vfio {
 
-/// Pieces of hugepages, or of ordinary memory if there are none and the backend can do without. A
-/// piece begins on 2 MiB in both address spaces (ordinary memory below 2 MiB: 64 KiB), is
-/// contiguous in bus addresses, and lives as long as the arena. One thread.
+/// Pieces of hugepages, or of ordinary memory if there are none and the backend can do without.
+/// Where it cannot, the hugepages lie in HugeFiles. Forked children find zeros there. A piece
+/// begins on 2 MiB in both address spaces (ordinary memory below 2 MiB: 64 KiB), is contiguous in
+/// bus addresses, and lives as long as the arena. One thread.
 class DmaArena {
  public:
-  /// @param backend, kernel outlive the arena. @param name for messages.
+  /// @param backend, kernel outlive the arena. @param name the card's address.
   DmaArena(Backend& backend, Kernel& kernel, const PciPaths& paths, const std::string& name);
   ~DmaArena();
   DmaArena(const DmaArena&) = delete;
@@ -30,6 +32,8 @@ class DmaArena {
   [[nodiscard]] int allocate(size_t len_bytes, size_t align_bytes, DmaMemory* out);
   void free(const DmaMemory& memory);
   [[nodiscard]] bool overlaps(const void* va, size_t len_bytes) const;
+  /// As HugeFiles::remove_leftovers().
+  void remove_leftovers() { files_.remove_leftovers(); }
 
  private:
   /// Memory as the kernel gave it.
@@ -37,6 +41,7 @@ class DmaArena {
     void* va;
     size_t len_bytes;
     std::vector<IovaRun> runs;
+    std::string file;  // of HugeFiles; empty: the memory ends with the process
   };
   /// A part of an area that is contiguous in bus addresses.
   struct Piece {
@@ -50,7 +55,7 @@ class DmaArena {
   [[nodiscard]] int grow(size_t len_bytes);
   [[nodiscard]] int grow_huge(size_t len_bytes);
   [[nodiscard]] int grow_ordinary(size_t len_bytes);
-  [[nodiscard]] int add_area(void* va, size_t len_bytes);
+  [[nodiscard]] int add_area(void* va, size_t len_bytes, const std::string& file = {});
   [[nodiscard]] std::string hugepages(const char* which) const;
   void log_too_few_hugepages(size_t len_bytes);
 
@@ -58,6 +63,7 @@ class DmaArena {
   Kernel& kernel_;
   const PciPaths paths_;
   const std::string name_;
+  HugeFiles files_;
   std::vector<Area> areas_;
   std::vector<Piece> pieces_;
   std::map<uintptr_t, size_t> taken_;  // bytes handed out, with their length

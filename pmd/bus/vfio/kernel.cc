@@ -1,8 +1,8 @@
 #include "pmd/bus/vfio/kernel.hpp"
 
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -59,13 +59,19 @@ class RealKernel : public Kernel {
     out->assign(target, static_cast<size_t>(n));
     return 0;
   }
-  int hugepage_file(size_t len_bytes) override {
-    KernelFd file(*this, ::memfd_create("riopmd", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
-    if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(len_bytes)) != 0) {
-      return -errno;
+  int create_file(const std::string& path, size_t len_bytes) override {
+    KernelFd file(*this, ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file.get() >= 0 && ::ftruncate(file.get(), static_cast<off_t>(len_bytes)) == 0) {
+      return file.release();
     }
-    return file.release();
+    const int rc = -errno;
+    if (file.get() >= 0) {
+      ::unlink(path.c_str());
+    }
+    return rc;
   }
+  int remove_file(const std::string& path) override { return or_error(::unlink(path.c_str())); }
+  int lock_file(int fd) override { return or_error(::flock(fd, LOCK_EX | LOCK_NB)); }
   void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
     // If this fails, the pages stay taken until the file's last mapping goes.
     static_cast<void>(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -94,6 +100,7 @@ int KernelMapping::map(Kernel& kernel, size_t len_bytes, int prot, int fd, uint6
     kernel_ = &kernel;
     len_bytes_ = len_bytes;
     range_ = base::BusErrorRange(va_, len_bytes);
+    base::replace_in_child(va_, len_bytes_, base::ChildFinds::kOnes);
   }
   return rc;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/bus_error.hpp"
+#include "base/fork.hpp"
 
 namespace rio::pmd::vfio {
 
@@ -41,10 +42,15 @@ class Kernel {
                                       uint64_t offset_bytes) = 0;
   /// Read a link. @return 0 or -errno.
   [[nodiscard]] virtual int readlink(const std::string& path, std::string* out) = 0;
-  /// Create a nameless file whose memory is hugepages of 2 MiB. @param len_bytes a multiple of 2
-  /// MiB. @return a descriptor or -errno (-ENOSYS, -EINVAL: this kernel has no such files).
-  [[nodiscard]] virtual int hugepage_file(size_t len_bytes) = 0;
-  /// Give pages of such a file back to the system; no process has them mapped.
+  /// Create a file for this user alone. @param path of a file system of hugepages: its memory is
+  /// hugepages. @return a descriptor, which the caller closes, or -errno (-EEXIST).
+  [[nodiscard]] virtual int create_file(const std::string& path, size_t len_bytes) = 0;
+  /// Remove a file's name; its memory stays for those that have mapped it. @return 0 or -errno.
+  [[nodiscard]] virtual int remove_file(const std::string& path) = 0;
+  /// Lock an open file for this descriptor and its copies, as flock() does. @return 0 or -errno
+  /// (-EWOULDBLOCK: another one holds the lock).
+  [[nodiscard]] virtual int lock_file(int fd) = 0;
+  /// Give pages of a file back to the system; no process has them mapped.
   virtual void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) = 0;
   /// A nonblocking eventfd. @return file descriptor or -errno.
   [[nodiscard]] virtual int eventfd() = 0;
@@ -56,11 +62,13 @@ class Kernel {
 /// The kernel that runs us.
 [[nodiscard]] Kernel& real_kernel();
 
-/// A file descriptor of a Kernel, closed by the destructor. base::Fd is one of this process.
+/// A file descriptor of a Kernel, closed by the destructor, and in children at the fork: the kernel
+/// gives a device back when the last process has closed it, and a lock likewise. base::Fd is one of
+/// this process.
 class KernelFd {
  public:
   KernelFd() = default;
-  KernelFd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) {}
+  KernelFd(Kernel& kernel, int fd) : kernel_(&kernel), fd_(fd) { base::release_fd_in_child(fd); }
   KernelFd(KernelFd&& other) noexcept : kernel_(other.kernel_), fd_(std::exchange(other.fd_, -1)) {}
   KernelFd& operator=(KernelFd&& other) noexcept {
     std::swap(kernel_, other.kernel_);
@@ -69,14 +77,17 @@ class KernelFd {
   }
   ~KernelFd() {
     if (fd_ >= 0) {
-      kernel_->close(fd_);
+      kernel_->close(release());
     }
   }
 
   /// The descriptor. @return -1: the object is empty.
   [[nodiscard]] int get() const { return fd_; }
   /// Give the descriptor to the caller.
-  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+  [[nodiscard]] int release() {
+    base::forget_fd_in_child(fd_);
+    return std::exchange(fd_, -1);
+  }
 
  private:
   Kernel* kernel_ = nullptr;
@@ -84,7 +95,8 @@ class KernelFd {
 };
 
 /// A device's memory that a Kernel has mapped from a file, unmapped by the destructor. If the
-/// device vanishes, it reads all ones for programs that have called base::catch_bus_errors().
+/// device vanishes, it reads all ones for programs that have called base::catch_bus_errors(); so it
+/// does for forked children, as the BAR of a card that is gone.
 class KernelMapping {
  public:
   KernelMapping() = default;
@@ -99,6 +111,7 @@ class KernelMapping {
   ~KernelMapping() {
     range_ = {};  // before other memory can be there
     if (va_ != nullptr) {
+      base::forget_in_child(va_);
       kernel_->munmap(va_, len_bytes_);
     }
   }

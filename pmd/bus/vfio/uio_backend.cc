@@ -81,7 +81,8 @@ int UioBackend::open_file(const std::string& path, int flags, const char* remedy
   return out->get() < 0 ? failed(out->get(), "cannot open " + path, remedy) : 0;
 }
 
-/// Keeps /dev/uioN open: when it is closed, uio_pci_generic switches bus mastering off.
+/// Keeps /dev/uioN open and locked: when it is closed, uio_pci_generic switches bus mastering off.
+/// The kernel lets any number of processes open it, and each would reset the card under the others.
 int UioBackend::open_uio() {
   const std::vector<std::string> nodes = base::names_in(folder_ + "/uio");
   if (nodes.empty() || !nodes.back().starts_with("uio")) {
@@ -89,7 +90,13 @@ int UioBackend::open_uio() {
                     bind_command(card_.address, kUioDriver).c_str());
     return -ENODEV;
   }
-  return open_file(paths_.dev + "/" + nodes.back(), O_RDWR, kNeedsRoot, &uio_);
+  const std::string path = paths_.dev + "/" + nodes.back();
+  int rc = open_file(path, O_RDWR, kNeedsRoot, &uio_);
+  if (rc == 0 && kernel_.lock_file(uio_.get()) != 0) {
+    rc = failed(-EBUSY, "in use, by another process or by this one",
+                "fuser -v " + path + " names it");
+  }
+  return rc;
 }
 
 int UioBackend::map_bar() {

@@ -39,6 +39,11 @@ class VfioBus final : public Bus {
   void dma_free(const DmaMemory& memory) override { arena_.free(memory); }
   int dma_map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) override;
   int dma_unmap(void* va, size_t len_bytes) override;
+  bool reaches_all_memory() const override { return backend_->hugepages_only(); }
+  int start_dma() override {
+    arena_.remove_leftovers();
+    return 0;
+  }
   int irq_fd(uint32_t vector) override { return backend_->irq_fd(vector); }
   const std::string& name() const override { return card_.address; }
   int numa_node() const override { return card_.numa_node; }

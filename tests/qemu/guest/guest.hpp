@@ -65,6 +65,7 @@ int interrupts(const Arguments& args);
 int user_memory(const Arguments& args);
 int user_memory_uio(const Arguments& args);
 int unmapped(const Arguments& args);
+int killed(const Arguments& args);
 int lost_state(const Arguments& args);
 int vanished(const Arguments& args);
 int unbound(const Arguments& args);

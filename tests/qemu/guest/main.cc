@@ -26,6 +26,7 @@ constexpr std::array kCommands = {
     Command{"memory", 1, rio::guest::user_memory},
     Command{"memory-uio", 1, rio::guest::user_memory_uio},
     Command{"unmapped", 1, rio::guest::unmapped},
+    Command{"killed", 1, rio::guest::killed},
     Command{"lost-state", 1, rio::guest::lost_state},
     Command{"vanished", 1, rio::guest::vanished},
     Command{"unbound", 1, rio::guest::unbound},

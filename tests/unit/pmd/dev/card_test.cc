@@ -137,6 +137,19 @@ TEST_F(CardTest, ResetComesAfterAllOtherWords) {
   EXPECT_GT(at(0x3000), reset);  // the map is applied afterwards
 }
 
+TEST_F(CardTest, TheBusLetsTheCardAccessMemoryOnceItHasAnsweredTheReset) {
+  size_t started_at = 0;
+  bus_.on_start_dma = [&] {
+    started_at = fake_.log.size();
+    return fake_.words[0x1000] == fake_.words[0x40] ? 0 : -EIO;
+  };
+  ASSERT_EQ(open(config()), 0);
+  EXPECT_GT(started_at, at(0x1000));
+  EXPECT_LT(started_at, at(0x3000)) << "before the card is told what to receive";
+  bus_.on_start_dma = [] { return -EPERM; };
+  EXPECT_EQ(open(config()), -EPERM);
+}
+
 TEST_F(CardTest, GenerationsAreNeverZeroNorAllOnes) {
   fake_.words[0x1000] = 0xFFFFFFFE;
   fake_.words[0x40] = 0xFFFFFFFE;
@@ -214,6 +227,10 @@ TEST_F(CardTest, ConfigIsCheckedBeforeAnythingIsWritten) {
 
 TEST_F(CardTest, AMissingAnswerToTheResetTimesOut) {
   fake_.answers = false;
+  bus_.on_start_dma = [] {
+    ADD_FAILURE() << "it may still use what it was told of before";
+    return 0;
+  };
   EXPECT_EQ(open(config()), -ETIMEDOUT);
   EXPECT_TRUE(LogCapture::one_line_with({"reset", "2 ms"}));
   EXPECT_GT(bus_.polls, 0u);

@@ -46,6 +46,8 @@ class FakeTree {
     std::filesystem::create_directories(paths.sysfs + "/kernel/mm/hugepages/hugepages-2048kB");
     std::filesystem::create_directories(paths.dev + "/vfio");
     std::filesystem::create_directories(paths.proc + "/self");
+    std::filesystem::create_directories(huge());
+    write(paths.proc + "/mounts", "none " + huge() + " hugetlbfs rw,pagesize=2M 0 0\n");
     write(paths.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0\n");
     write(paths.sysfs + "/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "8\n");
   }
@@ -59,6 +61,8 @@ class FakeTree {
   static void write(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
   }
+
+  std::string huge() const { return root + "/huge"; }  // where hugepages are mounted
 
   std::string device(const std::string& address) const {
     return paths.sysfs + "/bus/pci/devices/" + address;
@@ -450,18 +454,16 @@ class FakeKernel : public Kernel {
   int eventfd() override { return real_kernel().eventfd(); }
   int copy_fd(int, int) override { return -EPERM; }
   /// Makes a file of ordinary memory; the physical addresses of its pages are fake.
-  int hugepage_file(size_t len_bytes) override {
-    if (!has_huge_files) {
-      return -ENOSYS;
+  int create_file(const std::string& path, size_t len_bytes) override {
+    const int fd = real_kernel().create_file(path, len_bytes);
+    if (fd >= 0) {
+      huge_files[fd] = false;
+      file_bytes = len_bytes;
     }
-    const int fd = ::memfd_create("fake", MFD_CLOEXEC);
-    if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(len_bytes)) != 0) {
-      return -ENOMEM;
-    }
-    huge_files[fd] = false;
-    file_bytes = len_bytes;
     return fd;
   }
+  int remove_file(const std::string& path) override { return real_kernel().remove_file(path); }
+  int lock_file(int fd) override { return real_kernel().lock_file(fd); }
 
   void drop_pages(int fd, uint64_t offset_bytes, size_t len_bytes) override {
     hugepages += len_bytes / kHuge;
@@ -529,7 +531,6 @@ class FakeKernel : public Kernel {
   bool apart = false;
   bool shuffled = false;
   size_t dropped = 0;
-  bool has_huge_files = true;
   bool hide_physical = false;
   bool tell_ranges = true;
 

@@ -97,12 +97,13 @@ TEST_F(UioTest, NeighboursAreSearchedAmongMorePages) {
   }
 }
 
-TEST_F(UioTest, WithoutHugepageFilesPagesAreTakenAsTheyCome) {
-  kernel_.has_huge_files = false;
+TEST_F(UioTest, WithoutAFileSystemOfHugepagesTheRemedyIsNamed) {
+  FakeTree::write(tree_.paths.proc + "/mounts", "none /nowhere hugetlbfs rw,pagesize=1024M 0 0\n");
   ASSERT_EQ(open(), 0);
   DmaMemory memory;
-  ASSERT_EQ(bus_->dma_alloc(3 * kHuge, 4096, &memory), 0);
-  EXPECT_EQ(memory.iova, kernel_.physical(reinterpret_cast<uintptr_t>(memory.va)));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(bus_->dma_alloc(4096, 4096, &memory), -ENOENT);
+  EXPECT_TRUE(has(testing::internal::GetCapturedStderr(), "mount -t hugetlbfs -o pagesize=2M"));
 }
 
 TEST_F(UioTest, PagesWithoutNeighboursFail) {
@@ -207,6 +208,7 @@ TEST(UioOnThisMachine, HugepagesHavePhysicalAddresses) {
   std::vector<IovaRun> runs;
   EXPECT_EQ(bus->dma_map(ordinary, 4096, &runs), -ENOTSUP);
   std::free(ordinary);
+  bus->dma_free(memory);
 }
 
 TEST(Smaps, YieldPageSizes) {
