@@ -20,8 +20,7 @@ inline constexpr uint16_t kDmaSegmentsMax = 16;
 struct DmaWay {
   regs::DmaOp op = regs::DmaOp::kNwriteR;
   uint32_t dest_id = 0;
-  uint64_t rio_base =
-      0;  ///< ORed to the node's addresses: the key of the window onto our own memory
+  uint64_t rio_base = 0;  ///< ORed to the node's addresses: the key of a window onto our own memory
   uint8_t prio = 0;
   bool to_self = false;  ///< memory to memory
 };

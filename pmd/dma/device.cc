@@ -49,16 +49,15 @@ int DmaDevice::open() {
   QueuePairConfig config;
   config.dma_log2 = card_->args().queues.dma_log2;
   config.rings = ring_bit(regs::Ring::kDma);
-  const int rc = card_->card()->open_queue_pair(qp_, config, &pair_);
-  if (rc != 0 || !pair_->has_windows()) {
-    return rc;
-  }
-  // A window onto all memory that the card reaches, for this queue pair only: memory-to-memory
-  // copies write through it.
+  return card_->card()->open_queue_pair(qp_, config, &pair_);
+}
+
+/// Opens a window for this queue pair only: memory-to-memory copies write through it.
+int DmaDevice::open_to_self(uint64_t iova, uint64_t size_bytes) {
   uint32_t index = 0;
-  return pair_->windows().open({.rio_addr = 0,
-                                .size_bytes = uint64_t{1} << 48,
-                                .iova = 0,
+  return pair_->windows().open({.rio_addr = iova,
+                                .size_bytes = size_bytes,
+                                .iova = iova,
                                 .rights = WindowRights::kWrite,
                                 .source = dest_id(),
                                 .source_mask = UINT32_MAX,
@@ -67,6 +66,8 @@ int DmaDevice::open() {
 }
 
 /// Finds out whether the card hears what it sends to its own destID: that depends on the fabric.
+/// Copies from memory to memory then need a window onto all memory that the card reaches, which
+/// without an IOMMU is all of the machine: never opened.
 int DmaDevice::find_out() {
   DmaMemory memory;
   int rc = card_->bus().dma_alloc(4096, 4096, &memory);
@@ -74,8 +75,9 @@ int DmaDevice::find_out() {
     return rc;
   }
   rc = open();
-  if (rc == 0 && pair_->has_windows()) {
-    hears_itself_ = reaches_itself(memory);
+  if (rc == 0 && pair_->has_windows() && !card_->bus().reaches_all_memory()) {
+    rc = open_to_self(memory.iova, memory.len_bytes);
+    hears_itself_ = rc == 0 && reaches_itself(memory);
   }
   pair_.reset();
   card_->bus().dma_free(memory);
@@ -184,13 +186,16 @@ int DmaDevice::start() {
 
 /// Opens the queue pair again, with all that depends on the card's destID.
 int DmaDevice::reopen() {
+  bool to_self = false;
   for (const auto& channel : channels_) {
     if (channel->way().to_self) {
       channel->set_dest_id(dest_id());
+      to_self = true;
     }
   }
   empty_looks_ = 0;
-  return open();
+  const int rc = open();
+  return rc == 0 && to_self ? open_to_self(0, uint64_t{1} << 48) : rc;
 }
 
 void DmaDevice::stop() {

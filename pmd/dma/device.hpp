@@ -70,6 +70,7 @@ class DmaDevice final : public CardUser {
  private:
   DmaDevice(std::string name, std::shared_ptr<EalCard> card);
   [[nodiscard]] int open();
+  [[nodiscard]] int open_to_self(uint64_t iova, uint64_t size_bytes);
   [[nodiscard]] int reopen();
   void close(Status status);
   [[nodiscard]] int find_out();
@@ -80,7 +81,7 @@ class DmaDevice final : public CardUser {
   void look_for_trouble();
 
   uint32_t qp_ = 0;
-  uint16_t key_;  // of the window onto all of our memory, for our own queue pair only
+  uint16_t key_;  // of windows for our own queue pair only
   bool hears_itself_ = false;
   bool started_ = false;
   Turn turn_;

@@ -200,8 +200,24 @@ TEST_F(DmaReset, WindowsKeepTheirIndices) {
   EXPECT_EQ(rte_dma_rio_window_close(node_.id(), b), 0);
   ASSERT_EQ(node_.copy(iova(bytes.va), uint64_t{kKey} << 48 | 0x1000, 64), 1);
   EXPECT_EQ(node_.status(), RTE_DMA_STATUS_INVALID_ADDR);
-  LogCapture log;
-  EXPECT_EQ(rte_dma_rio_window_close(node_.id(), 0), -ENOENT) << "this index is the device's own";
+}
+
+/// Only copies from memory to memory need a window onto all memory.
+TEST_F(DmaReset, TheDevicesOwnWindowIsOpenOnDemand) {
+  Memory memory(4096);
+  EXPECT_EQ(open(memory, 4096), 0u) << "all indices are the user's";
+  node_.stop();
+  ASSERT_EQ(node_.start(RTE_DMA_DIR_MEM_TO_MEM), 0);
+  EXPECT_EQ(open(memory, 4096), 1u);
+  {
+    LogCapture log;
+    EXPECT_EQ(rte_dma_rio_window_close(node_.id(), 0), -ENOENT) << "this one is the device's own";
+  }
+  ASSERT_EQ(rte_rawdev_reset(raw_), 0);
+  std::memset(memory.va, 0x77, 64);
+  ASSERT_EQ(node_.copy(iova(memory.va), iova(memory.va + 64), 64), 0);
+  EXPECT_EQ(node_.status(), RTE_DMA_STATUS_SUCCESSFUL);
+  EXPECT_EQ(memory.va[127], 0x77);
 }
 
 }  // namespace

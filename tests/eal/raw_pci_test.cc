@@ -39,6 +39,8 @@ constexpr const char* kForeign = "0000:05:00.0";
 constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
 
 fs::path tree;
+/// What a device is bound to once it is mapped: EAL probes one of UIO only with physical addresses.
+rte_pci_kernel_driver map_as = RTE_PCI_KDRV_VFIO;
 
 void put(const fs::path& file, const std::string& text) {
   std::ofstream(file) << text;
@@ -240,6 +242,24 @@ TEST_F(RawPci, OtherClassesNoticeALostCard) {
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
 }
 
+// Under UIO a window onto all memory would be one onto all of the machine's.
+TEST_F(RawPci, UnderUioNoWindowIsOpenOntoAllMemory) {
+  insert_card(kCard, 0);
+  for (const bool uio : {false, true}) {
+    map_as = uio ? RTE_PCI_KDRV_UIO_GENERIC : RTE_PCI_KDRV_VFIO;
+    ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "destid=0x40"), 0);
+    const std::string of_it = std::string("card=") + kCard + ",qp=1";
+    ASSERT_EQ(rte_vdev_init("dma_rio0", of_it.c_str()), 0);
+    const auto dma = static_cast<int16_t>(rte_dma_get_dev_id_by_name("dma_rio0"));
+    rte_dma_info info{};
+    ASSERT_EQ(rte_dma_info_get(dma, &info), 0);
+    EXPECT_EQ((info.dev_capa & RTE_DMA_CAPA_MEM_TO_MEM) == 0, uio);
+    ASSERT_EQ(rte_vdev_uninit("dma_rio0"), 0);
+    ASSERT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+  }
+  map_as = RTE_PCI_KDRV_VFIO;
+}
+
 TEST_F(RawPci, RefusesOtherDevices) {
   write_magic(kCard, 0, 0);
   EXPECT_NE(refused(kCard, "").find("BAR0 holds 0x00000000 where a card holds 0x52494f43"),
@@ -276,6 +296,7 @@ TEST_F(RawPci, LeavesOtherDevicesAlone) {
 // Replace functions of librte_bus_pci, which calls them by name.
 extern "C" int rte_pci_map_device(rte_pci_device* device) {
   using namespace rio::test;
+  device->kdrv = map_as;
   for (unsigned bar = 0; bar < PCI_MAX_RESOURCE; ++bar) {
     const fs::path file = tree / device->name / ("resource" + std::to_string(bar));
     if (fs::exists(file)) {
