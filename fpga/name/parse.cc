@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <vector>
 
 #include "base/number.hpp"
 #include "fpga/name/keys.hpp"
@@ -28,22 +29,21 @@ constexpr uint32_t kDeviceQueuePairs = 2;
   return piece.substr(std::min(key_of(piece).size() + 1, piece.size()));
 }
 
-/// Take the piece before the first comma off a list. Null: there is no piece behind the comma.
-[[nodiscard]] Text take_piece(std::optional<Text>* list) {
-  const Text all = **list;
-  const size_t comma = all.find(',');
-  *list = comma == Text::npos ? std::nullopt : std::optional(all.substr(comma + 1));
-  return all.substr(0, comma);
+/// The pieces between commas: at least one.
+[[nodiscard]] std::vector<Text> split(Text text) {
+  std::vector<Text> pieces;
+  for (size_t comma = text.find(','); comma != Text::npos; comma = text.find(',')) {
+    pieces.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  pieces.push_back(text);
+  return pieces;
 }
 
 /// The value of a key in a list; null: the list does not have the key.
-[[nodiscard]] std::optional<Text> find_value(Text text, Text key) {
-  for (std::optional<Text> list = text; list.has_value();) {
-    if (const Text piece = take_piece(&list); key_of(piece) == key) {
-      return value_of(piece);
-    }
-  }
-  return std::nullopt;
+[[nodiscard]] std::optional<Text> find_value(std::span<const Text> pieces, Text key) {
+  const auto piece = std::ranges::find(pieces, key, key_of);
+  return piece == pieces.end() ? std::nullopt : std::optional(value_of(*piece));
 }
 
 [[nodiscard]] bool is_called(const Key& key, Text word) {
@@ -103,33 +103,24 @@ class Parser {
     name_.model.queue_pairs = place == Place::kDevice ? kDeviceQueuePairs : 1;
   }
 
-  [[nodiscard]] bool parse(Text text) {
-    std::optional<Text> list = text;
+  [[nodiscard]] bool parse(std::span<const Text> pieces) {
     if (place_ == Place::kPciDevice) {
       name_.kind = Pci{};
     } else if (place_ == Place::kDevice) {
-      const std::optional<Text> wire = find_value(text, kWireKey);
+      const std::optional<Text> wire = find_value(pieces, kWireKey);
       if (std::optional<Text> none; wire.has_value() && !take_kind(*wire, &none)) {
         return false;
       }
     } else {
       std::optional<Text> behind_prefix;
-      const Text card = take_piece(&list);
-      if (!take_kind(card, &behind_prefix)) {
+      if (!take_kind(pieces.front(), &behind_prefix) ||
+          (behind_prefix.has_value() && !take_key(*behind_prefix))) {
         return false;
       }
-      if (behind_prefix.has_value()) {
-        list = text.substr(card.size() - behind_prefix->size());
-      }
+      pieces = pieces.subspan(1);
     }
-    while (list.has_value()) {
-      const Text piece = take_piece(&list);
-      // EAL gives an empty text where there are no arguments.
-      if ((!piece.empty() || !is_dpdk(place_)) && !take_key(piece)) {
-        return false;
-      }
-    }
-    return fits_together();
+    return std::ranges::all_of(pieces, [this](Text piece) { return take_key(piece); }) &&
+           fits_together();
   }
   [[nodiscard]] CardName& name() { return name_; }
   [[nodiscard]] std::string& error() { return error_; }
@@ -211,6 +202,9 @@ class Parser {
   [[nodiscard]] bool take_key(Text piece) {
     const Text word = key_of(piece);
     const Text value = value_of(piece);
+    if (piece.empty() && is_dpdk(place_)) {
+      return true;
+    }
     if (word == kWireKey && place_ == Place::kDevice) {
       return note(word);  // the value was taken first of all
     }
@@ -263,8 +257,13 @@ class Parser {
 
 int parse(Place place, std::string_view text, std::span<const OwnKey> own, CardName* out,
           std::string* error) {
+  return parse(place, split(text), own, out, error);
+}
+
+int parse(Place place, std::span<const std::string_view> pieces, std::span<const OwnKey> own,
+          CardName* out, std::string* error) {
   Parser parser(place, own);
-  if (!parser.parse(text)) {
+  if (!parser.parse(pieces)) {
     *error = std::move(parser.error());
     return -EINVAL;
   }
@@ -273,9 +272,10 @@ int parse(Place place, std::string_view text, std::span<const OwnKey> own, CardN
 }
 
 std::string wire_of(std::string_view args) {
-  const Text wire = find_value(args, kWireKey).value_or("loop");
+  const std::vector<Text> pieces = split(args);
+  const Text wire = find_value(pieces, kWireKey).value_or("loop");
   if (wire == kSwitched) {
-    return std::string(wire) + "/" + std::string(find_value(args, "at").value_or(""));
+    return std::string(wire) + "/" + std::string(find_value(pieces, "at").value_or(""));
   }
   return std::string(wire.starts_with(kEmu) ? wire.substr(kEmu.size()) : wire);
 }

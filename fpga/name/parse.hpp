@@ -29,6 +29,11 @@ struct OwnKey {
 [[nodiscard]] int parse(Place place, std::string_view text, std::span<const OwnKey> own,
                         CardName* out, std::string* error);
 
+/// Parse a name that was cut at its commas, as rte_kvargs cuts the arguments of a DPDK device. Like
+/// the parse() of a text. @param pieces at least one, but for a device.
+[[nodiscard]] int parse(Place place, std::span<const std::string_view> pieces,
+                        std::span<const OwnKey> own, CardName* out, std::string* error);
+
 /// On what an emulated device of DPDK is: the value of wire= without "emu:", "loop" if there is
 /// none; with the endpoint if it is in a fabric of switches. Devices of a process with equal texts
 /// are wired to each other, but for "loop". @param args of the device; need not be correct.

@@ -1,9 +1,13 @@
 #include "pmd/card/card_args.hpp"
 
+#include <rte_kvargs.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <iterator>
+#include <memory>
+#include <span>
 
 #include "base/log.hpp"
 #include "base/number.hpp"
@@ -67,15 +71,35 @@ OwnKeys card_keys(CardArgs* args) {
   return keys;
 }
 
+int split_devargs(const std::string& device_name, const char* text,
+                  std::vector<std::string>* pieces) {
+  const std::unique_ptr<rte_kvargs, decltype(&rte_kvargs_free)> list(
+      rte_kvargs_parse(text == nullptr ? "" : text, nullptr), rte_kvargs_free);
+  if (list == nullptr) {
+    base::log_error("%s: bad arguments '%s': give KEY=VALUE,KEY=VALUE, at most %u of them",
+                    device_name.c_str(), base::printable(text).c_str(), RTE_KVARGS_MAX);
+    return -EINVAL;
+  }
+  for (const rte_kvargs_pair& pair : std::span(list->pairs, list->count)) {
+    pieces->push_back(std::string(pair.key) + (pair.value == nullptr ? "" : "=") +
+                      (pair.value == nullptr ? "" : pair.value));
+  }
+  return 0;
+}
+
 int parse_devargs(const std::string& device_name, const char* text, name::Place place,
                   CardArgs* args, const OwnKeys& own) {
   CardArgs result = *args;
   OwnKeys keys = own;
   std::ranges::move(card_keys(&result), std::back_inserter(keys));
+  std::vector<std::string> said;
+  if (const int rc = split_devargs(device_name, text, &said); rc != 0) {
+    return rc;
+  }
+  const std::vector<std::string_view> pieces(said.begin(), said.end());
   name::CardName card;
   std::string error;
-  const char* const said = text == nullptr ? "" : text;
-  if (const int rc = name::parse(place, said, keys, &card, &error); rc != 0) {
+  if (const int rc = name::parse(place, pieces, keys, &card, &error); rc != 0) {
     base::log_error("%s: %s", device_name.c_str(), error.c_str());
     return rc;
   }
@@ -92,7 +116,7 @@ int parse_devargs(const std::string& device_name, const char* text, name::Place 
     return -EINVAL;
   }
   if (emu_config(card, &result.emu)) {
-    result.wire = name::wire_of(said);
+    result.wire = name::wire_of(text == nullptr ? "" : text);
   } else {
     result.emu = {};
     result.emu.id = card.id;

@@ -39,6 +39,11 @@ inline constexpr RingKey kRingKeys[] = {{"tx_ring", &QueuePairConfig::tx_log2},
 /// Keys that a device takes itself, besides those of its card.
 using OwnKeys = std::vector<name::OwnKey>;
 
+/// Split the arguments of a device by rte_kvargs. @param text null: none. @param pieces gets each
+/// "key=value", or "key". @return -EINVAL: there are too many, or no memory; logged.
+[[nodiscard]] int split_devargs(const std::string& device_name, const char* text,
+                                std::vector<std::string>* pieces);
+
 /// Parse "key=value,key=value". Control path.
 /// @param place of a virtual device, or of a PCI device. @param args holds the defaults and gets
 /// the result, on success only. @param own keys of the device: their functions are called.
