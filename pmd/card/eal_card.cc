@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 #include "pmd/dev/wait.hpp"
 
@@ -223,6 +224,19 @@ void EalCard::release(uint32_t qp, CardUser& user) {
 
 bool EalCard::has(uint32_t qp, const CardUser& user) const {
   return qp < owners_.size() && owners_[qp] == &user;
+}
+
+std::string EalCard::other_owner(const CardUser& user) const {
+  for (uint32_t qp = 0; qp < queue_pairs(); ++qp) {
+    const OwnerToken owner = owners_[qp] == &user ? 0 : shared_.owner(qp);
+    if (owners_[qp] != nullptr && owner != 0) {
+      return owners_[qp]->name() + " has queue pair " + std::to_string(qp);
+    }
+    if (token_alive(owner)) {
+      return base::formatted("process %u has queue pair %u", token_pid(owner), qp);
+    }
+  }
+  return "";
 }
 
 int EalCard::claim_rest(std::vector<uint32_t>* taken) {

@@ -39,9 +39,9 @@ class CardUser {
   /// For messages: "raw_rio0".
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Keep threads out of the device's bursts (Turn::take_for_good()), until let_go(). Called for
-  /// all users before anything else happens. @return -EBUSY: a thread stays inside; the card is not
-  /// reset.
-  [[nodiscard]] virtual int hold() { return 0; }
+  /// all users before anything else happens. @return -EBUSY: a thread stays inside, or may; the
+  /// card is not reset.
+  [[nodiscard]] virtual int hold() = 0;
   /// Let threads in again: the reset succeeded, failed, or was not carried out.
   virtual void let_go() {}
   /// The card is reset next: close the queue pairs. Claims stay.
@@ -88,6 +88,11 @@ class EalCard {
   /// End a claim. The queue pair must be closed.
   void release(uint32_t qp, CardUser& user);
   [[nodiscard]] bool has(uint32_t qp, const CardUser& user) const;
+
+  /// Another user that has a queue pair, as "raw_rio0 has queue pair 2". @return "": there is none.
+  [[nodiscard]] std::string other_owner(const CardUser& user) const;
+  /// Whether the card is lost: it answers all ones, as a card that was pulled does.
+  [[nodiscard]] bool is_gone() { return bus_->bar().read32(regs::id::magic()) == regs::kAllOnes; }
 
   /// Reset the card. Queue pairs of this process are closed and opened again; operations under way
   /// fail. @return -EBUSY: another process has a queue pair, or a thread stays in a burst; -EPERM:

@@ -116,9 +116,14 @@ int close(rte_eth_dev* dev) {
   return 0;
 }
 
-/// Resets the card, and with it all its devices. The port is stopped.
 int reset(rte_eth_dev* dev) {
-  return with_port(dev, [](NetPort& port) { return port.card().reset(); });
+  return with_port(dev, [](NetPort& port) { return port.reset(); });
+}
+
+/// On a started port: a thread that polls calls this, so it takes no lock.
+int rx_intr_enable(rte_eth_dev* dev, uint16_t) {
+  NetPort* const port = shared_of(dev).port;
+  return port == nullptr || !port->started() ? -EINVAL : port->wake_on_rx();
 }
 
 int rx_queue_setup(rte_eth_dev* dev, uint16_t queue, uint16_t entries, unsigned,
@@ -220,6 +225,8 @@ const eth_dev_ops* net_ops() {
     ops.tx_queue_setup = tx_queue_setup;
     ops.rx_queue_release = rx_queue_release;
     ops.tx_queue_release = tx_queue_release;
+    ops.rx_queue_intr_enable = rx_intr_enable;
+    ops.rx_queue_intr_disable = nothing;  // an interrupt too many does no harm
     ops.link_update = link_update;
     // Every frame that reaches the card is for the port, also those of groups: nothing to switch.
     ops.promiscuous_enable = nothing;

@@ -44,6 +44,7 @@ NetPort::NetPort(std::string name, std::shared_ptr<EalCard> card, const NetPortA
 NetPort::~NetPort() {
   std::erase(all_ports(), this);
   stop();
+  dev_->intr_handle = nullptr;
 }
 
 int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, const NetPortArgs& args,
@@ -69,7 +70,8 @@ int NetPort::create(const std::string& name, std::shared_ptr<EalCard> card, cons
     return -ENOMEM;
   }
   *dev->data->mac_addrs = address_of(port->dest_id());
-  dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS | RTE_ETH_DEV_INTR_LSC;
+  dev->data->dev_flags |=
+      RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS | RTE_ETH_DEV_INTR_LSC | RTE_ETH_DEV_INTR_RMV;
   const Caps& caps = port->card_->card()->caps();
   NetShared& shared = *port->shared_;
   shared.peers = port->peers_.get();
@@ -190,6 +192,10 @@ int NetPort::open_pair(uint16_t queue) {
     config.shared_log2 = log2_of(rx_queues_[0]->entries);
     config.doorbell_log2 = card_->args().queues.doorbell_log2;
     config.rings |= ring_bit(regs::Ring::kShared) | ring_bit(regs::Ring::kDoorbell);
+    if (const int rc = irq_.prepare(card_->bus(), card_->card()->caps(), qp_, *dev_, &config);
+        rc != 0) {
+      return rc;
+    }
   }
   return card_->card()->open_queue_pair(qp_ + queue, config, &pairs_[queue]);
 }
@@ -249,6 +255,7 @@ int NetPort::open_all() {
   for (uint16_t i = 0; i < count && rc == 0; ++i) {
     tx_[i]->listen_to(*rx_);
   }
+  irq_.wake();  // a thread that has slept since before a reset has to arm anew
   return rc;
 }
 
@@ -363,6 +370,35 @@ void NetPort::stop() {
   }
   std::fill_n(dev_->data->rx_queue_state, dev_->data->nb_rx_queues, state_of(false));
   std::fill_n(dev_->data->tx_queue_state, dev_->data->nb_tx_queues, state_of(false));
+}
+
+int NetPort::reset() {
+  const std::string other = card_->other_owner(*this);
+  if (other.empty() || card_->card() == nullptr || card_->is_gone()) {
+    return card_->reset();
+  }
+  base::log_warning(
+      "%s: reset alone: card %s keeps running, since %s; to reset the card with all its devices, "
+      "ask telemetry for /net_rio/reset,%u",
+      name_.c_str(), card_->name().c_str(), other.c_str(), dev_->data->port_id);
+  return 0;
+}
+
+int NetPort::wake_on_rx() {
+  if (!irq_.is_on()) {
+    return -ENOTSUP;
+  }
+  const bool mine = rx_->turn().take_soon();
+  const bool look_again = !mine || rx_->has_more();
+  // A closed port wakes the thread when it is opened again.
+  const int rc = look_again || closed_ ? 0 : irq_.arm(*pairs_[0], name_);
+  if (mine) {
+    rx_->turn().give();
+  }
+  if (look_again) {
+    irq_.wake();
+  }
+  return rc;
 }
 
 int NetPort::set_mtu(uint16_t mtu) {

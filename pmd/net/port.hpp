@@ -11,6 +11,7 @@
 
 #include "pmd/card/eal_card.hpp"
 #include "pmd/net/rx.hpp"
+#include "pmd/net/rx_irq.hpp"
 #include "pmd/net/tx.hpp"
 
 namespace rio::pmd {
@@ -78,6 +79,13 @@ class NetPort final : public CardUser {
   /// Take the port off the fabric while it stays started, or put it back. Does nothing to a stopped
   /// port; starting it puts it back. @return -EBUSY: a thread stays in a burst; or as start().
   [[nodiscard]] int set_link(bool up);
+  /// Reset the port, which is stopped: the card, unless other devices or processes have working
+  /// queue pairs of it; then the port alone, whose queue pairs are closed already. @return as
+  /// EalCard::reset().
+  [[nodiscard]] int reset();
+  /// Have a sleeping thread woken by the next frame, or now if there may be one. Started port only,
+  /// for the thread that polls. @return 0, -ENOTSUP: the port was not configured with interrupts.
+  [[nodiscard]] int wake_on_rx();
   /// Update the state of the link, and run callbacks for changes.
   int update_link();
 
@@ -128,6 +136,7 @@ class NetPort final : public CardUser {
   bool failed_ = false;      // callbacks know that the card does not come back
   uint32_t looks_ = 0;
   uint16_t epoch_;
+  RxIrq irq_;
   SharedPtr<Peers> peers_;
   SharedPtr<NetRx> rx_;
   std::array<SharedPtr<NetRxQueue>, kRxQueuesMax> rx_queues_;

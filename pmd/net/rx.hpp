@@ -115,6 +115,12 @@ class NetRx {
   uint16_t burst(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
   /// Hot. Receive on a port with several queues: frames for others go to their rings.
   uint16_t burst_of_several(NetRxQueue& queue, rte_mbuf** frames, uint16_t n);
+  /// Whether frames wait here, or are awaited for a moment: poll, since the card will not tell. For
+  /// the holder of the turn.
+  [[nodiscard]] bool has_more() const {
+    return current_.buffer != nullptr || fetched_at_ != fetched_count_ || order_.has_next() ||
+           order_.parked() != 0;
+  }
   /// Any thread. Process the doorbells of peers.
   void listen();
 

@@ -59,6 +59,9 @@ void NetPort::look() {
       base::log_error("%s: the card does not come back: retrying until the port is stopped",
                       name_.c_str());
       rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_RECOVERY_FAILED, nullptr);
+      if (card_->is_gone()) {
+        rte_eth_dev_callback_process(dev_, RTE_ETH_EVENT_INTR_RMV, nullptr);
+      }
     }
   }
   if (!closed_) {

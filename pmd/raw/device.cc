@@ -18,6 +18,24 @@ RawDevice::~RawDevice() {
   stop();
 }
 
+int RawDevice::reset() {
+  resets_ = true;
+  const int rc = card_->reset();
+  resets_ = false;
+  return rc;
+}
+
+int RawDevice::hold() {
+  if (!started_ || resets_) {
+    return 0;
+  }
+  base::log_error(
+      "%s: another device wants to reset the card, while threads may be in bursts of this raw "
+      "device: stop it, or reset it instead (rte_rawdev_reset)",
+      name_.c_str());
+  return -EBUSY;
+}
+
 void RawDevice::before_reset() {
   start_again_ = started_;
   stop();
@@ -41,7 +59,10 @@ int RawDevice::configure(const rte_raw_rio_config& config) {
   if (config.receive_timeout_us == 0 && wanted.card.receive_timeout_us > most_us) {
     wanted.card.receive_timeout_us = static_cast<uint32_t>(most_us);
   }
-  return card_->configure(wanted);
+  resets_ = true;
+  const int rc = card_->configure(wanted);
+  resets_ = false;
+  return rc;
 }
 
 rte_raw_rio_queue_conf RawDevice::default_conf() const {

@@ -44,9 +44,12 @@ class RawDevice final : public CardUser {
   void stop();
   /// Reset the card with new settings, like EalCard::configure().
   [[nodiscard]] int configure(const rte_raw_rio_config& config);
+  /// Reset the card. The program keeps its threads out of the bursts of this device.
+  [[nodiscard]] int reset();
 
-  /// A program that resets the card through a raw device keeps its own threads out: nothing is held
-  /// here.
+  /// Bursts of a raw device take no turn. @return -EBUSY: it is started, and another device resets
+  /// the card.
+  [[nodiscard]] int hold() override;
   void before_reset() override;
   [[nodiscard]] int after_reset() override;
   [[nodiscard]] EalCard& eal_card() { return *card_; }
@@ -81,6 +84,7 @@ class RawDevice final : public CardUser {
 
   bool started_ = false;
   bool start_again_ = false;  // restart after the reset
+  bool resets_ = false;       // it is this device that resets the card
   std::vector<Queue> queues_;
 };
 

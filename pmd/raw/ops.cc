@@ -76,7 +76,7 @@ void stop(rte_rawdev* dev) {
 }
 
 int reset(rte_rawdev* dev) {
-  return with_device(dev, [](RawDevice& device) { return device.eal_card().reset(); });
+  return with_device(dev, [](RawDevice& device) { return device.reset(); });
 }
 
 int close(rte_rawdev* dev) {

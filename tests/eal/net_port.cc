@@ -61,6 +61,7 @@ Port::Port(const std::string& name, const Pool& pool, const PortConf& wanted) : 
                          (wanted.rss != 0 ? RTE_ETH_RX_OFFLOAD_RSS_HASH : 0);
   conf.rxmode.mq_mode = wanted.rss != 0 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
   conf.rx_adv_conf.rss_conf.rss_hf = wanted.rss;
+  conf.intr_conf.rxq = wanted.rx_irq ? 1 : 0;
   conf.txmode.offloads =
       wanted.fast_free ? RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE : RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   EXPECT_EQ(rte_eth_dev_configure(id_, wanted.rx_queues, wanted.tx_queues, &conf), 0);

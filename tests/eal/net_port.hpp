@@ -53,6 +53,7 @@ struct PortConf {
   bool scatter = false;
   bool fast_free = false;
   uint64_t rss = 0;  ///< RTE_ETH_RSS_…
+  bool rx_irq = false;
 };
 
 /// A frame's bytes. @param seed distinguishes frames. From byte 14 on length and seed determine all

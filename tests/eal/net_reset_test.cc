@@ -8,6 +8,9 @@
 #include <atomic>
 #include <thread>
 
+#include "base/formatted.hpp"
+#include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/card/eal_card.hpp"
 #include "pmd/dma/rte_dma_rio.h"
 #include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
@@ -15,6 +18,9 @@
 
 namespace rio::test {
 namespace {
+
+/// Attribute: the register that each reset changes.
+const std::string kGen = "reg.0x" + base::formatted("%x", regs::id::gen_ack());
 
 /// Waits for EAL's thread, which may take long: half a minute at most.
 bool in_time(const std::function<bool()>& good) {
@@ -132,6 +138,37 @@ TEST_F(NetReset, WorksOnAStoppedPort) {
   a_.start();
   EXPECT_TRUE(goes_again(a_, b_));
   EXPECT_TRUE(goes_again(b_, a_));
+}
+
+TEST_F(NetReset, LeavesTheQueuePairsOfOtherDevicesAlone) {
+  const uint16_t raw = rte_rawdev_get_dev_id("raw_rio0");
+  ASSERT_TRUE(goes_again(a_, b_));
+  ASSERT_EQ(rte_rawdev_queue_setup(raw, 1, nullptr, 0), 0);  // queue pair 0 is the port's
+  ASSERT_EQ(rte_rawdev_start(raw), 0);
+  const auto generation = [raw] {
+    uint64_t word = 0;
+    EXPECT_EQ(rte_rawdev_get_attr(raw, kGen.c_str(), &word), 0);
+    return word;
+  };
+  const uint64_t before = generation();
+  a_.stop();
+  LogCapture log;
+  ASSERT_EQ(rte_eth_dev_reset(a_.id()), 0);
+  EXPECT_NE(
+      log.text().find("net_rio0: reset alone: card raw_rio0 keeps running, since raw_rio0 has "
+                      "queue pair 1"),
+      std::string::npos)
+      << log.text();
+  EXPECT_EQ(generation(), before);
+  a_.start();
+  EXPECT_TRUE(goes_again(a_, b_));
+  // No other device resets the card beside a raw device that may be in a burst.
+  EXPECT_EQ(pmd::EalCard::find("raw_rio0")->reset(), -EBUSY);
+  EXPECT_NE(log.text().find("raw_rio0: another device wants to reset the card"), std::string::npos);
+  rte_rawdev_stop(raw);
+  EXPECT_EQ(pmd::EalCard::find("raw_rio0")->reset(), 0);
+  EXPECT_NE(generation(), before);
+  EXPECT_TRUE(goes_again(a_, b_));
 }
 
 TEST_F(NetReset, WorksOnAPortThatIsNotPolled) {
