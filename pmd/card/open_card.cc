@@ -135,9 +135,6 @@ int open_pci_card(rte_pci_device* pci, const CardArgs& args, std::shared_ptr<Eal
     return rc;
   }
   if (const uint32_t magic = bus->bar().read32(regs::id::magic()); magic != regs::kMagic) {
-    if (ivshmem) {
-      return 1;
-    }
     base::log_error("%s: BAR%u holds 0x%08x where a card holds 0x%08x: %s", pci->name, bar_index,
                     magic, regs::kMagic,
                     magic == regs::kAllOnes ? "the card does not answer, reset or replug it"
@@ -148,19 +145,22 @@ int open_pci_card(rte_pci_device* pci, const CardArgs& args, std::shared_ptr<Eal
   return EalCard::create(pci->name, args, std::move(found), out);
 }
 
+name::OwnKey qp_key(int* qp) {
+  return {"qp", "0 to " + std::to_string(regs::kMaxQps - 1), [qp](std::string_view text) {
+            return base::read_number(text, 0, regs::kMaxQps - 1, qp);
+          }};
+}
+
 int open_any_card(const std::string& name, const char* args, OwnKeys own,
                   std::shared_ptr<EalCard>* out, int* qp) {
   std::string card;
   *qp = -1;
-  own.insert(own.begin(),
-             {{"card", "the name of a card that this process has",
-               [&card](std::string_view text) {
-                 card = text;
-                 return !text.empty();
-               }},
-              {"qp", "0 to " + std::to_string(regs::kMaxQps - 1), [qp](std::string_view text) {
-                 return base::read_number(text, 0, regs::kMaxQps - 1, qp);
-               }}});
+  own.insert(own.begin(), {{"card", "the name of a card that this process has",
+                            [&card](std::string_view text) {
+                              card = text;
+                              return !text.empty();
+                            }},
+                           qp_key(qp)});
   CardArgs parsed;
   parsed.base_dest_id = default_dest_id(name.c_str());
   if (const int rc = parse_devargs(name, args, name::Place::kDevice, &parsed, own); rc != 0) {
@@ -181,7 +181,7 @@ int open_any_card(const std::string& name, const char* args, OwnKeys own,
     const std::string names = EalCard::names();
     base::log_error(
         "%s: no card '%s' in this process: there %s%s; give its device before this one, a PCI "
-        "card by -a and with librte_raw_rio.so loaded",
+        "card by -a",
         name.c_str(), card.c_str(), names.empty() ? "is none" : "are ", names.c_str());
     return -ENODEV;
   }

@@ -17,7 +17,7 @@ namespace rio::pmd {
 [[nodiscard]] int open_emulated_card(const std::string& name, const CardArgs& args,
                                      std::shared_ptr<EalCard>* out);
 /// A card that EAL has mapped, or QEMU's ivshmem as a BAR that a card model on the other side
-/// serves. @return 1: not a card of ours (ivshmem without the magic).
+/// serves.
 [[nodiscard]] int open_pci_card(rte_pci_device* pci, const CardArgs& args,
                                 std::shared_ptr<EalCard>* out);
 /// The card of a device that may use another's.
@@ -27,6 +27,8 @@ namespace rio::pmd {
 /// @param qp -1: any. @return -ENODEV: no such card, -EINVAL.
 [[nodiscard]] int open_any_card(const std::string& name, const char* args, OwnKeys own,
                                 std::shared_ptr<EalCard>* out, int* qp);
+/// The key of a device's queue pair.
+[[nodiscard]] name::OwnKey qp_key(int* qp);
 /// destID of queue pair 0 if none is given: 0x100 for the first device of a kind, 0x200 for
 /// the second, so that cards which are wired to each other differ.
 [[nodiscard]] uint32_t default_dest_id(const char* name);

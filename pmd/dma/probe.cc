@@ -1,18 +1,46 @@
 // Virtual devices dma_rio0, dma_rio1…: a DMA queue of an emulated card, or of any card that another
-// device has opened.
+// device has opened. Of a PCI card with class=dma, too.
 
+#include <bus_pci_driver.h>
 #include <bus_vdev_driver.h>
 #include <rte_eal.h>
 
 #include <cerrno>
 #include <mutex>
+#include <utility>
 
 #include "base/log.hpp"
 #include "pmd/card/open_card.hpp"
+#include "pmd/card/pci_class.hpp"
+#include "pmd/card/pmd_info.hpp"
 #include "pmd/dma/device.hpp"
 
 namespace rio::pmd {
 namespace {
+
+/// Makes a device. @param qp -1: any.
+int make(rte_device& parent, const char* name, std::shared_ptr<EalCard> card, int qp) {
+  const int node = card->bus().numa_node();
+  std::unique_ptr<DmaDevice> device;
+  if (const int rc = DmaDevice::create(name, std::move(card), qp, &device); rc != 0) {
+    return rc;
+  }
+  parent.numa_node = node;  // as dmadev reports it
+  // dmadev wants private memory for each device; ours is a C++ object instead.
+  rte_dma_dev* const dev = rte_dma_pmd_allocate(name, node, 1);
+  if (dev == nullptr) {
+    base::log_error(
+        "%s: no room for a DMA device: another one has this name, or there are too many "
+        "(rte_dma_dev_max())",
+        name);
+    return -ENOMEM;
+  }
+  dev->device = &parent;
+  dev->dev_ops = &kDmaOps;
+  set_hot_functions(*device.release(), dev->fp_obj);
+  dev->state = RTE_DMA_DEV_READY;
+  return 0;
+}
 
 int probe(rte_vdev_device* vdev) {
   const char* const name = rte_vdev_device_name(vdev);
@@ -25,31 +53,12 @@ int probe(rte_vdev_device* vdev) {
   }
   const std::lock_guard guard(control_lock());
   std::shared_ptr<EalCard> card;
-  std::unique_ptr<DmaDevice> device;
   int qp = -1;
-  int rc = open_any_card(name, rte_vdev_device_args(vdev), {}, &card, &qp);
-  rc = rc != 0 ? rc : DmaDevice::create(name, std::move(card), qp, &device);
-  if (rc != 0) {
-    return rc;
-  }
-  // dmadev wants private memory for each device; ours is a C++ object instead.
-  rte_dma_dev* const dev = rte_dma_pmd_allocate(name, vdev->device.numa_node, 1);
-  if (dev == nullptr) {
-    base::log_error(
-        "%s: no room for a DMA device: another one has this name, or there are too many "
-        "(rte_dma_dev_max())",
-        name);
-    return -ENOMEM;
-  }
-  dev->device = &vdev->device;
-  dev->dev_ops = &kDmaOps;
-  set_hot_functions(*device.release(), dev->fp_obj);
-  dev->state = RTE_DMA_DEV_READY;
-  return 0;
+  const int rc = open_any_card(name, rte_vdev_device_args(vdev), {}, &card, &qp);
+  return rc != 0 ? rc : make(vdev->device, name, std::move(card), qp);
 }
 
-int remove(rte_vdev_device* vdev) {
-  const char* const name = rte_vdev_device_name(vdev);
+int remove(const char* name) {
   const int id = name == nullptr ? -1 : rte_dma_get_dev_id_by_name(name);
   if (id < 0) {
     return -ENODEV;
@@ -62,20 +71,35 @@ int remove(rte_vdev_device* vdev) {
   return rte_dma_pmd_release(name);
 }
 
+// On a PCI address a DMA device takes the last queue pair: an Ethernet port there takes the first
+// one and those behind it.
+constexpr PciClass kClass = {
+    .name = "dma",
+    .prepare = [](OwnKeys*) -> PciClass::Probe {
+      return [](rte_pci_device& pci, std::shared_ptr<EalCard> card) {
+        const int last = static_cast<int>(card->queue_pairs()) - 1;
+        return card->is_primary() ? make(pci.device, pci.name, std::move(card), last) : 0;
+      };
+    },
+    .remove = remove,
+};
+
+RTE_INIT(dma_rio_class) {
+  register_pci_class(kClass);
+}
+
 // constinit: a dynamic initialiser would run after the registration below.
 constinit rte_vdev_driver dma_rio = [] {
   rte_vdev_driver driver{};
   driver.probe = probe;
-  driver.remove = remove;
+  driver.remove = [](rte_vdev_device* vdev) { return remove(rte_vdev_device_name(vdev)); };
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   return driver;
 }();
 
-// The text that dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
-[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
-    "PMD_INFO_STRING= {\"name\" : \"dma_rio\", \"params\" : \""
-    "card=<name> qp=<number>, or arguments of raw_rio for an emulated card of its own"
-    "\", \"pci_ids\" : []}";
+RIO_REGISTER_PMD_INFO(dma_rio,
+                      "card=<name> qp=<number>, or arguments of raw_rio for an emulated card of "
+                      "its own, or for a PCI card with class=dma");
 
 }  // namespace
 

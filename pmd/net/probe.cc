@@ -1,16 +1,22 @@
 // Virtual devices net_rio0, net_rio1…: Ethernet on an emulated card, or on any card that another
-// device has opened.
+// device has opened. Of a PCI card with class=net, too.
 
+#include <bus_pci_driver.h>
 #include <bus_vdev_driver.h>
-#include <ethdev_vdev.h>
+#include <ethdev_driver.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/number.hpp"
 #include "pmd/card/open_card.hpp"
+#include "pmd/card/pci_class.hpp"
+#include "pmd/card/pmd_info.hpp"
 #include "pmd/net/ops.hpp"
 
 namespace rio::pmd {
@@ -32,9 +38,8 @@ name::OwnKey number(const char* key, uint64_t most, Number* out) {
           [=](std::string_view text) { return base::read_number(text, 0, most, out); }};
 }
 
-/// Opens the card that the arguments name, and reads the others.
-int read_args(const char* name, const char* args, std::shared_ptr<EalCard>* card,
-              NetPortArgs* out) {
+/// The keys of a port. @param out where their values go.
+OwnKeys keys_of(NetPortArgs* out) {
   constexpr uint64_t kStormMax = 1'000'000'000;
   NetPortArgs& port = *out;
   const name::OwnKey peers = {
@@ -42,62 +47,61 @@ int read_args(const char* name, const char* args, std::shared_ptr<EalCard>* card
       "destIDs up to " + std::to_string(kNetDestIds - 1) +
           " and ranges of them, as in 0x100:0x200-0x20f",
       [&port](std::string_view text) { return read_dest_ids(text, &port.invited); }};
-  const int rc = open_any_card(
-      name, args,
-      {peers, number("mbox", regs::kMultiMailboxes - 1, &port.mbox),
-       number("storm", kStormMax, &port.storm_frames_per_s), number("handover", 1, &port.handover)},
-      card, &port.qp);
-  constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
-  if (port.invited.empty()) {
-    for (uint32_t i = 1; i <= 16; ++i) {
-      port.invited.push_back(i * kStep);
-    }
-  }
-  return rc;
+  return {peers, number("mbox", regs::kMultiMailboxes - 1, &port.mbox),
+          number("storm", kStormMax, &port.storm_frames_per_s),
+          number("handover", 1, &port.handover)};
 }
 
-int probe_in_primary(rte_vdev_device* vdev, const char* name) {
-  const std::lock_guard guard(control_lock());
-  NetPortArgs args;
+/// What start_port() gets by ethdev.
+struct Wanted {
   std::shared_ptr<EalCard> card;
-  if (const int rc = read_args(name, rte_vdev_device_args(vdev), &card, &args); rc != 0) {
-    return rc;
+  NetPortArgs args;
+};
+
+int start_port(rte_eth_dev* dev, void* wanted) {
+  auto& [card, args] = *static_cast<Wanted*>(wanted);
+  if (args.invited.empty()) {
+    constexpr uint32_t kStep = 0x100;  // as default_dest_id() gives them
+    for (uint32_t i = 1; i <= 16; ++i) {
+      args.invited.push_back(i * kStep);
+    }
   }
-  rte_eth_dev* const dev = rte_eth_vdev_allocate(vdev, sizeof(NetShared));
-  if (dev == nullptr) {
-    base::log_error("%s: no room for a port: another one has this name, or there are %d already",
-                    name, RTE_MAX_ETHPORTS);
-    return -ENOMEM;
-  }
-  if (const int rc = NetPort::create(name, std::move(card), args, dev); rc != 0) {
-    rte_eth_dev_release_port(dev);
+  dev->data->numa_node = card->bus().numa_node();
+  if (const int rc = NetPort::create(dev->data->name, std::move(card), args, dev); rc != 0) {
     return rc;
   }
   dev->dev_ops = net_ops();
   set_bursts(dev, true);
   (void)shared_of(dev).port->update_link();
-  rte_eth_dev_probing_finish(dev);
   return 0;
 }
 
-int probe_in_secondary(rte_vdev_device* vdev, const char* name) {
-  rte_eth_dev* const dev = rte_eth_dev_attach_secondary(name);
-  if (dev == nullptr) {
-    base::log_error("%s: the primary process has no such port: give it --vdev=%s", name, name);
-    return -ENODEV;
-  }
+int join_port(rte_eth_dev* dev, void* /*wanted*/) {
   const bool polls = shared_of(dev).others_poll;
   if (!polls) {
     base::log_info(
         "%s: only the primary process can poll this port, since it steps the emulated card: give "
         "the primary stepping=thread",
-        name);
+        dev->data->name);
   }
-  dev->device = &vdev->device;
   dev->dev_ops = net_secondary_ops();
   set_bursts(dev, polls);
-  rte_eth_dev_probing_finish(dev);
   return 0;
+}
+
+/// Makes a port in the primary process, or joins that one in a secondary process.
+int make(rte_device& parent, const char* name, Wanted wanted) {
+  const bool is_primary = rte_eal_process_type() == RTE_PROC_PRIMARY;
+  const int rc = rte_eth_dev_create(&parent, name, sizeof(NetShared), nullptr, nullptr,
+                                    is_primary ? start_port : join_port, &wanted);
+  if (rc == -ENODEV) {
+    base::log_error(is_primary
+                        ? "%s: no room for a port: another one has this name, or there are "
+                          "RTE_MAX_ETHPORTS already"
+                        : "%s: the primary process has no such port: give it the same device",
+                    name);
+  }
+  return rc;
 }
 
 int probe(rte_vdev_device* vdev) {
@@ -105,12 +109,18 @@ int probe(rte_vdev_device* vdev) {
   if (name == nullptr) {
     return -EINVAL;
   }
-  return rte_eal_process_type() == RTE_PROC_PRIMARY ? probe_in_primary(vdev, name)
-                                                    : probe_in_secondary(vdev, name);
+  const std::lock_guard guard(control_lock());
+  Wanted wanted;
+  int rc = 0;
+  if (rte_eal_process_type() == RTE_PROC_PRIMARY) {  // a secondary has the primary's arguments
+    rc = open_any_card(name, rte_vdev_device_args(vdev), keys_of(&wanted.args), &wanted.card,
+                       &wanted.args.qp);
+  }
+  return rc != 0 ? rc : make(vdev->device, name, std::move(wanted));
 }
 
-int remove(rte_vdev_device* vdev) {
-  rte_eth_dev* const dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+int remove(const char* name) {
+  rte_eth_dev* const dev = rte_eth_dev_allocated(name);
   if (dev == nullptr || dev->dev_ops == nullptr) {
     return 0;  // closed already
   }
@@ -118,22 +128,36 @@ int remove(rte_vdev_device* vdev) {
   return rc != 0 ? rc : rte_eth_dev_release_port(dev);
 }
 
+constexpr PciClass kClass = {
+    .name = "net",
+    .prepare = [](OwnKeys* keys) -> PciClass::Probe {
+      const auto args = std::make_shared<NetPortArgs>();
+      std::ranges::move(keys_of(args.get()), std::back_inserter(*keys));
+      keys->push_back(qp_key(&args->qp));
+      return [args](rte_pci_device& pci, std::shared_ptr<EalCard> card) {
+        return make(pci.device, pci.name, {.card = std::move(card), .args = *args});
+      };
+    },
+    .remove = remove,
+};
+
+RTE_INIT(net_rio_class) {
+  register_pci_class(kClass);
+}
+
 // constinit: a dynamic initialiser would run after the registration below.
 constinit rte_vdev_driver net_rio = [] {
   rte_vdev_driver driver{};
   driver.probe = probe;
-  driver.remove = remove;
+  driver.remove = [](rte_vdev_device* vdev) { return remove(rte_vdev_device_name(vdev)); };
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   return driver;
 }();
 
-// The text that dpdk-pmdinfo.py reads from the plug-in: one line of JSON after "PMD_INFO_STRING= ".
-[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
-    "PMD_INFO_STRING= {\"name\" : \"net_rio\", \"params\" : \""
-    "peers=<destIDs> mbox=<0-3> storm=<frames/s> handover=<0|1> card=<name> qp=<number>, or "
-    "arguments of raw_rio "
-    "for an emulated card of its own"
-    "\", \"pci_ids\" : []}";
+RIO_REGISTER_PMD_INFO(net_rio,
+                      "peers=<destIDs> mbox=<0-3> storm=<frames/s> handover=<0|1> card=<name> "
+                      "qp=<number>, or arguments of raw_rio for an emulated card of its own, or "
+                      "for a PCI card with class=net");
 
 }  // namespace
 

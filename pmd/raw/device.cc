@@ -208,7 +208,7 @@ QueueTotals RawDevice::totals(uint32_t qp) {
 int register_device(rte_device& parent, const char* name, const char* driver,
                     std::shared_ptr<EalCard> card) {
   // No private memory from rawdev: it would be freed by rte_free, and the object is C++.
-  rte_rawdev* const raw = rte_rawdev_pmd_allocate(name, 0, parent.numa_node);
+  rte_rawdev* const raw = rte_rawdev_pmd_allocate(name, 0, card->bus().numa_node());
   if (raw == nullptr) {
     base::log_error("%s: no room for a raw device of this name (at most %d devices)", name,
                     RTE_RAWDEV_MAX_DEVS);

@@ -1,16 +1,17 @@
-// Drivers of EAL's buses: virtual devices raw_rio0, raw_rio1… are emulated cards; PCI cards include
-// QEMU's ivshmem devices whose BAR a card model serves on the other side.
+// Virtual devices raw_rio0, raw_rio1…: emulated cards. PCI cards come from pmd/card.
 
 #include <bus_pci_driver.h>
 #include <bus_vdev_driver.h>
 #include <rte_dev.h>
-#include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 
 #include <functional>
+#include <utility>
 
 #include "pmd/card/open_card.hpp"
+#include "pmd/card/pci_class.hpp"
+#include "pmd/card/pmd_info.hpp"
 #include "pmd/raw/device.hpp"
 
 namespace rio::pmd {
@@ -69,66 +70,33 @@ constinit rte_vdev_driver raw_rio_vdev = [] {
   return driver;
 }();
 
-constexpr rte_pci_id kPciIds[] = {
-    {RTE_CLASS_ANY_ID, regs::kPciVendor, regs::kPciDevice, regs::kPciSubsystemVendor,
-     regs::kPciSubsystem},
-    {RTE_PCI_DEVICE(regs::kPciIvshmemVendor, regs::kPciIvshmemDevice)},
-    {},
+constexpr PciClass kClass = {
+    .name = "raw",
+    .prepare = [](OwnKeys*) -> PciClass::Probe {
+      return [](rte_pci_device& pci, std::shared_ptr<EalCard> card) {
+        return register_device(pci.device, pci.name, "raw_rio_pci", std::move(card));
+      };
+    },
+    .remove = unregister_device,
 };
 
-int pci_probe(rte_pci_driver* /*driver*/, rte_pci_device* pci) {
-  const std::lock_guard guard(control_lock());
-  CardArgs args;
-  args.base_dest_id = 0x100;
-  const rte_devargs* const given = pci->device.devargs;
-  int rc =
-      parse_devargs(pci->name, given != nullptr ? given->args : "", name::Place::kPciDevice, &args);
-  std::shared_ptr<EalCard> card;
-  rc = rc != 0 ? rc : open_pci_card(pci, args, &card);
-  return rc != 0 ? rc : register_device(pci->device, pci->name, "raw_rio_pci", std::move(card));
+RTE_INIT(raw_rio_class) {
+  register_pci_class(kClass);
 }
 
-int pci_remove(rte_pci_device* pci) {
-  return unregister_device(pci->name);
-}
-
-constinit rte_pci_driver raw_rio_pci = [] {
-  rte_pci_driver driver{};
-  driver.id_table = kPciIds;
-  driver.probe = pci_probe;
-  driver.remove = pci_remove;
-  driver.drv_flags = RTE_PCI_DRV_NEED_MAPPING;
-  return driver;
-}();
-
-// The texts that dpdk-pmdinfo.py reads from the plug-in: a line of JSON after "PMD_INFO_STRING= ".
-// The numbers in them are these:
-static_assert(regs::kPciVendor == 4334 && regs::kPciDevice == 29200);
-static_assert(regs::kPciSubsystemVendor == 4334 && regs::kPciSubsystem == 21065);
-static_assert(regs::kPciIvshmemVendor == 6900 && regs::kPciIvshmemDevice == 4368);
-
-[[gnu::used, gnu::retain]] constexpr char kVdevInfo[] =
-    "PMD_INFO_STRING= {\"name\" : \"raw_rio\", \"params\" : \""
+RIO_REGISTER_PMD_INFO(
+    raw_rio,
     "wire=<emu:loop|emu:name|emu:fabric|shm:name|udp:name|relay:name> qps=<1-31> id=<destID> "
-    "stepping=<inline|thread> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
+    "stepping=<inline|thread> early=<0|1> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
     "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
     "patience=<s> loss=<seed:rate> board=<number> "
     "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
-    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
-    "\", \"pci_ids\" : []}";
-
-[[gnu::used, gnu::retain]] constexpr char kPciInfo[] =
-    "PMD_INFO_STRING= {\"name\" : \"raw_rio_pci\", \"params\" : \""
-    "id=<destID> tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
-    "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
-    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>"
-    "\", \"kmod\" : \"* vfio-pci | uio_pci_generic\", "
-    "\"pci_ids\" : [[4334, 29200, 4334, 21065], [6900, 4368, 65535, 65535]]}";
+    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us>; PCI: class=<raw|net|dma[:...]> "
+    "ivshmem=<1>");
 
 }  // namespace
 
 RTE_PMD_REGISTER_VDEV(raw_rio, raw_rio_vdev);
-RTE_PMD_REGISTER_PCI(raw_rio_pci, raw_rio_pci);
 
 }  // namespace rio::pmd

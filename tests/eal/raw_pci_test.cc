@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +28,7 @@
 #include "pmd/raw/raw_rio.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
+#include "tests/eal/net_port.hpp"
 
 namespace rio::test {
 namespace {
@@ -41,6 +43,7 @@ constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
 fs::path tree;
 /// What a device is bound to once it is mapped: EAL probes one of UIO only with physical addresses.
 rte_pci_kernel_driver map_as = RTE_PCI_KDRV_VFIO;
+uint32_t mapped = 0;  ///< how often EAL, or a driver, has mapped a device
 
 void put(const fs::path& file, const std::string& text) {
   std::ofstream(file) << text;
@@ -112,6 +115,12 @@ class BarFileMemory final : public pmd::EmuMemory {
   bool given_ = false;
   std::unique_ptr<pmd::EalMemory> eal_;
 };
+
+uint32_t dev_flags(uint16_t port) {
+  rte_eth_dev_info info{};
+  EXPECT_EQ(rte_eth_dev_info_get(port, &info), 0);
+  return *info.dev_flags;
+}
 
 /// The card in the slot.
 class RawPci : public testing::Test {
@@ -276,14 +285,114 @@ TEST_F(RawPci, RefusesArgumentsOfEmulatedCards) {
   EXPECT_NE(refused(kCard, "tx_ring=7").find("'tx_ring'"), std::string::npos);
 }
 
-TEST_F(RawPci, TakesAnIvshmemOnlyWithTheMagic) {
-  write_magic(kIvshmem, 2, 0x12345678);
-  EXPECT_EQ(refused(kIvshmem, "").find("RAW_RIO"), std::string::npos)
-      << "not ours: nothing is logged";
+TEST_F(RawPci, TouchesAnIvshmemOnlyIfItIsToldTo) {
   insert_card(kIvshmem, 2);
-  ASSERT_EQ(rte_eal_hotplug_add("pci", kIvshmem, ""), 0);
+  for (const char* const args : {"", "destid=0x40", "class=raw"}) {
+    EXPECT_EQ(refused(kIvshmem, args).find("RIO:"), std::string::npos)
+        << "not ours: nothing is logged";
+  }
+  EXPECT_EQ(mapped, 0u);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kIvshmem, "ivshmem=1"), 0);
   EXPECT_EQ(rte_rawdev_selftest(rte_rawdev_get_dev_id(kIvshmem)), 0);
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kIvshmem), 0);
+  card_.reset();
+  write_magic(kIvshmem, 2, 0x12345678);
+  EXPECT_NE(refused(kIvshmem, "ivshmem=1").find("BAR2 holds 0x12345678 where a card holds"),
+            std::string::npos);
+  EXPECT_EQ(mapped, 0u) << "whatever was mapped is unmapped";
+  EXPECT_NE(refused(kCard, "ivshmem=1").find("no argument 'ivshmem'"), std::string::npos);
+}
+
+// class=: one card as devices of several classes.
+
+TEST_F(RawPci, IsAPortIfTheClassIsNet) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "class=net,id=0x40,peers=0x41"), 0);
+  EXPECT_EQ(rte_rawdev_count(), 0);
+  {
+    const Pool pool(2048);
+    const Port port(kCard, pool, {.mtu = 1500});
+    EXPECT_EQ(port.mac().addr_bytes[5], 0x40);
+    EXPECT_EQ(rte_eth_dev_socket_id(port.id()), 0) << "the card's node";
+  }
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+  EXPECT_EQ(rte_eth_dev_count_total(), 0);
+}
+
+TEST_F(RawPci, IsAPortAndADmaDeviceIfTheClassesSaySo) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "class=raw:net:dma,id=0x40,qp=0"), 0);
+  const int dma = rte_dma_get_dev_id_by_name(kCard);
+  ASSERT_GE(dma, 0);
+  EXPECT_EQ(rte_dma_rio_dest_id(static_cast<int16_t>(dma)), 0x41u) << "the last queue pair";
+  rte_dma_info info{};
+  EXPECT_EQ(rte_dma_info_get(static_cast<int16_t>(dma), &info), 0);
+  EXPECT_EQ(info.numa_node, 0);
+  EXPECT_EQ(rte_rawdev_socket_id(rte_rawdev_get_dev_id(kCard)), 0);
+  uint16_t port = 0;
+  EXPECT_EQ(rte_eth_dev_get_port_by_name(kCard, &port), 0);
+  LogCapture log;
+  EXPECT_EQ(rte_vdev_init("net_rio5", (std::string("card=") + kCard).c_str()), -EBUSY);
+  EXPECT_NE(log.text().find("no queue pair is free"), std::string::npos) << log.text();
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+  EXPECT_LT(rte_dma_get_dev_id_by_name(kCard), 0);
+  EXPECT_EQ(rte_eth_dev_count_total(), 0);
+}
+
+TEST_F(RawPci, MakesAllDevicesOrNone) {
+  insert_card(kCard, 0);
+  EXPECT_NE(refused(kCard, "class=raw:net,qp=9").find("no queue pair 9"), std::string::npos);
+  EXPECT_EQ(rte_eth_dev_count_total(), 0);
+}
+
+TEST_F(RawPci, RefusesOtherClassesAndTheirKeys) {
+  EXPECT_NE(
+      refused(kCard, "class=eth").find("bad value 'eth' for argument 'class': allowed is raw"),
+      std::string::npos);
+  EXPECT_NE(refused(kCard, "class=net:").find("bad value '' for argument 'class'"),
+            std::string::npos);
+  EXPECT_NE(refused(kCard, "class=dma,peers=1").find("no argument 'peers'"), std::string::npos);
+  EXPECT_NE(refused(kCard, "class=raw,class=raw").find("'class' is given twice"),
+            std::string::npos);
+}
+
+// A port of another device's card is on that card's node, too.
+TEST_F(RawPci, PortsOfOtherDevicesKnowTheNode) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, ""), 0);
+  {
+    const Device net("net_rio0", std::string("card=") + kCard);
+    uint16_t port = 0;
+    ASSERT_EQ(rte_eth_dev_get_port_by_name("net_rio0", &port), 0);
+    EXPECT_EQ(rte_eth_dev_socket_id(port), 0);
+  }
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+}
+
+TEST_F(RawPci, APortTellsThatItsCardIsGone) {
+  insert_card(kCard, 0);
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, "class=net"), 0);
+  std::atomic<uint32_t> gone{0};
+  const auto count = [](uint16_t, rte_eth_event_type, void* seen, void*) {
+    ++*static_cast<std::atomic<uint32_t>*>(seen);
+    return 0;
+  };
+  {
+    const Pool pool(2048);
+    const Port port(kCard, pool, {.mtu = 1500});
+    EXPECT_NE(dev_flags(port.id()) & RTE_ETH_DEV_INTR_RMV, 0u);
+    ASSERT_EQ(rte_eth_dev_callback_register(port.id(), RTE_ETH_EVENT_INTR_RMV, count, &gone), 0);
+    card_.reset();
+    void* const bar = map_file(file_of(kCard, 0));
+    std::memset(bar, 0xFF, kBarBytes);
+    munmap(bar, kBarBytes);
+    for (uint32_t i = 0; i < 3000 && gone == 0; ++i) {  // EAL's thread may take long
+      usleep(10'000);
+    }
+    EXPECT_EQ(gone, 1u);
+    ASSERT_EQ(rte_eth_dev_callback_unregister(port.id(), RTE_ETH_EVENT_INTR_RMV, count, &gone), 0);
+  }
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
 }
 
 TEST_F(RawPci, LeavesOtherDevicesAlone) {
@@ -297,6 +406,7 @@ TEST_F(RawPci, LeavesOtherDevicesAlone) {
 extern "C" int rte_pci_map_device(rte_pci_device* device) {
   using namespace rio::test;
   device->kdrv = map_as;
+  ++mapped;
   for (unsigned bar = 0; bar < PCI_MAX_RESOURCE; ++bar) {
     const fs::path file = tree / device->name / ("resource" + std::to_string(bar));
     if (fs::exists(file)) {
@@ -307,6 +417,7 @@ extern "C" int rte_pci_map_device(rte_pci_device* device) {
 }
 
 extern "C" void rte_pci_unmap_device(rte_pci_device* device) {
+  --rio::test::mapped;
   for (rte_mem_resource& bar : device->mem_resource) {
     if (bar.addr != nullptr) {
       munmap(bar.addr, rio::test::kBarBytes);
@@ -325,8 +436,9 @@ int main(int argc, char** argv) {
     setenv("SYSFS_PCI_DEVICES", tree.c_str(), 1);
   };
   // No device is probed at the start: only a missing one is allowed.
-  const int rc =
-      run_tests_in_eal(argc, argv, "pci", {"-a", "0000:ff:1f.0", "--no-telemetry"}, make_tree);
+  const int rc = run_tests_in_eal(
+      argc, argv, "pci", {"-a", "0000:ff:1f.0", "-d", "librte_net_rio.so", "--no-telemetry"},
+      make_tree);
   fs::remove_all(tree);
   return rc;
 }
