@@ -173,7 +173,7 @@ class CheckTest(unittest.TestCase):
 
     def test_enum_value_taken(self):
         named(self.card["enums"], "status")["values"][3]["value"] = 2
-        self.expect("enum status.error_response", "value 2 is taken by response_timeout", "such as 11")
+        self.expect("enum status.error_response", "value 2 is taken by response_timeout", "such as 12")
 
     def test_enum_value_too_large(self):
         named(self.card["enums"], "status")["values"][3]["value"] = 256
