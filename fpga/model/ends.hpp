@@ -61,12 +61,39 @@ struct PortCounts {
   uint32_t rx_unmapped = 0;
 };
 
+/// What one ring costs on PCIe, as TLPs and their bytes: up is from the card to the host. A request
+/// or write has 24 bytes beside its data, a completion of a read 20. One read request takes up to
+/// 256 bytes of descriptors or of a message.
+struct PcieCounts {
+  uint64_t up_tlps = 0;
+  uint64_t up_bytes = 0;
+  uint64_t down_tlps = 0;
+  uint64_t down_bytes = 0;
+
+  static constexpr uint32_t kMost = 256;  ///< data bytes of a TLP
+
+  void write(uint32_t bytes) {
+    const uint32_t tlps = (bytes + kMost - 1) / kMost;
+    up_tlps += tlps;
+    up_bytes += bytes + 24 * tlps;
+  }
+  void read(uint32_t bytes) {
+    const uint32_t tlps = (bytes + kMost - 1) / kMost;
+    up_tlps += tlps;
+    up_bytes += 24 * tlps;
+    down_tlps += tlps;
+    down_bytes += bytes + 20 * tlps;
+  }
+};
+
 /// The counts of a card since it was created.
 struct Statistics {
   PortCounts port;                     ///< current; the BAR's copy lags a few steps behind
   std::array<uint64_t, 32> faults{};   ///< drawn, by bit of Fault
   uint64_t refused = 0;                ///< accesses to unmapped memory
   uint64_t first_refused_address = 0;  ///< of the first such access, if there was one
+  /// Of queue pair 0 in exact mode, by ring: the transmit ring and the receive rings.
+  std::array<PcieCounts, regs::kRingsPerQp> pcie{};
 };
 
 /// The work that a card has under way, for a caller that steps it and wants to sleep when there is

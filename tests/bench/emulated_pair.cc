@@ -13,8 +13,10 @@ void must(int error, const char* what) {
   }
 }
 
-void open(const std::shared_ptr<pmd::EmuMemory>& memory, uint32_t dest_id, Port* port) {
-  must(pmd::EmuBus::create({.wire = name::Cable{"bench"}}, memory, &port->bus), "emulated card");
+void open(const std::shared_ptr<pmd::EmuMemory>& memory, const name::Model& model, uint32_t dest_id,
+          Port* port) {
+  must(pmd::EmuBus::create({.wire = name::Cable{"bench"}, .model = model}, memory, &port->bus),
+       "emulated card");
   pmd::CardConfig config;
   config.dest_ids = {dest_id};
   must(pmd::Card::open(*port->bus, config, &port->card), "Card::open");
@@ -56,9 +58,9 @@ void give_up(const char* what, int error) {
   std::exit(1);
 }
 
-EmulatedPair::EmulatedPair() : memory_(pmd::own_memory()) {
-  open(memory_, 1, &ports_[0]);
-  open(memory_, 2, &ports_[1]);
+EmulatedPair::EmulatedPair(const name::Model& model) : memory_(pmd::own_memory()) {
+  open(memory_, model, 1, &ports_[0]);
+  open(memory_, model, 2, &ports_[1]);
   for (size_t i = 0; i < 2; ++i) {
     ports_[i].peer_id = ports_[1 - i].dest_id;
     fill(&ports_[i]);

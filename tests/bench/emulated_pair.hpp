@@ -51,7 +51,7 @@ class EmulatedPair {
   static constexpr uint32_t kRingLog2 = 9;
 
   /// Ends the program on failure, since the benchmark cannot do anything else.
-  EmulatedPair();
+  explicit EmulatedPair(const name::Model& model = {});
   EmulatedPair(const EmulatedPair&) = delete;
   EmulatedPair& operator=(const EmulatedPair&) = delete;
 

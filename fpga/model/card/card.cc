@@ -143,6 +143,9 @@ Statistics Card::statistics() {
   const Impl::Hold hold(*impl_);
   const Core& core = impl_->core;
   Statistics now{core.counts, core.faults.drawn()};
+  for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
+    now.pcie[r] = core.pairs[0].rings[r].pcie;
+  }
   for (const Function& function : core.functions) {
     const HostPort& host = *function.host;
     now.first_refused_address = now.refused == 0 ? host.first_refused() : now.first_refused_address;

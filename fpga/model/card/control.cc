@@ -77,7 +77,8 @@ void Control::reset_pair(Pair& pair) {
     pair.rings[r] = {.tail_word = bar.word(qp::tail(pair.slot, r)),
                      .gen = static_cast<uint16_t>(control),
                      .pair = &pair,
-                     .number = r};
+                     .number = r,
+                     .pcie = pair.rings[r].pcie};
     bar.store(qp::ring_status(pair.slot, r), 0);
     set_dedicated(pair.rings[r], false);
   }
@@ -200,7 +201,7 @@ RingError Control::load_ring(Ring& ring) {
   ring.mask = (1u << log2) - 1;
   ring.cmask = (1u << clog2) - 1;
   ring.cshift = static_cast<uint8_t>(clog2);
-  ring.head = ring.tail = ring.cidx = bar.load(qp::ring_start(q, number));
+  ring.head = ring.tail = ring.cidx = ring.fetched = bar.load(qp::ring_start(q, number));
   ring.irq = qp::RingIrq::enable.get(irq) != 0;
   ring.vector = static_cast<uint8_t>(qp::RingIrq::vector.get(irq));
   ring.moderation_us = qp::RingIrq::moderation_us.get(irq);

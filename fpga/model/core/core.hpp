@@ -226,6 +226,7 @@ struct Core {
       ++ring.cidx;  // the host has unmapped the ring's memory
       return;
     }
+    ring.pcie.write(sizeof(Cpl));
     constexpr uint32_t kWords = sizeof(Cpl) / 4;
     if (host.posting()) [[unlikely]] {
       uint32_t words[kWords];

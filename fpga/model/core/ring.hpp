@@ -2,10 +2,12 @@
 /// The card's state of a ring.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
+#include "fpga/model/ends.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::model {
@@ -48,7 +50,9 @@ struct Ring {
   uint64_t base_iova = 0;
   uint64_t cbase_iova = 0;
   Pair* pair = nullptr;
-  uint32_t number = 0;  ///< in its pair
+  uint32_t number = 0;   ///< in its pair
+  uint32_t fetched = 0;  ///< entries before this one are in read requests that were counted
+  PcieCounts pcie;       ///< since the card was made
 
   /// Whether the card does what its entries say, rather than using them for arrivals.
   [[nodiscard]] bool sends() const {
@@ -69,6 +73,14 @@ struct Ring {
     Desc desc;
     std::memcpy(&desc, entry(index, std::countr_zero(sizeof(Desc))), sizeof(Desc));
     return desc;
+  }
+  /// Count the read of the next entry, which brings those posted behind it, too.
+  void count_fetch(uint32_t entry_bytes) {
+    if (static_cast<int32_t>(head - fetched) >= 0) {
+      const uint32_t count = std::min(posted(), PcieCounts::kMost / entry_bytes);
+      pcie.read(count * entry_bytes);
+      fetched = head + count;
+    }
   }
   /// Contiguous entries up to the end of the ring's memory.
   [[nodiscard]] uint32_t entries_in_a_row() const { return mask + 1 - (head & mask); }

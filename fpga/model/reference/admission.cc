@@ -53,6 +53,7 @@ Answer Admission::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, 
   out->dest_id = frame.dest;
   out->place = frame.place;
   out->segments = frame.segments;
+  ring.count_fetch(ring_kind(ring.number).entry_bytes);
   out->index = ring.head++;
   if (dedicated != nullptr) {
     return admit_dedicated(frame, whole_bytes, out);
@@ -100,8 +101,10 @@ void Admission::land(const Landing& landing, const InFrame& frame, uint32_t segm
     uint8_t full[kFull] = {};
     std::memcpy(full, bytes, len);
     host.write(landing.addr + offset, full, kFull);
+    landing.ring->pcie.write(kFull);
     return;
   }
+  landing.ring->pcie.write(len);
   host.write(landing.addr + offset, bytes, len);
 }
 

@@ -103,6 +103,7 @@ void RxEngine::land_whole(const Landing& landing, const InFrame& frame) {
     const uint32_t extent = core_.config.quirk_last_full_256 ? last + kFull : bytes;
     uint8_t* to = landing.ring->pair->function->host->writable(landing.addr, extent);
     if (to != nullptr) [[likely]] {
+      landing.ring->pcie.write(extent);
       copy_bytes(to, frame.payload(), bytes);
       if (extent != bytes) {
         std::memset(to + bytes, 0, extent - bytes);

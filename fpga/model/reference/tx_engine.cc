@@ -29,6 +29,7 @@ void TxEngine::run(Pair& pair) {
 }
 
 bool TxEngine::launch(Pair& pair, Ring& ring) {
+  ring.count_fetch(sizeof(regs::TxDesc));
   const auto desc = ring.fetch<regs::TxDesc>(ring.head);
   if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
     return launch_doorbell(pair, ring, desc);
@@ -157,6 +158,7 @@ bool TxEngine::gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t le
     return true;
   }
   HostPort& host = *flow.pair.function->host;
+  flow.pair.rings[kTxRing].pcie.read(len);
   if (Control::addrs.get(msg.desc.control) != 0) {
     return gather_pieces(host, msg, flow.wide_of(msg), offset, len, to);
   }
