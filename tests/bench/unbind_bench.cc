@@ -2,9 +2,9 @@
 //
 //   unbind_bench [RUNS]
 //
-// Prints {"runs": RUNS, "worst_s": …, "median_s": …}: seconds from the request until the program has
-// neither the device nor its group open, and its BAR reads all ones. Exit code: 0; 1: a card was
-// not released within a minute.
+// Prints {"runs": RUNS, "worst_s": …, "median_s": …}: seconds from the request until the program
+// has neither the device nor its group open, and its BAR reads all ones. Exit code: 0; 1: a card
+// was not released within a minute.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -83,7 +83,7 @@ WHERE = {
     "EEPROM dump": r"get_eeprom =",
     "Registers dump": r"get_reg =",
     "LED": r"dev_led_on =",
-    "Multiprocess aware": r"rte_eth_dev_attach_secondary",
+    "Multiprocess aware": r"dev_ops = net_secondary_ops",
 }
 
 

@@ -53,9 +53,10 @@ uint32_t msix_vectors(int fd) {
 void on_device_event(const char* name, rte_dev_event_type event, void* bar) {
   const auto* const memory = static_cast<const rte_mem_resource*>(bar);
   if (event == RTE_DEV_EVENT_REMOVE && base::put_ones_over(memory->addr, memory->len) == 0) {
-    base::log_warning("%s: the kernel asks for it back (unbind or hot-unplug): it reads all ones "
-                      "from now on; close or remove the device",
-                      name);
+    base::log_warning(
+        "%s: the kernel asks for it back (unbind or hot-unplug): it reads all ones "
+        "from now on; close or remove the device",
+        name);
   }
 }
 

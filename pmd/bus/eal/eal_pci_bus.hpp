@@ -15,8 +15,8 @@ struct rte_pci_device;
 namespace rio::pmd {
 
 /// Control path, not thread-safe. The device outlives the bus. When the kernel asks for the device
-/// (unbind, hot-unplug), EAL's interrupt thread makes the BAR of this process read all ones, as that
-/// of a card that is gone; the application then closes or removes the device, or ends.
+/// (unbind, hot-unplug), EAL's interrupt thread makes the BAR of this process read all ones, as
+/// that of a card that is gone; the application then closes or removes the device, or ends.
 class EalPciBus final : public Bus {
  public:
   /// @param bar_index 0 to 5; 2 for QEMU's ivshmem. @param tag see Zones.

@@ -2,6 +2,9 @@
 
 card0=0000:00:04.0
 card1=0000:00:05.0
+# As EAL takes them: it leaves an ivshmem device alone unless it is told that it is a card.
+eal_card0=$card0,ivshmem=1
+eal_card1=$card1,ivshmem=1
 
 # bind ADDRESS DRIVER: as in docs/guide/raw_rio.md.
 bind() {
@@ -64,7 +67,7 @@ eal_options='-l 0 --no-telemetry --log-level=4'
 # flow. Its output is in /tmp/hit.out, its exit code in $testpmd_code.
 testpmd_hit() {
   # shellcheck disable=SC2086
-  timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$card0,destid=0x100" \
+  timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$eal_card0,destid=0x100" \
     -- --stats-period 1 --peers 0x100 --verify --mode io --seconds 100 >/tmp/hit.out 2>&1 &
   testpmd_pid=$!
   until_line $testpmd_pid 'received [1-9]' /tmp/hit.out

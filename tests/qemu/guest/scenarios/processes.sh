@@ -7,7 +7,7 @@ worker() {
   mkfifo "/tmp/$1.in"
   : >"/tmp/$1.out"
   pci-worker "$card0" "$2" -l 0 --no-telemetry --log-level=4 --file-prefix=two --iova-mode=va \
-    --proc-type="$3" -a "$card0" <>"/tmp/$1.in" >"/tmp/$1.out" 2>&1 &
+    --proc-type="$3" -a "$eal_card0" <>"/tmp/$1.in" >"/tmp/$1.out" 2>&1 &
   worker=$!
   until_line $worker '^[a-z]' "/tmp/$1.out"
 }

@@ -26,7 +26,7 @@ run() { # MODE OPTION VALUE...
 
 # shellcheck disable=SC2086
 check "testpmd-$iova" 90 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" \
-  -a "$card0,destid=0x100" -a "$card1,destid=0x200" -- --stats-period 0 --cmdline-file /tmp/testpmd.commands |
+  -a "$eal_card0,destid=0x100" -a "$eal_card1,destid=0x200" -- --stats-period 0 --cmdline-file /tmp/testpmd.commands |
   tee /tmp/testpmd.out
 # Each mode must have verified something without errors.
 right=$(grep -c '^verified  *[1-9][0-9,]* bytes in [1-9][0-9,]* messages, 0 errors$' /tmp/testpmd.out)

@@ -118,6 +118,10 @@ TEST(Name, Pci) {
   EXPECT_EQ(kind_in<Pci>(parsed("0000:03:00.0")).address, "0000:03:00.0");
   EXPECT_TRUE(kind_in<Pci>(parsed("0000:03:00.0")).reset);
   EXPECT_FALSE(kind_in<Pci>(parsed("0000:03:00.0")).iova_is_va);
+  EXPECT_TRUE(kind_in<Pci>(parsed("0000:03:00.0")).release);
+  EXPECT_FALSE(kind_in<Pci>(parsed("0000:03:00.0,release=0")).release);
+  EXPECT_FALSE(kind_in<Pci>(parsed("0000:03:00.0")).iommufd);
+  EXPECT_TRUE(kind_in<Pci>(parsed("0000:03:00.0,iommufd=1")).iommufd);
   const auto card = kind_in<Pci>(parsed("a3:1f.7,reset=0,iova=virtual"));
   EXPECT_EQ(card.address, "0000:a3:1f.7");
   EXPECT_FALSE(card.reset);

@@ -57,7 +57,8 @@ TEST_P(ReleaseTest, UnderTraffic) {
   machine_.kernel().signal(GetParam());
   await_release();
   program.join();
-  EXPECT_TRUE(machine_.kernel().is_open(pmd::vfio::FakeKernel::kContainer)) << "closed with the card";
+  EXPECT_TRUE(machine_.kernel().is_open(pmd::vfio::FakeKernel::kContainer))
+      << "closed with the card";
   EXPECT_EQ(card_->wait_link(1000), -ENODEV);
   EXPECT_EQ(card_->close(), -ENODEV);
 }

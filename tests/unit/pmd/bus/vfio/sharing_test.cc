@@ -42,9 +42,7 @@ class SharingTest : public testing::Test {
     EXPECT_EQ(bus.dma_map(memory_ + page * kPage, kPage, &runs), 0);
     return runs.empty() ? 0 : runs[0].iova;
   }
-  void unmap(Bus& bus, size_t page) {
-    EXPECT_EQ(bus.dma_unmap(memory_ + page * kPage, kPage), 0);
-  }
+  void unmap(Bus& bus, size_t page) { EXPECT_EQ(bus.dma_unmap(memory_ + page * kPage, kPage), 0); }
   void TearDown() override {
     for (const std::string& call : kernel_.calls) {
       EXPECT_FALSE(call.starts_with("BAD")) << call;
@@ -162,7 +160,7 @@ TEST_F(SharingTest, IommufdIsTakenWhereAKernelHasNoGroups) {
   tree_.add_cdev(kFar, 4);
   auto one = open({kFirst});
   auto two = open({kFar});
-  const std::vector<std::string> expected{"open vfio3", "open iommufd", "ioas",   "bind",
+  const std::vector<std::string> expected{"open vfio3", "open iommufd", "ioas",       "bind",
                                           "attach",     "ranges",       "device info"};
   ASSERT_GE(kernel_.calls.size(), expected.size());
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), kernel_.calls.begin()))
