@@ -186,7 +186,7 @@ DmaArena::~DmaArena() {
           "%s: the card may still use memory in %s: the next program that opens the card removes "
           "the file",
           name_.c_str(), area.file.c_str());
-    } else if (!area.file.empty()) {
+    } else {
       files_.remove(area.file);
     }
   }

@@ -55,8 +55,9 @@ int HugeFiles::create(size_t len_bytes, std::string* path, KernelFd* fd) {
 }
 
 void HugeFiles::remove(const std::string& path) {
-  (void)kernel_.remove_file(path);  // else it is removed at the next open
-  std::erase(own_, path);
+  if (std::erase(own_, path) != 0) {
+    (void)kernel_.remove_file(path);  // else it is removed at the next open
+  }
 }
 
 void HugeFiles::remove_leftovers() {

@@ -25,7 +25,8 @@ class HugeFiles {
   /// Create a file. @param len_bytes a multiple of 2 MiB. @param path set to its name. @param fd
   /// the caller's. @return 0 or -errno, logged (-ENOENT: no such file system is mounted).
   [[nodiscard]] int create(size_t len_bytes, std::string* path, KernelFd* fd);
-  /// Remove a file of create(): the card has no address of it, or has stopped using it.
+  /// Remove a file of create(): the card has no address of it, or has stopped using it. @param path
+  /// any other: nothing is done.
   void remove(const std::string& path);
   /// Remove the files of processes that ended. Only once the card is silent.
   void remove_leftovers();
