@@ -41,7 +41,7 @@ constexpr const char* kForeign = "0000:05:00.0";
 constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
 
 fs::path tree;
-/// What a device is bound to once it is mapped: EAL probes one of UIO only with physical addresses.
+/// The driver of a device once it is mapped: EAL probes one of UIO only with physical addresses.
 rte_pci_kernel_driver map_as = RTE_PCI_KDRV_VFIO;
 uint32_t mapped = 0;  ///< how often EAL, or a driver, has mapped a device
 

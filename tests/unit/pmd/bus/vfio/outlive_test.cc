@@ -1,5 +1,5 @@
-// What outlives a process: hugepages of a card under UIO, until the next one has silenced the card;
-// and nothing in the children that it has forked.
+// Hugepages of a card under UIO outlive a killed process until the next one has silenced the card.
+// Nothing of a card lives on in children.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
