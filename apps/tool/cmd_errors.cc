@@ -65,7 +65,7 @@ int open_queues(const GlobalOptions& context, const std::string& name, Source* s
   const bool set_up = generation != 0 && generation == bar.read32(regs::id::gen_req());
   std::unique_ptr<pmd::Card> card;
   int rc = set_up ? pmd::Card::attach(bus, &card)
-                  : pmd::Card::open(bus, {.dest_ids = {}, .rx_map = {}}, &card);
+                  : pmd::Card::open(bus, {.dest_ids = {}, .rx_map = {}, .vfs = {}}, &card);
   if (rc != 0) {
     return rc;
   }
