@@ -114,6 +114,7 @@ class SameNode final : public CardUnderTest {
       card_->step();
     }
   }
+  FunctionUnderTest& vf(uint32_t /*number*/) override { return *this; }  // it has none
   void set_link(bool up) override { card_->set_link(up); }
   void lose_state() override { card_->lose_state(); }
   void vanish() override { card_->vanish(); }
