@@ -15,12 +15,16 @@ class LoopTraffic {
  public:
   static constexpr uint32_t kBuffers = 64;
   static constexpr uint32_t kDestId = 5;
+  static constexpr uint32_t kPatienceMs = 60'000;
 
   /// For Endpoint::open().
   [[nodiscard]] static EndpointConfig config() {
     EndpointConfig config;
     config.dest_id = kDestId;
     config.message_buffers = kBuffers;
+    // The thread that steps the card may wait long for a CPU.
+    config.card.reset_timeout_ms = kPatienceMs;
+    config.queues.stop_timeout_ms = kPatienceMs;
     return config;
   }
   explicit LoopTraffic(Endpoint& card) : card_(card) {

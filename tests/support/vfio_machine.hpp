@@ -50,7 +50,7 @@ class VfioMachine {
         "card",
         [this](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
-            if (master_) {
+            for (int i = 0; i < 64 && master_; ++i) {
               card_->step();
             }
             std::this_thread::yield();

@@ -14,11 +14,11 @@ namespace {
 
 class ReleaseTest : public testing::TestWithParam<uint32_t> {
  protected:
-  void open(const EndpointConfig& config) {
+  [[nodiscard]] int open(const EndpointConfig& config) {
     std::unique_ptr<pmd::Bus> bus;
-    ASSERT_EQ(machine_.open(&bus), 0);
+    const int rc = machine_.open(&bus);
     bus_ = bus.get();
-    ASSERT_EQ(Endpoint::open(std::move(bus), config, &card_), 0);
+    return rc != 0 ? rc : Endpoint::open(std::move(bus), config, &card_);
   }
   void await_release() {
     while (!machine_.is_released()) {
@@ -41,7 +41,7 @@ class ReleaseTest : public testing::TestWithParam<uint32_t> {
 /// The program polls on and asks nothing: the card is given up all the same, and then reads all
 /// ones.
 TEST_P(ReleaseTest, UnderTraffic) {
-  open(LoopTraffic::config());
+  ASSERT_EQ(open(LoopTraffic::config()), 0);
   LoopTraffic traffic(*card_);
   std::atomic<bool> gone = false;
   std::thread program([&] {
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Events, ReleaseTest,
 TEST_F(ReleaseTest, WakesAThreadThatSleeps) {
   EndpointConfig config = LoopTraffic::config();
   config.irq_rings = pmd::ring_bit(regs::Ring::kShared);
-  open(config);
+  ASSERT_EQ(open(config), 0);
   ASSERT_EQ(card_->irq_arm(config.irq_rings), 0);
   machine_.kernel().signal(VFIO_PCI_REQ_IRQ_INDEX);
   pollfd fd{card_->irq_fd(), POLLIN, 0};
@@ -79,7 +79,7 @@ TEST_F(ReleaseTest, WakesAThreadThatSleeps) {
 }
 
 TEST_F(ReleaseTest, TheCardCanBeOpenedAgainBeforeItIsClosed) {
-  open(LoopTraffic::config());
+  ASSERT_EQ(open(LoopTraffic::config()), 0);
   machine_.kernel().signal(VFIO_PCI_REQ_IRQ_INDEX);
   await_release();
   std::vector<pmd::IovaRun> runs;
@@ -102,7 +102,7 @@ TEST_F(ReleaseTest, IsNotWatchedIfThatIsSwitchedOff) {
 
 TEST_F(ReleaseTest, AKernelThatTellsNothingIsEnough) {
   machine_.kernel().tells.clear();
-  open(LoopTraffic::config());
+  ASSERT_EQ(open(LoopTraffic::config()), 0);
   EXPECT_TRUE(machine_.kernel().events.empty());
 }
 
