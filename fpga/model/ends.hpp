@@ -61,9 +61,9 @@ struct PortCounts {
   uint32_t rx_unmapped = 0;
 };
 
-/// What one ring costs on PCIe, as TLPs and their bytes: up is from the card to the host. A request
-/// or write has 24 bytes beside its data, a completion of a read 20. One read request takes up to
-/// 256 bytes of descriptors or of a message.
+/// The cost of one ring on PCIe, as TLPs and their bytes: up is from the card to the host. A
+/// request or write has 24 bytes beside its data, a completion of a read 20. One read request takes
+/// up to 256 bytes of descriptors or of a message.
 struct PcieCounts {
   uint64_t up_tlps = 0;
   uint64_t up_bytes = 0;

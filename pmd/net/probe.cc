@@ -52,7 +52,7 @@ OwnKeys keys_of(NetPortArgs* out) {
           number("handover", 1, &port.handover)};
 }
 
-/// What start_port() gets by ethdev.
+/// The arguments of start_port(), which come by ethdev.
 struct Wanted {
   std::shared_ptr<EalCard> card;
   NetPortArgs args;

@@ -152,7 +152,8 @@ void RxPull::take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run&
 /// how many; admit() handles the next one.
 uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
   Ring* const ring = Admission::dedicated_ring(pair, frame);
-  if (core_.faults.enabled() || core_.config.vfs != 0 || ring == nullptr || !ring->running() || ring->held) {
+  if (core_.faults.enabled() || core_.config.vfs != 0 || ring == nullptr || !ring->running() ||
+      ring->held) {
     return 0;
   }
   parts = std::min(parts, core_.poll_tail(*ring));

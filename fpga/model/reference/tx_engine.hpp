@@ -90,8 +90,9 @@ class TxEngine {
   /// Read bytes of a message from host memory. @return false: they cannot be read.
   [[nodiscard]] bool gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t len,
                             uint8_t* to);
-  [[nodiscard]] static bool gather_pieces(HostPort& host, const TxMsg& msg, const regs::TxWide& wide, uint32_t offset,
-                                   uint32_t len, uint8_t* to);
+  [[nodiscard]] static bool gather_pieces(HostPort& host, const TxMsg& msg,
+                                          const regs::TxWide& wide, uint32_t offset, uint32_t len,
+                                          uint8_t* to);
   /// Write one segment to the wire, or all that travels as one frame (TxMsg::whole). @return false:
   /// no room.
   bool send(Flow& flow, TxMsg& msg, uint32_t segment);

@@ -3,7 +3,7 @@ check unbind 90 pci-guest unbound "$card0"
 bind "$card0" vfio-pci
 check rebound 60 pci-guest messages "$card0"
 
-# The same under rio-testpmd, which ends with exit code 3, and the cause.
+# Unbinding under rio-testpmd, which ends with exit code 3, and the cause.
 # shellcheck disable=SC2086
 timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$card0,destid=0x100" \
   -- --stats-period 1 --peers 0x100 --verify --mode io --seconds 100 >/tmp/hit.out 2>&1 &
