@@ -18,8 +18,7 @@ struct Range {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<size_t> len_bytes = 0;
 };
-static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
-              std::atomic<size_t>::is_always_lock_free);
+static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
 constinit std::array<Range, 64> g_ranges;
 constinit struct sigaction g_before {};
@@ -99,8 +98,8 @@ BusErrorRange& BusErrorRange::operator=(BusErrorRange&& other) noexcept {
 }
 
 int catch_bus_errors() {
-  static const int rc = install();
-  return rc;
+  static const int kRc = install();
+  return kRc;
 }
 
 }  // namespace rio::base

@@ -59,7 +59,7 @@ class Control {
 
   Core& core_;
   Engines& engines_;
-  Functions functions_{core_, *this};
+  Functions functions_{core_, [this](Pair& pair) { reset_pair(pair); }};
   uint32_t generation_ = 0;  // HostMemory::generation() at the last check
   bool stopping_ = false;
   bool interrupt_waits_ = false;

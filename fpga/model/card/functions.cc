@@ -1,9 +1,6 @@
 #include "fpga/model/card/functions.hpp"
 
 #include <algorithm>
-#include <iterator>
-
-#include "fpga/model/card/control.hpp"
 
 namespace rio::model {
 namespace {
@@ -101,7 +98,7 @@ void Functions::give(Pair& pair, const Function& function, uint32_t slot) {
   bar.store(qp::dest_id(slot), pair.dest_id);
   bar.store(window::block(slot), block_word(regs::BlockType::kWindow, slot));
   bar.store(window::next(slot), last ? 0 : qp::base(slot + 1));
-  control_.reset_pair(pair);
+  reset_pair_(pair);
 }
 
 void Functions::tell(uint32_t offset, uint32_t value) {
@@ -122,7 +119,7 @@ void Functions::scan() {
       continue;
     }
     for (uint32_t i = 0; i < vfs_[vf].count; ++i) {
-      control_.reset_pair(core_.pairs[vfs_[vf].first + i]);
+      reset_pair_(core_.pairs[vfs_[vf].first + i]);
     }
     bar.store(id::gen_ack(), wanted);
   }
@@ -187,7 +184,7 @@ void Functions::take_back(uint32_t vf) {
   Vf& entry = vfs_[vf];
   for (uint32_t i = 0; i < entry.count; ++i) {
     Pair& pair = core_.pairs[entry.first + i];
-    control_.reset_pair(pair);
+    reset_pair_(pair);
     give(pair, core_.functions[0], pair.number);
   }
   entry = {};

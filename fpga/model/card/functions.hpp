@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "fpga/model/core/core.hpp"
 
 namespace rio::model {
-
-class Control;
 
 /// The rings of a queue pair, one bit each. Only pair 0 has the maintenance ring, which belongs to
 /// the physical function.
@@ -22,7 +22,9 @@ void clear_pair(const Bar& bar, uint32_t slot);
 
 class Functions {
  public:
-  Functions(Core& core, Control& control) : core_(core), control_(control) {}
+  /// @param reset forgets all messages under way of a queue pair, and stops its rings.
+  Functions(Core& core, std::function<void(Pair&)> reset)
+      : core_(core), reset_pair_(std::move(reset)) {}
 
   /// Write the card's words of all functions; the physical one has all queue pairs.
   void power_on();
@@ -53,7 +55,7 @@ class Functions {
   void take_back(uint32_t vf);
 
   Core& core_;
-  Control& control_;
+  std::function<void(Pair&)> reset_pair_;
   std::vector<Vf> vfs_ = std::vector<Vf>(core_.config.vfs);
 };
 

@@ -63,7 +63,8 @@ void HugeFiles::remove(const std::string& path) {
 void HugeFiles::remove_leftovers() {
   const std::string where = folder();
   for (const std::string& name : base::names_in(where)) {
-    const std::string path = where + "/" + name;
+    std::string path = where;
+    path.append("/").append(name);
     if (!name.starts_with(prefix()) || std::find(own_.begin(), own_.end(), path) != own_.end()) {
       continue;
     }

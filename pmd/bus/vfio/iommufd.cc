@@ -44,8 +44,8 @@ struct Shared {
 };
 
 Shared& shared() {
-  static auto* const one = new Shared;
-  return *one;
+  static auto* const kOne = new Shared;
+  return *kOne;
 }
 
 /// The name of a device's own file, "vfio3"; empty: the kernel makes none.

@@ -65,8 +65,8 @@ struct Groups {
 };
 
 Groups& groups() {
-  static auto* const all = new Groups;
-  return *all;
+  static auto* const kAll = new Groups;
+  return *kAll;
 }
 
 /// A device's place in its group.

@@ -5,7 +5,7 @@ check rebound 60 pci-guest messages "$card0"
 
 # Unbinding under rio-testpmd, which ends with exit code 3, and the cause.
 # shellcheck disable=SC2086
-timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$card0,destid=0x100" \
+timeout -s KILL 120 rio-testpmd $eal_options $eal_memory --iova-mode="$iova" -a "$eal_card0,destid=0x100" \
   -- --stats-period 1 --peers 0x100 --verify --mode io --seconds 100 >/tmp/hit.out 2>&1 &
 testpmd_pid=$!
 until_line $testpmd_pid 'received [1-9]' /tmp/hit.out
