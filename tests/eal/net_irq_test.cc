@@ -78,6 +78,26 @@ TEST_F(NetIrq, WakesWithAFrameAndOnlyThen) {
   EXPECT_EQ(drain(), 1u);
 }
 
+// dpdk-l3fwd-power asks anew each 10 ms, also while nothing comes.
+TEST_F(NetIrq, MayBeAskedForAgainAndAgain) {
+  ASSERT_TRUE(pair_.meet());
+  const Epoll epoll(pair_.b);
+  for (uint32_t round = 0; round < 20; ++round) {
+    drain();
+    while (Epoll::sleep(0)) {
+    }
+    for (uint32_t i = 0; i < 5; ++i) {
+      ASSERT_EQ(epoll.arm(), 0);
+      ASSERT_FALSE(Epoll::sleep(1));
+      ASSERT_EQ(drain(), 0u);
+    }
+    ASSERT_EQ(epoll.arm(), 0);
+    send();
+    ASSERT_TRUE(Epoll::sleep()) << round;
+  }
+  EXPECT_EQ(drain(), 1u);
+}
+
 TEST_F(NetIrq, WakesAtOnceIfFramesAreThere) {
   ASSERT_TRUE(pair_.meet());
   const Epoll epoll(pair_.b);
