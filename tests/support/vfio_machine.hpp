@@ -3,9 +3,9 @@
 /// what VFIO has mapped, until the kernel closes the device.
 #pragma once
 
-#include <atomic>
-#include <cerrno>
+#include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -39,19 +39,26 @@ class VfioMachine {
       std::abort();
     }
     kernel_.on_map = [this](uint64_t iova, uint64_t va, uint64_t len_bytes) {
-      change_ = {iova, len_bytes, reinterpret_cast<uint8_t*>(va)};
-      card_->with_lock([](void* self) { static_cast<VfioMachine*>(self)->apply(); }, this);
+      const std::lock_guard lock(mutex_);
+      const int rc = va != 0 ? memory_.add({iova, len_bytes, reinterpret_cast<uint8_t*>(va)})
+                             : memory_.remove(iova);
+      if (rc != 0) {
+        std::abort();
+      }
     };
     kernel_.on_close = [this](int fd) {
+      const std::lock_guard lock(mutex_);
       master_ = master_ && fd != FakeKernel::kDevice;
-      card_->with_lock([](void*) {}, nullptr);  // the last step is over
     };
     const int rc = base::start_thread(
         "card",
         [this](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
-            for (int i = 0; i < 64 && master_; ++i) {
-              card_->step();
+            {
+              const std::lock_guard lock(mutex_);
+              for (int i = 0; i < 64 && master_; ++i) {
+                card_->step();
+              }
             }
             std::this_thread::yield();
           }
@@ -79,21 +86,14 @@ class VfioMachine {
     void raise(uint32_t) override {}
   };
 
-  void apply() {
-    const int rc = change_.va != nullptr ? memory_.add(change_) : memory_.remove(change_.iova);
-    if (rc != 0) {
-      std::abort();
-    }
-  }
-
   pmd::vfio::FakeTree tree_;
   pmd::vfio::FakeKernel kernel_{tree_.paths};
   model::HostClock clock_;
   Irqs irqs_;
   model::DmaTable memory_;
-  model::HostWindow change_;
   std::unique_ptr<model::Card> card_;
-  std::atomic<bool> master_ = true;  // the kernel ends it with the device's file
+  std::mutex mutex_;    // the card makes no step while the kernel changes what follows
+  bool master_ = true;  // the kernel ends it with the device's file
   std::jthread stepper_;
 };
 
