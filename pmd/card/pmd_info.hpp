@@ -2,7 +2,7 @@
 /// What dpdk-pmdinfo.py tells of a plug-in.
 #pragma once
 
-#include <rte_bus_pci.h>
+#include <bus_pci_driver.h>
 #include <rte_dev.h>
 
 #include <array>
