@@ -122,8 +122,7 @@ TEST_P(Functions, ItSendsAndReceivesInItsOwnMemory) {
 // F1, F10
 TEST_P(Functions, ItCannotReachTheMemoryOfAnother) {
   give_one();
-  const Buffer of_pf(card(), 4096);
-  static_cast<void>(card().map(1 << 20));  // now the next address is unknown to the function
+  static_cast<void>(card().map(1 << 20));  // the function knows no address behind it
   const Buffer beyond(card(), 4096);
   const auto tx = start_of_vf(regs::Ring::kTx);
   tx->put(message(0, 64, beyond.iova()));

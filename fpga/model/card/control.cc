@@ -19,7 +19,7 @@ void Control::power_on() {
   default_host_words();
   for (Pair& pair : core_.pairs) {
     pair.number = static_cast<uint32_t>(&pair - core_.pairs.data());
-    functions_.give(pair, core_.functions[0], pair.number);
+    functions_.give(pair, core_.functions[0], pair.number, &pair == &core_.pairs.back());
   }
   read_timers();
   functions_.power_on();

@@ -86,10 +86,8 @@ void Functions::tell_identity(const Function& function, uint32_t pairs) {
   bar.store(id::cap_dma_bytes(), kDmaBytesMax);
 }
 
-void Functions::give(Pair& pair, const Function& function, uint32_t slot) {
+void Functions::give(Pair& pair, const Function& function, uint32_t slot, bool last) {
   const Bar& bar = function.bar;
-  // The function's last queue pair has the highest number: the chain ends with it.
-  const bool last = &function == core_.functions.data() && slot + 1 == core_.pairs.size();
   pair.function = &function;
   pair.slot = slot;
   bar.store(qp::block(slot), block_word(regs::BlockType::kQp, slot));
@@ -152,10 +150,7 @@ void Functions::give_all(uint32_t vf) {
   bar.store(id::gen_ack(), 0);
   for (uint32_t i = 0; i < entry.count; ++i) {
     clear_pair(bar, i);
-    give(core_.pairs[entry.first + i], function(vf), i);
-  }
-  if (entry.count != 0) {
-    bar.store(window::next(entry.count - 1), 0);  // the chain ends there
+    give(core_.pairs[entry.first + i], function(vf), i, i + 1 == entry.count);
   }
   tell_identity(function(vf), entry.count);
 }
@@ -184,8 +179,8 @@ void Functions::take_back(uint32_t vf) {
   Vf& entry = vfs_[vf];
   for (uint32_t i = 0; i < entry.count; ++i) {
     Pair& pair = core_.pairs[entry.first + i];
-    reset_pair_(pair);
-    give(pair, core_.functions[0], pair.number);
+    reset_pair_(pair);  // while it has the words of the virtual function
+    give(pair, core_.functions[0], pair.number, &pair == &core_.pairs.back());
   }
   entry = {};
   tell_identity(function(vf), 0);

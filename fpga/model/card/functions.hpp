@@ -28,8 +28,9 @@ class Functions {
 
   /// Write the card's words of all functions; the physical one has all queue pairs.
   void power_on();
-  /// Show a queue pair in the BAR of a function, whose words it has from now on.
-  void give(Pair& pair, const Function& function, uint32_t slot);
+  /// Show a queue pair in the BAR of a function, whose words it has from now on. @param last the
+  /// list of blocks ends with it.
+  void give(Pair& pair, const Function& function, uint32_t slot, bool last);
   /// Process the table's words, and the resets that virtual functions ask for.
   void scan();
   /// The physical function was reset: it has all queue pairs again. The pairs are not reset here.
