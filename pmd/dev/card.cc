@@ -192,8 +192,8 @@ int Card::give(uint32_t vf, const VfShare& share) {
   using regs::vf::Control;
   using regs::vf::Qps;
   if (vf >= caps_.vfs) {
-    base::log_error("%s: a share for virtual function %u; the card has %u", bus_.name().c_str(), vf,
-                    caps_.vfs);
+    base::log_error("%s: a share for virtual function %u; the card has %u: leave it out",
+                    bus_.name().c_str(), vf, caps_.vfs);
     return -EINVAL;
   }
   const auto refused = [&] {
@@ -311,8 +311,9 @@ int Card::set_dest_id(uint32_t qp, uint32_t dest_id) {
     return -ENOENT;
   }
   if (caps_.is_vf) {
-    base::log_error("%s: destIDs of a virtual function are the physical function's to give",
-                    bus_.name().c_str());
+    base::log_error(
+        "%s: destIDs of a virtual function are the physical function's to give: set it there",
+        bus_.name().c_str());
     return -EPERM;
   }
   if (dest_id != kNoDestId && dest_id > dest_id_limit_) {

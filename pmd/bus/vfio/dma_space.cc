@@ -91,7 +91,8 @@ int DmaSpace::map(const char* who, void* va, size_t len_bytes, bool iova_is_va, 
   } else {
     const uint64_t offset = len_bytes >= kHugeBytes ? at % kHugeBytes : 0;
     if (!find_gap(next_, offset, len_bytes, &at) && !find_gap(0, offset, len_bytes, &at)) {
-      base::log_error("%s: no bus addresses left for %zu bytes", who, len_bytes);
+      base::log_error("%s: no bus addresses left for %zu bytes: register less memory", who,
+                      len_bytes);
       return -ENOSPC;
     }
   }

@@ -66,7 +66,7 @@ int Ioas::open(const PciPaths& paths, const PciCard& card) {
   uapi::IoasAlloc request{sizeof(request), 0, 0};
   if (const int rc = kernel_.ioctl(fd_.get(), uapi::kIoasAlloc, static_cast<void*>(&request));
       rc < 0) {
-    return log_failed(card, rc, "iommufd gives no address space");
+    return log_failed(card, rc, "iommufd gives no address space", "open it without iommufd=1");
   }
   id_ = request.out_ioas_id;
   return 0;
@@ -87,7 +87,8 @@ int Ioas::admit(const PciPaths& paths, const PciCard& card, int device) {
   uapi::AttachIommufdPt attach{sizeof(attach), 0, id_};
   if (const int rc = kernel_.ioctl(device, uapi::kAttachIommufdPt, static_cast<void*>(&attach));
       rc < 0) {
-    return log_failed(card, rc, "cannot let it into the address space of this process's cards");
+    return log_failed(card, rc, "cannot let it into the address space of this process's cards",
+                      "open it in a process of its own");
   }
   return read_ranges(card);
 }
