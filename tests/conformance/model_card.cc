@@ -6,9 +6,7 @@
 #include <cstring>
 #include <deque>
 
-#include "fpga/model/card.hpp"
-#include "fpga/model/host_memory.hpp"
-#include "tests/conformance/card_under_test.hpp"
+#include "tests/conformance/model_under_test.hpp"
 #include "tests/support/manual_clock.hpp"
 
 namespace rio::test {
@@ -17,12 +15,6 @@ namespace {
 namespace m = rio::model;
 
 constexpr uint32_t kRingBytes = 64 * 1024;
-constexpr uint64_t kFirstIova = 0x7'0000'0000;
-constexpr uint64_t kGuard = 0x10'0000;  // an unmapped range between any two pieces of memory
-
-struct alignas(4096) Page {
-  uint8_t bytes[4096];
-};
 
 /// One direction of one kind of frames.
 struct FrameBox {
@@ -55,61 +47,16 @@ class TestWire final : public m::Wire {
   m::Inbound in_;
 };
 
-class IrqCounter final : public m::IrqSink {
- public:
-  void raise(uint32_t vector) override { ++raised[vector & 255]; }
-  uint32_t raised[256] = {};
-};
-
 struct Mode {
   bool exact;
   uint64_t pcie_seed;
   bool early_status = false;
 };
 
-/// The ends of one function of a model card.
-class ModelFunction final : public FunctionUnderTest {
- public:
-  ModelFunction(size_t bar_bytes, CardUnderTest& card)
-      : card_(card), bar_(bar_bytes / sizeof(Page)) {}
-
-  [[nodiscard]] m::FunctionEnds ends(bool interrupts) {
-    return {reinterpret_cast<uint8_t*>(bar_.data()), &table_, interrupts ? &irqs_ : nullptr};
-  }
-  uint32_t read32(uint32_t offset) override {
-    return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE);
-  }
-  void write32(uint32_t offset, uint32_t value) override {
-    __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
-  }
-  Memory map(size_t len_bytes) override {
-    const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
-    auto& block = blocks_.emplace_back(std::make_unique<Page[]>(pages));
-    const Memory memory{reinterpret_cast<uint8_t*>(block.get()), next_iova_, len_bytes};
-    next_iova_ += pages * sizeof(Page) + kGuard;
-    EXPECT_EQ(table_.add({memory.iova, len_bytes, memory.va}), 0);
-    return memory;
-  }
-  void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
-  uint64_t refused_accesses() override { return card_.refused_accesses(); }
-  uint32_t interrupts(uint32_t vector) override { return std::exchange(irqs_.raised[vector], 0); }
-  void run() override { card_.run(); }
-
- private:
-  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
-
-  CardUnderTest& card_;
-  std::vector<Page> bar_;
-  m::DmaTable table_;
-  IrqCounter irqs_;
-  std::vector<std::unique_ptr<Page[]>> blocks_;
-  uint64_t next_iova_ = kFirstIova;
-};
-
-class ModelCard final : public CardUnderTest {
+class ModelCard final : public ModelUnderTest {
  public:
   ModelCard(const Mode& mode, const CardOptions& options)
-      : mode_(mode), physical_(m::Card::bar_bytes(options.queue_pairs), *this) {
+      : ModelUnderTest(options.queue_pairs), mode_(mode) {
     m::Config config;
     config.vfs = options.vfs;
     config.exact = mode.exact;
@@ -124,26 +71,10 @@ class ModelCard final : public CardUnderTest {
     if (!options.quirks) {
       config.shared_addr_log2 = config.dedicated_addr_log2 = config.dedicated_size_log2 = 3;
     }
-    m::Ends ends;
-    static_cast<m::FunctionEnds&>(ends) = physical_.ends(options.vectors > 0);
-    for (uint32_t i = 0; i < options.vfs; ++i) {
-      ends.vfs.push_back(
-          vfs_.emplace_back(m::Card::bar_bytes(options.queue_pairs), *this).ends(true));
-    }
-    ends.clock = &clock_;
-    ends.wire = std::make_unique<TestWire>(&boxes_);
-    EXPECT_EQ(m::Card::create(config, std::move(ends), &card_), 0);
+    create(config, options.vectors > 0, &clock_, std::make_unique<TestWire>(&boxes_));
   }
+  ~ModelCard() override { card_.reset(); }
 
-  FunctionUnderTest& vf(uint32_t number) override { return vfs_[number]; }
-  uint32_t read32(uint32_t offset) override { return physical_.read32(offset); }
-  void write32(uint32_t offset, uint32_t value) override { physical_.write32(offset, value); }
-  Memory map(size_t len_bytes) override { return physical_.map(len_bytes); }
-  void unmap(const Memory& memory) override { physical_.unmap(memory); }
-  uint64_t refused_accesses() override { return card_->statistics().refused; }
-  uint32_t interrupts(uint32_t vector) override { return physical_.interrupts(vector); }
-
-  void work() override { card_->step(); }
   void run() override {
     // Fast mode reads control words every 16th step, link and timers every 256th.
     const int steps = mode_.pcie_seed != 0 ? 400 : mode_.exact ? 40 : 300;
@@ -165,20 +96,13 @@ class ModelCard final : public CardUnderTest {
   bool receive(Packet* out) override;
   bool segmented() const override { return mode_.exact || mode_.pcie_seed != 0 || !vfs_.empty(); }
 
-  void set_link(bool up) override { card_->set_link(up); }
-  void lose_state() override { card_->lose_state(); }
-  void vanish() override { card_->vanish(); }
-
  private:
   bool unpack(const m::InFrame& frame);
 
   Mode mode_;
-  ModelFunction physical_;
-  std::deque<ModelFunction> vfs_;
   ManualClock clock_;
   WireBoxes boxes_;
   std::deque<Packet> received_;
-  std::unique_ptr<m::Card> card_;
 };
 
 m::FrameType frame_type(Packet::Kind kind) {

@@ -12,9 +12,8 @@
 #include <memory>
 #include <vector>
 
-#include "fpga/model/card.hpp"
 #include "fpga/model/frame_ring.hpp"
-#include "fpga/model/host_memory.hpp"
+#include "tests/conformance/model_under_test.hpp"
 #include "tests/conformance/test_ring.hpp"
 #include "tests/support/manual_clock.hpp"
 
@@ -80,65 +79,26 @@ class RingsWire final : public model::Wire {
   MemoryPuller puller_;
 };
 
-class SameNode final : public CardUnderTest {
+class SameNode final : public ModelUnderTest {
  public:
   SameNode(const model::Config& config, std::unique_ptr<model::Wire> wire, ManualClock* clock)
-      : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)) {
-    model::Ends ends;
-    ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
-    ends.memory = &table_;
-    ends.clock = clock;
-    ends.wire = std::move(wire);
-    EXPECT_EQ(model::Card::create(config, std::move(ends), &card_), 0);
+      : ModelUnderTest(config.queue_pairs) {
+    create(config, false, clock, std::move(wire));
   }
 
-  uint32_t read32(uint32_t offset) override {
-    return __atomic_load_n(word(offset), __ATOMIC_ACQUIRE);
-  }
-  void write32(uint32_t offset, uint32_t value) override {
-    __atomic_store_n(word(offset), value, __ATOMIC_RELEASE);
-  }
-  Memory map(size_t len_bytes) override {
-    const size_t pages = (len_bytes + sizeof(Page) - 1) / sizeof(Page);
-    auto& block = blocks_.emplace_back(std::make_unique<Page[]>(pages));
-    const Memory memory{reinterpret_cast<uint8_t*>(block.get()), next_iova_, len_bytes};
-    next_iova_ += (pages + 16) * sizeof(Page);
-    EXPECT_EQ(table_.add({memory.iova, len_bytes, memory.va}), 0);
-    return memory;
-  }
-  void unmap(const Memory& memory) override { EXPECT_EQ(table_.remove(memory.iova), 0); }
-  uint64_t refused_accesses() override { return card_->statistics().refused; }
-  void work() override { card_->step(); }
   void run() override {
     for (int i = 0; i < 40; ++i) {
       card_->step();
     }
   }
-  FunctionUnderTest& vf(uint32_t /*number*/) override { return *this; }  // it has none
-  void set_link(bool up) override { card_->set_link(up); }
-  void lose_state() override { card_->lose_state(); }
-  void vanish() override { card_->vanish(); }
   // The other end of the wire is another card, which has its own clock.
   void advance_us(uint64_t /*us*/) override {}
   void sleep_us(uint64_t /*us*/) override {}
   bool send(const Packet& /*packet*/) override { return false; }
   bool receive(Packet* /*out*/) override { return false; }
   [[nodiscard]] bool segmented() const override { return true; }
-  uint32_t interrupts(uint32_t /*vector*/) override { return 0; }
 
   [[nodiscard]] model::Card& card() { return *card_; }
-
- private:
-  struct alignas(4096) Page {
-    uint8_t bytes[4096];
-  };
-  uint32_t* word(uint32_t offset) { return reinterpret_cast<uint32_t*>(bar_.data()) + offset / 4; }
-
-  std::vector<Page> bar_;
-  model::DmaTable table_;
-  std::vector<std::unique_ptr<Page[]>> blocks_;
-  uint64_t next_iova_ = 1ull << 40;
-  std::unique_ptr<model::Card> card_;
 };
 
 }  // namespace rio::test
