@@ -123,8 +123,7 @@ void Dma::end(DmaTransfer& transfer) {
 }
 
 bool Dma::stop() {
-  constexpr uint32_t kStopMs = 1000;
-  if (gone_ || queue_.stop(kStopMs) != 0) {
+  if (gone_ || queue_.stop() != 0) {
     return gone_;
   }
   gone_ = true;

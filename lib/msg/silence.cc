@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "pmd/dev/types.hpp"
 
 namespace rio::msg {
 namespace {
@@ -14,8 +15,6 @@ constexpr uint32_t kLooksMin = 8;
 constexpr uint64_t kRestMaxNs = 1'000'000'000;
 constexpr uint64_t kForgetNs =
     10'000'000'000;  // a peer that falls silent again within this time rests longer
-constexpr uint64_t kStopNs =
-    1'000'000'000;  // limit for the card to stop: three response time-outs, and a margin
 constexpr uint32_t kAnswerBytes = 8;
 constexpr uint32_t kAnswerAlign = 64;
 
@@ -83,7 +82,9 @@ void Silence::begin_restart() {
 
 void Silence::poll_stop() {
   const int stopped = ring().stopped();
-  const uint64_t bound_ns = 4 * works_.config.response_timeout_ns() + kStopNs;
+  const uint64_t bound_ns =
+      uint64_t{pmd::stop_limit_ms(works_.config.response_timeout_us, pmd::kStopSlackMs)} *
+      1'000'000;
   if (stopped == 1) {
     for (uint32_t left = ~0u; ring().outstanding() < left;) {
       left = ring().outstanding();

@@ -239,7 +239,8 @@ struct rio_options {
   uint32_t receive_timeout_us;  /**< default 200000 */
   uint32_t retry_limit;         /**< default: never give up */
   uint32_t retry_delay_us;      /**< default 1 */
-  uint32_t stop_timeout_ms;     /**< for starts, stops and the reset; default 1000 */
+  uint32_t stop_timeout_ms;     /**< for the reset, and, with three response time-outs more, for
+                                     starts and stops; default 1000 */
   uint32_t irq_rings;           /**< RIO_RING_BITs that rio_irq_fd() tells about; default none */
   uint32_t irq_moderation_us;   /**< at most one interrupt a ring in this time; up to 65535 */
   uint32_t reserved;            /**< 0 */

@@ -26,7 +26,6 @@ namespace rio::pmd {
 namespace {
 
 constexpr uint64_t kStartMask = (uint64_t{1} << 42) - 1;
-constexpr uint32_t kStopTimeoutMs = 2000;
 constexpr uint32_t kReaperWaitMs = 10'000;
 
 struct ProcStat {
@@ -80,14 +79,16 @@ int zone_name(const std::string& device_name, std::string* out) {
 /// Stops all rings and closes all windows of a queue pair whose owner is dead. @return 0; else its
 /// memory must not be freed: -ETIMEDOUT (the card did not answer), -ENODEV (it is gone), -ENOMEM.
 int stop_orphan(Bus& bus, uint32_t qp) {
+  Mmio bar = bus.bar();
+  const uint32_t limit_ms = stop_limit_ms(bar.read32(regs::id::response_us()), kStopSlackMs);
   std::unique_ptr<WindowTable> windows;  // a new table closes what is open
-  if (const int rc = WindowTable::create(bus, Caps{}, qp, kStopTimeoutMs, &windows); rc != 0) {
+  if (const int rc = WindowTable::create(bus, Caps{}, qp, limit_ms, &windows); rc != 0) {
     return rc;
   }
-  const uint32_t rings = bus.bar().read32(regs::qp::rings(qp));
+  const uint32_t rings = bar.read32(regs::qp::rings(qp));
   for (uint32_t ring = 0; ring < regs::kRingsPerQp; ++ring) {
     const bool there = (rings >> ring & 1) != 0;
-    if (const int rc = there ? Ring::stop_orphan(bus, qp, ring, kStopTimeoutMs) : 0; rc != 0) {
+    if (const int rc = there ? Ring::stop_orphan(bus, qp, ring, limit_ms) : 0; rc != 0) {
       return rc;
     }
   }

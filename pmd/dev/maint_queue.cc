@@ -43,7 +43,7 @@ int MaintQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
 }
 
 MaintQueue::~MaintQueue() {
-  (void)stop(ring_.config().timeout_ms);  // stop() logs errors
+  (void)stop();  // stop() logs errors
   if (buffers_.va != nullptr && !ring_.running()) {
     ring_.bus().dma_free(buffers_);
   }

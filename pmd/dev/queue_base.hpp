@@ -105,7 +105,7 @@ class QueueBase {
   }
   /// Control path. Posted entries then complete with kFlushed; reap them, and their memory is the
   /// caller's again. @return 0, -ETIMEDOUT (memory must stay as it is), -ENODEV (card gone).
-  [[nodiscard]] int stop(uint32_t timeout_ms) { return ring_.stop(timeout_ms); }
+  [[nodiscard]] int stop() { return ring_.stop(); }
   /// Begin the stop without waiting: nothing may be posted from now on. The card takes up to three
   /// response time-outs; stopped() tells when it has finished.
   void begin_stop() { ring_.begin_stop(); }

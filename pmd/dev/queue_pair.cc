@@ -20,7 +20,11 @@ constexpr uint32_t kOpenable = ring_bit(RingId::kTx) | ring_bit(RingId::kShared)
 }  // namespace
 
 QueuePair::QueuePair(Card& card, uint32_t qp, const QueuePairConfig& config)
-    : card_(card), bar_(card.bus().bar()), qp_(qp), config_(config) {}
+    : card_(card),
+      bar_(card.bus().bar()),
+      qp_(qp),
+      config_(config),
+      stop_ms_(stop_limit_ms(bar_.read32(regs::id::response_us()), config.stop_timeout_ms)) {}
 
 int QueuePair::create(Card& card, uint32_t qp, const QueuePairConfig& config,
                       std::unique_ptr<QueuePair>* out) {
@@ -79,7 +83,7 @@ RingConfig QueuePair::ring_config(uint32_t ring, uint32_t log2) const {
   config.ring = ring;
   config.log2 = log2;
   config.start_index = config_.start_index;
-  config.timeout_ms = config_.stop_timeout_ms;
+  config.timeout_ms = stop_ms_;
   config.irq_vector = config_.irq_vectors[ring];
   config.irq_moderation_us = config_.irq_moderation_us;
   return config;
@@ -103,7 +107,7 @@ int QueuePair::start(uint32_t rings) {
   open(RingId::kDma, config_.dma_log2, &dma_);
   open(RingId::kTx, config_.tx_log2, &tx_);
   if (error == 0 && card_.blocks().has_window(qp_)) {
-    error = WindowTable::create(bus, caps, qp_, config_.stop_timeout_ms, &windows_);
+    error = WindowTable::create(bus, caps, qp_, stop_ms_, &windows_);
   }
   return error;
 }
@@ -169,7 +173,7 @@ int QueuePair::close_dedicated(uint32_t i) {
                     i);
     return -ENOENT;
   }
-  const int error = dedicated_[i]->stop(config_.stop_timeout_ms);
+  const int error = dedicated_[i]->stop();
   if (error == 0 || error == -ENODEV) {
     closed_[i] += dedicated_[i]->totals();
     dedicated_[i].reset();
@@ -192,7 +196,7 @@ DedicatedRxQueue* QueuePair::dedicated(uint32_t i) {
 int QueuePair::stop() {
   int first = 0;
   for_each_open(*this, [&](uint32_t /*bit*/, auto& queue) {
-    const int error = queue.stop(config_.stop_timeout_ms);
+    const int error = queue.stop();
     first = first == 0 ? error : first;
   });
   return first;

@@ -31,8 +31,8 @@ struct QueuePairConfig {
   uint32_t dma_log2 = 7;
   uint32_t maint_log2 = 4;
   uint32_t event_log2 = 6;
-  uint32_t start_index = 0;         ///< of every ring; any value (for tests of the wrap)
-  uint32_t stop_timeout_ms = 1000;  ///< limit of each start, and of stops by destructors
+  uint32_t start_index = 0;                 ///< of every ring; any value (for tests of the wrap)
+  uint32_t stop_timeout_ms = kStopSlackMs;  ///< slack of starts and stops, see stop_limit_ms()
   /// Rings to open. 0: transmit, shared, doorbell, event, and, where the card and the queue pair
   /// have them, DMA and (queue pair 0) maintenance.
   uint32_t rings = 0;
@@ -102,6 +102,7 @@ class QueuePair {
   Mmio bar_;
   uint32_t qp_;
   QueuePairConfig config_;
+  uint32_t stop_ms_;  // limit of starts and stops
   SharedPtr<TxQueue> tx_;
   SharedPtr<SharedRxQueue> shared_;
   SharedPtr<DoorbellQueue> doorbells_;

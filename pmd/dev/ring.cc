@@ -34,7 +34,7 @@ std::string Ring::who() const {
 }
 
 Ring::~Ring() {
-  (void)stop(config_.timeout_ms);  // stop() logs errors
+  (void)stop();  // stop() logs errors
   if (memory_.va != nullptr && !running_) {
     bus_->dma_free(memory_);
   }
@@ -87,7 +87,7 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
   }
   write_config();
   running_ = true;
-  const int error = command(true, config.timeout_ms);
+  const int error = command(true);
   return error == 0 ? 0 : fail_start(error);
 }
 
@@ -173,12 +173,12 @@ bool Ring::answers(uint32_t seen, uint32_t gen, bool run) {
           (run && state_is(seen, regs::RingState::kError)));  // ERROR gives no memory back
 }
 
-int Ring::command(bool run, uint32_t timeout_ms) {
+int Ring::command(bool run) {
   const uint32_t status = regs::qp::ring_status(config_.qp, config_.ring);
   const uint32_t gen = ask(run);
   const auto answered = [gen, run](uint32_t seen) { return answers(seen, gen, run); };
   uint32_t seen = 0;
-  if (const int error = wait_for_word(bar_, hook_, status, timeout_ms, &seen, answered);
+  if (const int error = wait_for_word(bar_, hook_, status, config_.timeout_ms, &seen, answered);
       error != 0) {
     return error;
   }
@@ -209,7 +209,7 @@ int Ring::restart(uint32_t start_index) {
   bar_.write32(regs::qp::ring_start(config_.qp, config_.ring), start_index);
   write_tail();
   running_ = true;
-  const int error = command(true, config_.timeout_ms);
+  const int error = command(true);
   return error == 0 ? 0 : fail_start(error);
 }
 
@@ -225,7 +225,7 @@ int Ring::fail_start(int error) {
     base::log_error("%s: the card refused to start it: %s; %s", who().c_str(), name(why),
                     remedy(why));
     // Only a stopped ring can start: do not leave it in state ERROR for the next user.
-    static_cast<void>(command(false, config_.timeout_ms));
+    static_cast<void>(command(false));
     return error;
   }
   base::log_error("%s: no answer to the start within %u ms, state %s; reset the card",
@@ -233,11 +233,11 @@ int Ring::fail_start(int error) {
   return error;  // the destructor asks for the stop before it frees anything
 }
 
-int Ring::stop(uint32_t timeout_ms) {
+int Ring::stop() {
   if (!running_) {
     return 0;
   }
-  const int error = command(false, timeout_ms);
+  const int error = command(false);
   if (error == 0) {
     return 0;
   }
@@ -249,7 +249,7 @@ int Ring::stop(uint32_t timeout_ms) {
   base::log_error(
       "%s: not stopped within %u ms, state %s; reset the card. Its memory stays allocated, since "
       "the card may still write it",
-      who().c_str(), timeout_ms, state_name(now));
+      who().c_str(), config_.timeout_ms, state_name(now));
   return error;
 }
 
@@ -260,11 +260,12 @@ int Ring::stop_orphan(Bus& bus, uint32_t qp, uint32_t ring, uint32_t timeout_ms)
   orphan.hook_ = bus.poll_hook(qp);
   orphan.config_.qp = qp;
   orphan.config_.ring = ring;
+  orphan.config_.timeout_ms = timeout_ms;
   // A stopped ring that was not asked to run since needs no answer of the card.
   orphan.running_ =
       RingControl::run.get(orphan.bar_.read32(regs::qp::ring_control(qp, ring))) != 0 ||
       !state_is(orphan.bar_.read32(regs::qp::ring_status(qp, ring)), regs::RingState::kStopped);
-  const int error = orphan.stop(timeout_ms);
+  const int error = orphan.stop();
   orphan.running_ = false;  // the destructor has nothing left to stop
   return error;
 }

@@ -13,12 +13,12 @@ namespace rio::pmd {
 
 /// How a ring is set up. regs: QP.RING_*.
 struct RingConfig {
-  uint32_t qp = 0;             ///< queue pair
-  uint32_t ring = 0;           ///< regs::Ring, 0 to 15
-  uint32_t log2 = 9;           ///< log2 of the entries, within Caps
-  uint32_t start_index = 0;    ///< first free-running index; anything (tests of the wrap)
-  uint32_t timeout_ms = 1000;  ///< of the start, and of the stop by the destructor
-  int irq_vector = -1;         ///< -1: no interrupt
+  uint32_t qp = 0;                     ///< queue pair
+  uint32_t ring = 0;                   ///< regs::Ring, 0 to 15
+  uint32_t log2 = 9;                   ///< log2 of the entries, within Caps
+  uint32_t start_index = 0;            ///< first free-running index; anything (tests of the wrap)
+  uint32_t timeout_ms = kStopSlackMs;  ///< of starts and stops: see stop_limit_ms()
+  int irq_vector = -1;                 ///< -1: no interrupt
   uint16_t irq_moderation_us = 0;
   uint32_t source = 0;  ///< dedicated rings: source ID that the ring takes
   uint32_t mbox = 0;    ///< dedicated rings: mailbox, 0 to 3
@@ -49,7 +49,7 @@ class Ring {
 
   /// Stop the ring: posted entries complete with kFlushed and can still be reaped. Does nothing to
   /// a stopped ring. @return 0, -ETIMEDOUT, -ENODEV (card gone: it counts as stopped).
-  [[nodiscard]] int stop(uint32_t timeout_ms);
+  [[nodiscard]] int stop();
 
   /// Stop in two steps, for callers that cannot wait: ask for the stop, then check stopped().
   void begin_stop();
@@ -92,7 +92,7 @@ class Ring {
   void write_tail();
   [[nodiscard]] uint32_t ask(bool run);
   [[nodiscard]] static bool answers(uint32_t seen, uint32_t gen, bool run);
-  [[nodiscard]] int command(bool run, uint32_t timeout_ms);
+  [[nodiscard]] int command(bool run);
   [[nodiscard]] int fail_start(int error);
 
   Bus* bus_ = nullptr;

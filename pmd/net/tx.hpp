@@ -90,9 +90,9 @@ class NetTx {
   /// other joined peers' messages wait behind it. A single peer may take its time.
   [[nodiscard]] bool is_stuck(uint32_t looks);
   /// Stop the ring and start it again. No thread is in burst(). The peer that has not taken its
-  /// message counts as asleep; all unsent messages are lost. @param timeout_ms of the stop. @return
-  /// 0, or as stop() and restart() of queues: then the ring no longer works.
-  [[nodiscard]] int give_up(uint32_t timeout_ms);
+  /// message counts as asleep; all unsent messages are lost. @return 0, or as stop() and restart()
+  /// of queues: then the ring no longer works.
+  [[nodiscard]] int give_up();
   /// Tell all joined peers that we leave. Before stop().
   void leave();
   /// Any thread. Fetch completions. @return how many mbufs came back.

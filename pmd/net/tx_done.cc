@@ -91,12 +91,12 @@ bool NetTx::is_stuck(uint32_t looks) {
   return stuck;
 }
 
-int NetTx::give_up(uint32_t timeout_ms) {
+int NetTx::give_up() {
   looks_ = 0;
   if (queue_ == nullptr) {
     return 0;
   }
-  const int rc = queue_->stop(timeout_ms);
+  const int rc = queue_->stop();
   giving_up_ = true;
   reap_all();
   giving_up_ = false;

@@ -17,7 +17,6 @@ constexpr uint64_t kPeriodUs = 100'000;
 constexpr uint32_t kLooksBetweenCalls = 10;
 constexpr uint32_t kStuckLooks = 10;  // with no progress in between
 constexpr uint32_t kInsideTimeoutMs = 2000;
-constexpr uint32_t kStopTimeoutMs = 2000;
 
 }  // namespace
 
@@ -85,7 +84,7 @@ void NetPort::give_up(NetTx& queue) {
     return;
   }
   // The next check finds a ring that no longer works.
-  if (queue.give_up(kStopTimeoutMs) == 0) {
+  if (queue.give_up() == 0) {
     base::log_warning(
         "%s: a peer took nothing for %u ms: what was under way was dropped; poll its port, or have "
         "the card give up sooner with retry_limit=",

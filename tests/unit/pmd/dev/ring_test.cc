@@ -49,7 +49,7 @@ TEST_F(RingTest, StartsAndStops) {
   EXPECT_TRUE(ring_.running());
   bar_.verify();
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
   EXPECT_FALSE(ring_.running());
   EXPECT_EQ(LogCapture::lines().size(), 0u);
 }
@@ -61,7 +61,7 @@ TEST_F(RingTest, CompletionsAreAlignedTo64Bytes) {
   ASSERT_EQ(start(), 0);
   EXPECT_EQ(static_cast<uint8_t*>(ring_.completions()), bus_.memory(0) + 64);
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 TEST_F(RingTest, CompletionsOnlyRingStartsWithCredits) {
@@ -69,7 +69,7 @@ TEST_F(RingTest, CompletionsOnlyRingStartsWithCredits) {
   script_.expect_start(bar_);  // base 0, tail start + 8
   ASSERT_EQ(start(), 0);
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 TEST_F(RingTest, DedicatedRingsSetTheirFilter) {
@@ -82,7 +82,7 @@ TEST_F(RingTest, DedicatedRingsSetTheirFilter) {
   with.source = 0x1234;
   ASSERT_EQ(start(with), 0);
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 TEST_F(RingTest, SetsTheInterruptVector) {
@@ -93,7 +93,7 @@ TEST_F(RingTest, SetsTheInterruptVector) {
   with.irq_moderation_us = 50;
   ASSERT_EQ(start(with), 0);
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 class RingPhaseTest : public RingTest, public ::testing::WithParamInterface<uint32_t> {};
@@ -109,7 +109,7 @@ TEST_P(RingPhaseTest, AFreshRingHasNoCompletions) {
     EXPECT_EQ(last_word, script_.last_word(index, 0) ^ 0x80000000) << index;
   }
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Starts, RingPhaseTest,
@@ -179,7 +179,7 @@ TEST_F(RingTest, GenerationsDifferFromTheLastOnes) {
   ASSERT_EQ(start(), 0);
   expect_command(0x10000, 0x10000, 1);
   bar_.expect_read(script_.status_offset(), 1);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 TEST_F(RingTest, WaitsForTheEchoAndPolls) {
@@ -198,7 +198,7 @@ TEST_F(RingTest, WaitsForTheEchoAndPolls) {
       .expect_read(script_.status_offset(), 0x10002)  // still running
       .expect_read(script_.status_offset(), 0x30002)  // error: it may still write
       .expect_read(script_.status_offset(), 0x00002);
-  EXPECT_EQ(ring_.stop(1000), 0);
+  EXPECT_EQ(ring_.stop(), 0);
   EXPECT_EQ(bus_.polls, 6u);
 }
 
@@ -278,7 +278,7 @@ TEST_F(RingTest, AStopThatTimesOutKeepsTheMemory) {
           .expect_read(0, 0x52494F43)
           .expect_read(script_.status_offset(), 0x20002);
     }
-    EXPECT_EQ(ring.stop(2), -ETIMEDOUT);
+    EXPECT_EQ(ring.stop(), -ETIMEDOUT);
     EXPECT_TRUE(ring.running());
     EXPECT_TRUE(LogCapture::one_line_with({"dma", "2 ms", "stopping", "reset"}));
   }
@@ -309,7 +309,7 @@ TEST_F(RingTest, AGoneCardCountsAsStopped) {
     ASSERT_EQ(ring.start(bus_, caps_, config(), {32, 16}), 0);
     expect_command(kAllOnes, kAllOnes, 0);
     bar_.expect_read(script_.status_offset(), kAllOnes).expect_read(0, kAllOnes);
-    EXPECT_EQ(ring.stop(1000), -ENODEV);
+    EXPECT_EQ(ring.stop(), -ENODEV);
     EXPECT_TRUE(LogCapture::one_line_with({"gone"}));
   }
   EXPECT_EQ(bus_.live_blocks(), 0u);
@@ -325,7 +325,7 @@ TEST_F(RingTest, AllOnesInAStatusAloneMeanNothing) {
   bar_.expect_read(script_.status_offset(), kAllOnes).expect_read(0, 0x52494F43);
   EXPECT_EQ(ring_.state(nullptr, nullptr), -EPROTO);
   script_.expect_stop(bar_);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 TEST_F(RingTest, StateIsDecoded) {
@@ -341,7 +341,7 @@ TEST_F(RingTest, StateIsDecoded) {
   EXPECT_EQ(ring_.state(&error, &entry), -ENODEV);
   expect_command(0x10001, 0x04030001, 2);
   bar_.expect_read(script_.status_offset(), 2);
-  EXPECT_EQ(ring_.stop(2), 0);
+  EXPECT_EQ(ring_.stop(), 0);
 }
 
 }  // namespace

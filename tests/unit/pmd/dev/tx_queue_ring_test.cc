@@ -253,8 +253,8 @@ TEST_F(TxQueueTest, FlushedEntriesAreReapedAfterTheStop) {
   bar_.verify();
   script_.expect_stop(bar_);
   complete(0, 0, 6);
-  EXPECT_EQ(queue_->stop(10), 0);
-  EXPECT_EQ(queue_->stop(10), 0);  // no further access to the BAR
+  EXPECT_EQ(queue_->stop(), 0);
+  EXPECT_EQ(queue_->stop(), 0);  // no further access to the BAR
   TxDone done;
   ASSERT_EQ(queue_->reap(&done, 1), 1);
   EXPECT_EQ(done.status, Status::kFlushed);
