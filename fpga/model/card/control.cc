@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <vector>
 
 namespace rio::model {
 namespace {
@@ -319,6 +320,9 @@ void Control::check_ring_memory() {
     return;
   }
   generation_ = generation;
+  // All of them first: a ring that fails is reported in the ring of events, which may have
+  // vanished.
+  std::vector<Ring*> failed;
   for (Pair& pair : core_.pairs) {
     for (Ring& ring : pair.rings) {
       if (ring.state == RingState::kStopped || ring.cbase == nullptr || map_ring(ring)) {
@@ -327,9 +331,12 @@ void Control::check_ring_memory() {
       ring.base = nullptr;
       ring.cbase = nullptr;
       if (ring.running()) {  // otherwise it waits for its stop, or the stop for messages in flight
-        core_.fail_ring(ring, RingError::kHostRead, ring.head);
+        failed.push_back(&ring);
       }
     }
+  }
+  for (Ring* const ring : failed) {
+    core_.fail_ring(*ring, RingError::kHostRead, ring->head);
   }
 }
 
