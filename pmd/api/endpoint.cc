@@ -32,6 +32,7 @@ struct Endpoint::Device {
   std::unique_ptr<pmd::Card> card;
   std::unique_ptr<pmd::mem::MemoryMap> map;
   std::vector<uint32_t> dest_ids;  // by queue pair
+  uint32_t endpoints = 0;          // that are not closed
   int owner = getpid();
 };
 
@@ -39,7 +40,10 @@ bool Endpoint::is_ours() const {
   return device_ == nullptr || device_->owner == getpid();
 }
 
-Endpoint::Endpoint(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+Endpoint::Endpoint(std::shared_ptr<Device> device) : device_(std::move(device)) {
+  const std::lock_guard lock(device_->mutex);
+  ++device_->endpoints;
+}
 
 int Endpoint::open(const std::string& name, const EndpointConfig& config,
                    std::unique_ptr<Endpoint>* out) {
@@ -144,20 +148,29 @@ int Endpoint::close() {
   std::unique_lock lock(device_->mutex);
   const int rc = pair_ != nullptr ? pair_->stop() : 0;
   if (rc != 0 && rc != -ENODEV) {
-    lock.unlock();
     // The card may still write: nothing that it knows is given back, and the bus stays open.
     base::log_error(
         "%s: closed while the card does not answer; its memory stays allocated until the process "
         "ends. Reset the card by its slot before it is opened again",
         name().c_str());
+    silence();  // before the process ends, and its memory with it
+    lock.unlock();
     keep_for_ever();
     return rc;
   }
   pair_.reset();
+  silence();
   free_memory();
   lock.unlock();
   device_.reset();
   return rc;
+}
+
+/// With the last Endpoint of the card, its accesses to memory end, even if others had to be kept.
+void Endpoint::silence() {
+  if (--device_->endpoints == 0) {
+    (void)device_->bus->stop_dma();  // logged
+  }
 }
 
 /// Keep all objects: destroying them would write to the card, which in a forked child is the

@@ -158,6 +158,7 @@ class Endpoint {
   template <class Match>
   [[nodiscard]] bool drop_registration(const Match& match);
   void free_memory();
+  void silence();
   void keep_for_ever();
 
   std::shared_ptr<Device> device_;

@@ -98,9 +98,14 @@ class Bus {
 
   /// Whether the card reaches memory that was never mapped for it: no IOMMU is in its way.
   [[nodiscard]] virtual bool reaches_all_memory() const { return false; }
-  /// Let the card access memory. Called by Card::open() when the card has answered its reset: it
-  /// uses no memory that it was told of before, and has been told of none since.
+  /// Let the card access memory: a bus gives it no right to before. Called by Card::open() when the
+  /// card has answered its reset, so that a card which an earlier program left running never
+  /// reaches memory of this one. Again: nothing.
   [[nodiscard]] virtual int start_dma() { return 0; }
+  /// End the card's accesses to memory, and wait for those under way; the destructor of a bus of
+  /// one process does it, too. Its rings should be stopped. @return 0, also for a card that is
+  /// gone; -ETIMEDOUT, -EIO: it may still access memory, which then must stay allocated.
+  [[nodiscard]] virtual int stop_dma() { return 0; }
 
   /// eventfd that becomes readable when the vector is raised. @return fd (the bus owns it), or
   /// -ENOTSUP.

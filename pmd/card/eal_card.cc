@@ -146,6 +146,9 @@ EalCard::~EalCard() {
   const std::lock_guard guard(control_lock());
   card_.reset();
   const bool others = primary_ && shared_.valid() && shared_.others_alive();
+  if (primary_ && !others) {
+    (void)bus_->stop_dma();  // logged
+  }
   if (shared_.valid()) {
     shared_.detach();
   }

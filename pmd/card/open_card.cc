@@ -2,6 +2,7 @@
 
 #include <bus_pci_driver.h>
 #include <pthread.h>
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_lcore.h>
 #include <rte_thread.h>
@@ -17,6 +18,7 @@
 #include "pmd/bus/eal/eal_memory.hpp"
 #include "pmd/bus/eal/eal_pci_bus.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
+#include "pmd/bus/vfio/bus_master.hpp"
 
 namespace rio::pmd {
 namespace {
@@ -134,12 +136,16 @@ int open_pci_card(rte_pci_device* pci, const CardArgs& args, std::shared_ptr<Eal
       rc != 0) {
     return rc;
   }
-  if (const uint32_t magic = bus->bar().read32(regs::id::magic()); magic != regs::kMagic) {
+  const uint32_t magic = vfio::await_magic(bus->bar(), [] { rte_delay_us_sleep(1000); });
+  if (magic != regs::kMagic) {
     base::log_error("%s: BAR%u holds 0x%08x where a card holds 0x%08x: %s", pci->name, bar_index,
                     magic, regs::kMagic,
                     magic == regs::kAllOnes ? "the card does not answer, reset or replug it"
                                             : "other gateware, or a wrong byte order");
     return -ENODEV;
+  }
+  if (rte_eal_process_type() == RTE_PROC_PRIMARY) {
+    (void)bus->stop_dma();  // EAL has let the card become bus master; logged
   }
   found.bus = std::move(bus);
   return EalCard::create(pci->name, args, std::move(found), out);

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include "fpga/regs/gen/rio_regs.hpp"
@@ -43,7 +44,9 @@ constexpr size_t kBarBytes = 256 * 1024;  // three queue pairs fit
 fs::path tree;
 /// The driver of a device once it is mapped: EAL probes one of UIO only with physical addresses.
 rte_pci_kernel_driver map_as = RTE_PCI_KDRV_VFIO;
-uint32_t mapped = 0;  ///< how often EAL, or a driver, has mapped a device
+uint32_t mapped = 0;                     ///< how often EAL, or a driver, has mapped a device
+uint16_t command = 0;                    // of the card; EAL has made it bus master
+std::function<void(uint16_t)> on_write;  // of the command register
 
 void put(const fs::path& file, const std::string& text) {
   std::ofstream(file) << text;
@@ -176,6 +179,24 @@ TEST_F(RawPci, ProbesACard) {
   EXPECT_EQ(rte_rawdev_count(), 0);
   ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, ""), 0) << "again";
   EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+}
+
+TEST_F(RawPci, ACardIsBusMasterFromItsResetToItsClose) {
+  insert_card(kCard, 0);
+  auto* const bar = static_cast<uint32_t*>(map_file(file_of(kCard, 0)));
+  std::vector<std::pair<uint16_t, bool>> writes;  // with whether the card's reset was answered
+  on_write = [&](uint16_t value) {
+    const uint32_t answered = bar[regs::id::gen_ack() / 4];
+    writes.emplace_back(value, answered != 0 && answered == bar[regs::id::gen_req() / 4]);
+  };
+  command = 6;
+  ASSERT_EQ(rte_eal_hotplug_add("pci", kCard, ""), 0);
+  const std::vector<std::pair<uint16_t, bool>> expected{{2, false}, {6, true}};
+  EXPECT_EQ(writes, expected);
+  EXPECT_EQ(rte_eal_hotplug_remove("pci", kCard), 0);
+  EXPECT_EQ(command, 2);
+  on_write = nullptr;
+  munmap(bar, kBarBytes);
 }
 
 TEST_F(RawPci, NoticesThatTheCardIsGone) {
@@ -414,6 +435,24 @@ extern "C" int rte_pci_map_device(rte_pci_device* device) {
     }
   }
   return 0;
+}
+
+extern "C" int rte_pci_read_config(const rte_pci_device* /*device*/, void* to, size_t len_bytes,
+                                   off_t offset_bytes) {
+  const uint16_t word = offset_bytes == 4 ? rio::test::command : 0;  // no capabilities
+  std::memcpy(to, &word, sizeof(word));
+  return static_cast<int>(len_bytes);
+}
+
+extern "C" int rte_pci_write_config(const rte_pci_device* /*device*/, const void* from,
+                                    size_t len_bytes, off_t offset_bytes) {
+  uint16_t value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  if (offset_bytes == 4 && rio::test::on_write) {
+    rio::test::on_write(value);
+  }
+  rio::test::command = value;
+  return static_cast<int>(len_bytes);
 }
 
 extern "C" void rte_pci_unmap_device(rte_pci_device* device) {

@@ -22,11 +22,12 @@ class VfioMachine {
  public:
   static constexpr const char* kAddress = "0000:03:00.0";
 
-  VfioMachine() {
+  explicit VfioMachine(uint32_t queue_pairs = 1) {
     using pmd::vfio::FakeKernel;
     tree_.add_device(kAddress, 0x10EE, 0x7210, "vfio-pci", 7);
     kernel_.set_magic(0);
-    const model::Config config;
+    model::Config config;
+    config.queue_pairs = queue_pairs;
     kernel_.bar_len = model::Card::bar_bytes(config.queue_pairs);
     model::Ends ends;
     ends.bar = kernel_.bar();
@@ -48,7 +49,7 @@ class VfioMachine {
     };
     kernel_.on_close = [this](int fd) {
       const std::lock_guard lock(mutex_);
-      master_ = master_ && fd != FakeKernel::kDevice;
+      open_ = open_ && fd != FakeKernel::kDevice;
     };
     const int rc = base::start_thread(
         "card",
@@ -56,7 +57,7 @@ class VfioMachine {
           while (!stop.stop_requested()) {
             {
               const std::lock_guard lock(mutex_);
-              for (int i = 0; i < 64 && master_; ++i) {
+              for (int i = 0; i < 64 && open_; ++i) {
                 card_->step();
               }
             }
@@ -71,7 +72,16 @@ class VfioMachine {
 
   /// Open the card. @return as open_vfio_bus().
   [[nodiscard]] int open(std::unique_ptr<pmd::Bus>* out, const name::Pci& card = {kAddress}) {
+    {
+      const std::lock_guard lock(mutex_);
+      open_ = true;
+    }
     return pmd::vfio::open_vfio_bus(card, tree_.paths, out, kernel_);
+  }
+  /// The card does nothing any more.
+  void halt() {
+    const std::lock_guard lock(mutex_);
+    open_ = false;
   }
   /// Whether the kernel has the card back: neither its device nor its group is open. Any thread.
   [[nodiscard]] bool is_released() {
@@ -93,7 +103,7 @@ class VfioMachine {
   model::DmaTable memory_;
   std::unique_ptr<model::Card> card_;
   std::mutex mutex_;    // the card makes no step while the kernel changes what follows
-  bool master_ = true;  // the kernel ends it with the device's file
+  bool open_ = true;  // the kernel ends it with the device's file
   std::jthread stepper_;
 };
 

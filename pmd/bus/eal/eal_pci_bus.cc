@@ -2,6 +2,7 @@
 
 #include <bus_pci_driver.h>
 #include <linux/vfio.h>
+#include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -16,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/mapping.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/vfio/bus_master.hpp"
 #include "pmd/bus/vfio/huge_files.hpp"
 
 namespace rio::pmd {
@@ -40,6 +42,23 @@ int eal_runs(void* va, size_t len_bytes, std::vector<IovaRun>* out) {
   *out = std::move(runs);
   return 0;
 }
+
+/// By EAL, which knows the file of a device's configuration space.
+class EalConfig final : public vfio::ConfigSpace {
+ public:
+  explicit EalConfig(const rte_pci_device& device) : device_(device) {}
+  int read16(uint32_t offset_bytes, uint16_t* out) override {
+    return result(rte_pci_read_config(&device_, out, sizeof(*out), offset_bytes));
+  }
+  int write16(uint32_t offset_bytes, uint16_t value) override {
+    return result(rte_pci_write_config(&device_, &value, sizeof(value), offset_bytes));
+  }
+  void nap() override { rte_delay_us_sleep(1000); }
+
+ private:
+  static int result(int n) { return n == sizeof(uint16_t) ? 0 : -EIO; }
+  const rte_pci_device& device_;
+};
 
 /// Number of MSI-X vectors of a card. @param fd of VFIO's device.
 uint32_t msix_vectors(int fd) {
@@ -164,7 +183,22 @@ int EalPciBus::start_dma() {
   if (device_->kdrv != RTE_PCI_KDRV_VFIO) {
     vfio::HugeFiles(vfio::real_kernel(), {}, name_).remove_leftovers();
   }
-  return 0;
+  EalConfig config(*device_);
+  const int rc = vfio::set_bus_master(config, true);
+  if (rc != 0) {
+    base::log_error("%s: cannot write its command register: reset it by its slot", name_.c_str());
+  }
+  return rc;
+}
+
+int EalPciBus::stop_dma() {
+  EalConfig config(*device_);
+  const int rc = vfio::end_bus_mastering(config);
+  if (rc != 0) {
+    base::log_warning("%s: cannot end its accesses to memory (%d): reset it by its slot",
+                      name_.c_str(), rc);
+  }
+  return rc;
 }
 
 int EalPciBus::enable_irqs() {

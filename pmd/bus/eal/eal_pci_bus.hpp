@@ -40,7 +40,10 @@ class EalPciBus final : public Bus {
   [[nodiscard]] int dma_unmap(void* va, size_t len_bytes) override;
   /// Without VFIO, or with VFIO's no-IOMMU mode.
   [[nodiscard]] bool reaches_all_memory() const override;
+  /// For the primary process. EAL itself starts the card's accesses when it probes the card, and
+  /// the destructor does not stop them, since secondary processes may go on.
   [[nodiscard]] int start_dma() override;
+  [[nodiscard]] int stop_dma() override;
   /// The first call enables the card's interrupts: all MSI-X vectors that it and EAL can have.
   /// @return also -ENOTSUP: not bound to vfio-pci, or no such vector.
   [[nodiscard]] int irq_fd(uint32_t vector) override;

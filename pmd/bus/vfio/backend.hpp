@@ -12,6 +12,7 @@
 
 #include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
+#include "pmd/bus/vfio/bus_master.hpp"
 #include "pmd/bus/vfio/kernel.hpp"
 #include "pmd/bus/vfio/pci_scan.hpp"
 
@@ -38,15 +39,20 @@ class Backend {
   [[nodiscard]] virtual bool hugepages_only() const = 0;
   /// As Bus::irq_fd().
   [[nodiscard]] virtual int irq_fd(uint32_t vector) = 0;
-  /// Function-level reset. @return -ENOTSUP where the device has none.
+  /// Reset the function, or through VFIO its slot if all of that is ours, with bus mastering off
+  /// afterwards. @return -ENOTSUP where the device has no such reset.
   [[nodiscard]] virtual int reset() = 0;
+  /// As Bus::start_dma() and Bus::stop_dma(). The card is opened without.
+  [[nodiscard]] virtual int start_dma() = 0;
+  [[nodiscard]] virtual int stop_dma() = 0;
 
  protected:
   Backend(const PciPaths& paths, Kernel& kernel, const PciCard& card)
       : paths_(paths), kernel_(kernel), card_(card) {}
-  /// Let the card become bus master. @param config_at where its configuration space begins in a
-  /// file. @return 0 or -errno; not logged.
-  [[nodiscard]] int set_bus_master(int fd, uint64_t config_at);
+  /// Let the card answer at its BAR, and access memory or not. @return 0 or -errno, logged.
+  [[nodiscard]] int set_command(ConfigFile config, bool master) const;
+  /// As stop_dma().
+  [[nodiscard]] int silence(ConfigFile config) const;
   [[nodiscard]] const char* address() const { return card_.address.c_str(); }
   /// Log that something failed. @param what "cannot open /dev/uio0". @param remedy may be empty.
   /// @return rc, -errno.

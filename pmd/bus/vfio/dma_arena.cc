@@ -174,6 +174,19 @@ struct Page {
 DmaArena::DmaArena(Backend& backend, Kernel& kernel, const PciPaths& paths, const std::string& name)
     : backend_(backend), kernel_(kernel), paths_(paths), name_(name), files_(kernel, paths, name) {}
 
+void DmaArena::leak() {
+  size_t len_bytes = 0;
+  for (const Area& area : areas_) {
+    len_bytes += area.len_bytes;
+  }
+  areas_.clear();
+  base::log_warning(
+      "%s: it may still write memory, and no IOMMU is in between: %zu MiB stay allocated, in files "
+      "that the next program which opens the card removes; reset it by its slot before registered "
+      "memory is freed",
+      name_.c_str(), len_bytes >> 20);
+}
+
 DmaArena::~DmaArena() {
   for (const Area& area : areas_) {
     (void)backend_.unmap(area.va, area.len_bytes, area.runs);

@@ -31,6 +31,8 @@ class DmaArena {
   /// As Bus::dma_alloc(). @param align_bytes up to 2 MiB.
   [[nodiscard]] int allocate(size_t len_bytes, size_t align_bytes, DmaMemory* out);
   void free(const DmaMemory& memory);
+  /// Never give the memory back: the card may still write it. Logged.
+  void leak();
   [[nodiscard]] bool overlaps(const void* va, size_t len_bytes) const;
   /// As HugeFiles::remove_leftovers().
   void remove_leftovers() { files_.remove_leftovers(); }

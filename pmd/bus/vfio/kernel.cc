@@ -85,6 +85,7 @@ class RealKernel : public Kernel {
     }
     return static_cast<int>(or_error(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
   }
+  void nap() override { ::usleep(1000); }
 };
 
 }  // namespace

@@ -57,6 +57,8 @@ class Kernel {
   /// Copy another process's file descriptor; the caller closes the copy. @return a descriptor or
   /// -errno (-EPERM: no right to trace that process, -ENOSYS: a kernel before 5.6).
   [[nodiscard]] virtual int copy_fd(int pid, int fd) = 0;
+  /// Let a millisecond pass.
+  virtual void nap() = 0;
 };
 
 /// The kernel that runs us.

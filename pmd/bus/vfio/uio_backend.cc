@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <linux/pci_regs.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -36,17 +35,20 @@ class UioBackend final : public Backend {
   bool hugepages_only() const override { return true; }
   int irq_fd(uint32_t) override { return -ENOTSUP; }
   int reset() override;
+  int start_dma() override { return set_command(config(), true); }
+  int stop_dma() override { return silence(config()); }
 
  private:
   [[nodiscard]] int open_file(const std::string& path, int flags, const char* remedy,
                               KernelFd* out);
   [[nodiscard]] int open_uio();
   [[nodiscard]] int map_bar();
-  [[nodiscard]] int enable_bus_master();
+  [[nodiscard]] ConfigFile config() { return {kernel_, config_.get(), 0}; }
   [[nodiscard]] int physical(uintptr_t va, uint64_t* physical_address);
 
   const std::string folder_;
   KernelFd uio_;
+  KernelFd config_;
   KernelFd pagemap_;
 };
 
@@ -73,7 +75,8 @@ uint64_t page_bytes_at(const std::string& smaps, uintptr_t va) {
 int UioBackend::open() {
   int rc = open_uio();
   rc = rc == 0 ? map_bar() : rc;
-  return rc == 0 ? enable_bus_master() : rc;
+  rc = rc == 0 ? open_file(folder_ + "/config", O_RDWR, kNeedsRoot, &config_) : rc;
+  return rc == 0 ? set_command(config(), false) : rc;
 }
 
 int UioBackend::open_file(const std::string& path, int flags, const char* remedy, KernelFd* out) {
@@ -113,15 +116,6 @@ int UioBackend::map_bar() {
   return rc == 0 ? 0
                  : failed(rc, "cannot map " + path,
                           rc == -EPERM ? "the kernel is locked down (Secure Boot): use VFIO" : "");
-}
-
-int UioBackend::enable_bus_master() {
-  const std::string path = folder_ + "/config";
-  const KernelFd file(kernel_, kernel_.open(path, O_RDWR));
-  const int rc = file.get() < 0 ? file.get() : set_bus_master(file.get(), 0);
-  return rc == 0
-             ? 0
-             : failed(rc, "cannot let the card become bus master through " + path, "run with sudo");
 }
 
 int UioBackend::physical(uintptr_t va, uint64_t* physical_address) {
@@ -180,7 +174,7 @@ int UioBackend::reset() {
   if (rc == -ENOENT) {
     return -ENOTSUP;
   }
-  return rc == 0 ? enable_bus_master()
+  return rc == 0 ? set_command(config(), false)
                  : failed(rc, "reset through " + folder_ + "/reset", "run with sudo");
 }
 

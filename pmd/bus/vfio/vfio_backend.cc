@@ -1,4 +1,3 @@
-#include <linux/pci_regs.h>
 #include <linux/vfio.h>
 #include <sys/mman.h>
 
@@ -40,11 +39,14 @@ class VfioBackend final : public Backend {
   bool hugepages_only() const override { return false; }
   int irq_fd(uint32_t vector) override;
   int reset() override;
+  int start_dma() override;
+  int stop_dma() override;
 
  private:
   [[nodiscard]] int open_device();
   [[nodiscard]] int map_bar();
-  [[nodiscard]] int enable_bus_master();
+  [[nodiscard]] int prepare_config();
+  [[nodiscard]] ConfigFile config() { return {kernel_, device_.fd.get(), config_at_}; }
   [[nodiscard]] int enable_vectors();
   [[nodiscard]] int watch();
   void give_up(const char* why);
@@ -54,6 +56,7 @@ class VfioBackend final : public Backend {
   std::mutex mutex_;
   VfioDevice device_;
   uint32_t device_flags_ = 0;
+  uint64_t config_at_ = 0;  // in the device's file
   std::vector<KernelFd> vectors_;
   CardWatch watch_;
 };
@@ -98,20 +101,22 @@ int Backend::failed(int rc, const std::string& what, const std::string& remedy) 
   return log_failed(card_, rc, what, remedy);
 }
 
-int Backend::set_bus_master(int fd, uint64_t config_at) {
-  uint16_t command = 0;
-  ssize_t n = kernel_.read(fd, &command, sizeof(command), config_at + PCI_COMMAND);
-  if (n == sizeof(command)) {
-    command |= PCI_COMMAND_MASTER | PCI_COMMAND_MEMORY;
-    n = kernel_.write(fd, &command, sizeof(command), config_at + PCI_COMMAND);
-  }
-  return n == sizeof(command) ? 0 : (n < 0 ? static_cast<int>(n) : -EIO);
+int Backend::set_command(ConfigFile config, bool master) const {
+  const int rc = set_bus_master(config, master);
+  return rc != 0 ? failed(rc, "cannot write its command register",
+                          hugepages_only() ? "run with sudo" : rescan_command(card_.address))
+                 : 0;
+}
+
+int Backend::silence(ConfigFile config) const {
+  const int rc = end_bus_mastering(config);
+  return rc != 0 ? failed(rc, "cannot end its accesses to memory", "reset it by its slot") : 0;
 }
 
 int VfioBackend::open() {
   using Step = int (VfioBackend::*)();
   for (const Step step : {&VfioBackend::open_device, &VfioBackend::map_bar,
-                          &VfioBackend::enable_bus_master, &VfioBackend::watch}) {
+                          &VfioBackend::prepare_config, &VfioBackend::watch}) {
     if (const int rc = (this->*step)(); rc != 0) {
       return rc;
     }
@@ -148,13 +153,11 @@ int VfioBackend::map_bar() {
   return rc != 0 ? failed(rc, "cannot map " + name) : 0;
 }
 
-int VfioBackend::enable_bus_master() {
+int VfioBackend::prepare_config() {
   vfio_region_info region{};
-  int rc = find_region(kernel_, device_.fd.get(), VFIO_PCI_CONFIG_REGION_INDEX, &region);
-  rc = rc == 0 ? set_bus_master(device_.fd.get(), region.offset) : rc;
-  return rc != 0
-             ? failed(rc, "cannot let the card become bus master", rescan_command(card_.address))
-             : 0;
+  const int rc = find_region(kernel_, device_.fd.get(), VFIO_PCI_CONFIG_REGION_INDEX, &region);
+  config_at_ = region.offset;
+  return rc != 0 ? failed(rc, "configuration space") : set_command(config(), false);
 }
 
 int VfioBackend::watch() {
@@ -243,8 +246,18 @@ int VfioBackend::reset() {
   if (const int rc = kernel_.ioctl(device_.fd.get(), VFIO_DEVICE_RESET, 0ul); rc < 0) {
     return failed(rc, "reset");
   }
-  // A reset clears the command register, and with it bus mastering.
-  return enable_bus_master();
+  return set_command(config(), false);  // a reset may clear the register
+}
+
+int VfioBackend::start_dma() {
+  const std::lock_guard lock(mutex_);
+  return given_up() ? failed(-ENODEV, "cannot let it access memory", "it was given up")
+                    : set_command(config(), true);
+}
+
+int VfioBackend::stop_dma() {
+  const std::lock_guard lock(mutex_);
+  return given_up() ? 0 : silence(config());  // the kernel has ended them
 }
 
 int open_vfio_backend(const PciPaths& paths, Kernel& kernel, const PciCard& card,

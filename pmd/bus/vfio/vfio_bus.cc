@@ -27,6 +27,9 @@ class VfioBus final : public Bus {
   VfioBus(const VfioBus&) = delete;
   VfioBus& operator=(const VfioBus&) = delete;
   ~VfioBus() override {
+    if (backend_->stop_dma() != 0 && backend_->hugepages_only()) {
+      arena_.leak();
+    }
     for (const auto& [va, mapping] : user_) {
       (void)backend_->unmap(reinterpret_cast<void*>(va), mapping.len_bytes, mapping.runs);
     }
@@ -42,13 +45,14 @@ class VfioBus final : public Bus {
   bool reaches_all_memory() const override { return backend_->hugepages_only(); }
   int start_dma() override {
     arena_.remove_leftovers();
-    return 0;
+    return backend_->start_dma();
   }
+  int stop_dma() override { return backend_->stop_dma(); }
   int irq_fd(uint32_t vector) override { return backend_->irq_fd(vector); }
   const std::string& name() const override { return card_.address; }
   int numa_node() const override { return card_.numa_node; }
 
-  [[nodiscard]] int check_magic();
+  [[nodiscard]] int check_magic(Kernel& kernel);
 
  private:
   struct UserMapping {
@@ -62,14 +66,15 @@ class VfioBus final : public Bus {
   std::map<uintptr_t, UserMapping> user_;
 };
 
-int VfioBus::check_magic() {
-  const uint32_t magic = bar().read32(regs::id::magic());
+int VfioBus::check_magic(Kernel& kernel) {
+  const uint32_t magic = await_magic(bar(), [&kernel] { kernel.nap(); });
   if (magic == regs::kMagic) {
     return 0;
   }
   if (magic == regs::kAllOnes) {
     base::log_error(
-        "%s: the card answers all ones: it is gone, unpowered, or was reprogrammed since the "
+        "%s: the card has answered all ones for a second: it is gone, unpowered, or was "
+        "reprogrammed since the "
         "last scan: %s",
         name().c_str(), rescan_command(name()).c_str());
     return -ENODEV;
@@ -153,7 +158,7 @@ int open_vfio_bus(const name::Pci& name, const PciPaths& paths, std::unique_ptr<
     }
   }
   auto bus = std::make_unique<VfioBus>(card, std::move(backend), kernel, paths);
-  if (rc = bus->check_magic(); rc != 0) {
+  if (rc = bus->check_magic(kernel); rc != 0) {
     return rc;
   }
   *out = std::move(bus);

@@ -198,7 +198,11 @@ class FakeKernel : public Kernel {
     if (path == paths_.proc + "/self/smaps") {
       return made_up(kSmaps, "");
     }
-    return real_kernel().open(path, flags);
+    const int fd = real_kernel().open(path, flags);
+    if (path.ends_with("/config") && flags == O_RDWR) {
+      config_files_.insert(fd);
+    }
+    return fd;
   }
   void close(int fd) override {
     if (fd < kContainer) {
@@ -206,6 +210,7 @@ class FakeKernel : public Kernel {
         hugepages += it->second && file_pages.empty() ? file_bytes / kHuge : 0;
         huge_files.erase(it);
       }
+      config_files_.erase(fd);
       real_kernel().close(fd);
       return;
     }
@@ -261,7 +266,22 @@ class FakeKernel : public Kernel {
     if (const auto it = ioctl_errors.find(request); it != ioctl_errors.end()) {
       return it->second;
     }
-    switch (request) {
+    if (is(fd, kDevice) && request == VFIO_DEVICE_GET_PCI_HOT_RESET_INFO) {
+      auto* info = static_cast<vfio_pci_hot_reset_info*>(arg);
+      info->count = static_cast<uint32_t>(slot.size());
+      info->flags = slot_flags;
+      for (size_t i = 0; i < slot.size(); ++i) {
+        info->devices[i].group_id = slot[i];
+      }
+      return call(info->argsz >= sizeof(*info) + 8 * slot.size(), "slot",
+                  slot.empty() ? -ENODEV : 0);
+    }
+    if (is(fd, kDevice) && request == VFIO_DEVICE_PCI_HOT_RESET) {
+      const auto* reset = static_cast<vfio_pci_hot_reset*>(arg);
+      const bool ours = reset->count == 0 || (reset->count == 1 && is(reset->group_fds[0], kGroup));
+      return call(ours && reset->flags == 0, "reset slot " + std::to_string(reset->count), 0);
+    }
+    switch (request) {  // of these numbers some are those of the two above
       case VFIO_GROUP_GET_STATUS: {
         auto* status = checked<vfio_group_status>(arg);
         status->flags = viable ? VFIO_GROUP_FLAGS_VIABLE : 0;
@@ -420,9 +440,9 @@ class FakeKernel : public Kernel {
   }
 
   ssize_t read(int fd, void* to, size_t len_bytes, uint64_t offset_bytes) override {
-    if (is(fd, kDevice)) {
-      std::memcpy(to, &command, sizeof(command));
-      return call(len_bytes == 2 && offset_bytes == kConfigOffset + 4, "read command", 2);
+    if (is(fd, kDevice) || config_files_.contains(fd)) {
+      return read_config(is(fd, kDevice) ? offset_bytes - kConfigOffset : offset_bytes, to,
+                         len_bytes);
     }
     if (fd == kPagemap) {
       const uint64_t va = offset_bytes / 8 * 4096;
@@ -442,9 +462,15 @@ class FakeKernel : public Kernel {
     return real_kernel().read(fd, to, len_bytes, offset_bytes);
   }
   ssize_t write(int fd, const void* from, size_t len_bytes, uint64_t offset_bytes) override {
-    if (is(fd, kDevice)) {
-      std::memcpy(&command, from, sizeof(command));
-      return call(len_bytes == 2 && offset_bytes == kConfigOffset + 4, "write command", 2);
+    if (is(fd, kDevice) || config_files_.contains(fd)) {
+      uint16_t value = 0;
+      std::memcpy(&value, from, sizeof(value));
+      if (on_command) {
+        on_command(value);
+      }
+      command = value | (stuck_master ? command & 4 : 0);
+      return call(len_bytes == 2 && offset_bytes % kConfigOffset == 4,
+                  "write command " + std::to_string(value), 2);
     }
     return real_kernel().write(fd, from, len_bytes, offset_bytes);
   }
@@ -453,6 +479,12 @@ class FakeKernel : public Kernel {
   }
   int eventfd() override { return real_kernel().eventfd(); }
   int copy_fd(int, int) override { return -EPERM; }
+  void nap() override {
+    ++naps;
+    if (on_nap) {
+      on_nap();
+    }
+  }
   /// Makes a file of ordinary memory; the physical addresses of its pages are fake.
   int create_file(const std::string& path, size_t len_bytes) override {
     const int fd = real_kernel().create_file(path, len_bytes);
@@ -509,13 +541,22 @@ class FakeKernel : public Kernel {
   std::function<void(uint64_t iova, uint64_t va, uint64_t len_bytes)> on_map;  // va 0: unmapped
   std::function<void(int fd)> on_close;  // of a container, group or device
   std::set<uint32_t> tells{VFIO_PCI_REQ_IRQ_INDEX, VFIO_PCI_ERR_IRQ_INDEX};
-  std::map<uint32_t, int> events;  // by index: eventfds of the first device
-  int refusing_container = 0;      // takes no group
+  std::map<uint32_t, int> events;                    // by index: eventfds of the first device
+  std::function<void(uint16_t command)> on_command;  // before it is written
+  std::function<void()> on_nap;
+  int naps = 0;
+  int pending = 0;             // reads of the device's status that show requests under way
+  bool has_express = true;     // the PCI Express capability
+  bool gone = false;           // configuration space reads all ones
+  bool stuck_master = false;   // once on, it stays on
+  int refusing_container = 0;  // takes no group
   uint32_t ioas_ranges = 2;
   std::map<uintptr_t, size_t> huge;
   std::map<uint64_t, uint64_t> file_pages;  // page number of memory: page of the file
   std::map<int, bool> huge_files;           // whether its pages were taken
   std::vector<int32_t> irq_fds;
+  std::vector<uint32_t> slot;  // by device: its group, or its number in iommufd; empty: no reset
+  uint32_t slot_flags = 0;
   uint64_t last_iova = (uint64_t{1} << 39) - 1;
   size_t bar_len = kBarBytes;
   size_t hugepages = 0;
@@ -535,6 +576,39 @@ class FakeKernel : public Kernel {
   bool tell_ranges = true;
 
  private:
+  /// The words that the driver reads: the command register, and the way to the express capability,
+  /// which is behind another one.
+  ssize_t read_config(uint64_t offset_bytes, void* to, size_t len_bytes) {
+    uint16_t word = 0;
+    std::string what;
+    switch (offset_bytes) {
+      case 0x04:
+        word = command;
+        what = "read command";
+        break;
+      case 0x06:
+        word = has_express ? 0x10 : 0;
+        break;
+      case 0x34:
+        word = 0x40;
+        break;
+      case 0x40:
+        word = 0x6005;  // MSI
+        break;
+      case 0x60:
+        word = 0x0010;  // PCI Express
+        break;
+      case 0x6A:
+        word = pending > 0 ? 0x20 : 0;
+        what = pending-- > 0 ? "requests pending" : "no request pending";
+        break;
+      default:
+        what = "BAD read of configuration space";
+    }
+    word = gone ? 0xFFFF : word;
+    std::memcpy(to, &word, sizeof(word));
+    return what.empty() ? 2 : call(len_bytes == 2, what, 2);
+  }
   int map_huge_file(void* hint, size_t len_bytes, int prot, int flags, int fd,
                     uint64_t offset_bytes, void** out) {
     if (!huge_files[fd]) {
@@ -574,6 +648,7 @@ class FakeKernel : public Kernel {
     kinds_[fd] = kind;
     return fd;
   }
+  std::set<int> config_files_;  // of sysfs
   bool is(int fd, int kind) {
     const std::lock_guard lock(mutex);
     const auto found = kinds_.find(fd);
