@@ -241,9 +241,10 @@ int VfioBackend::irq_fd(uint32_t vector) {
 int VfioBackend::reset() {
   const std::lock_guard lock(mutex_);
   if ((device_flags_ & VFIO_DEVICE_FLAGS_RESET) == 0) {
-    return -ENOTSUP;
-  }
-  if (const int rc = kernel_.ioctl(device_.fd.get(), VFIO_DEVICE_RESET, 0ul); rc < 0) {
+    if (const int rc = hot_reset(kernel_, card_, device_); rc != 0) {
+      return rc;
+    }
+  } else if (const int rc = kernel_.ioctl(device_.fd.get(), VFIO_DEVICE_RESET, 0ul); rc < 0) {
     return failed(rc, "reset");
   }
   return set_command(config(), false);  // a reset may clear the register

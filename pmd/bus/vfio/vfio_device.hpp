@@ -46,6 +46,13 @@ struct VfioDevice {
 [[nodiscard]] int open_with_iommufd(const PciPaths& paths, Kernel& kernel, const PciCard& card,
                                     VfioDevice* out);
 
+/// The file of an opened device's group. @return -EBUSY: this process has other devices of it open.
+[[nodiscard]] int lone_group(const VfioDevice& device);
+
+/// Reset the slot of a device, where that hits no device which another program, or this one, uses.
+/// @return 0, -ENOTSUP (it would, or there is no such reset; not logged), or -errno, logged.
+[[nodiscard]] int hot_reset(Kernel& kernel, const PciCard& card, const VfioDevice& device);
+
 /// Let the kernel signal eventfds of interrupts 0 and up. @param index VFIO_PCI_MSIX_IRQ_INDEX or
 /// another. @return at least 0, or -errno; not logged.
 [[nodiscard]] int set_irqs(Kernel& kernel, int device, uint32_t index,

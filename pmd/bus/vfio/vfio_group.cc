@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/folder.hpp"
 #include "base/log.hpp"
 #include "pmd/bus/vfio/backend.hpp"
 #include "pmd/bus/vfio/remedy.hpp"
@@ -277,6 +278,12 @@ int find_group(const PciPaths& paths, Kernel& kernel, const PciCard& card,
 
 }  // namespace
 
+int lone_group(const VfioDevice& device) {
+  const Group& group = *static_cast<const Place*>(device.group.get())->group;
+  const std::lock_guard lock(groups().mutex);
+  return group.devices.size() == 1 ? group.fd.get() : -EBUSY;
+}
+
 int open_in_group(const PciPaths& paths, Kernel& kernel, const PciCard& card, VfioDevice* out) {
   if (card.iommu_group < 0) {
     base::log_error(
@@ -284,6 +291,18 @@ int open_in_group(const PciPaths& paths, Kernel& kernel, const PciCard& card, Vf
         "intel_iommu=on on the kernel's command line), or use UIO: %s",
         card.address.c_str(), bind_command(card.address, kUioDriver).c_str());
     return -ENODEV;
+  }
+  const std::string unsafe = "noiommu-" + std::to_string(card.iommu_group);
+  const auto names = base::names_in(paths.dev + "/vfio");
+  if (std::ranges::find(names, unsafe) != names.end()) {
+    base::log_error(
+        "%s: VFIO has it in no-IOMMU mode (%s/vfio/%s), where nothing keeps it from all of memory, "
+        "which this driver does not take for VFIO. Switch the IOMMU on (VT-d or AMD-Vi in the "
+        "firmware, intel_iommu=on on the kernel's command line) and that mode off (echo 0 > "
+        "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode), or use UIO: %s",
+        card.address.c_str(), paths.dev.c_str(), unsafe.c_str(),
+        bind_command(card.address, kUioDriver).c_str());
+    return -ENOTSUP;
   }
   std::shared_ptr<Group> group;
   std::unique_lock lock(groups().mutex);

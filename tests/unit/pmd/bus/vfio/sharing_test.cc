@@ -210,5 +210,46 @@ TEST_F(SharingTest, IommufdSaysWhatIsMissing) {
   EXPECT_NE(fails(card, -EBUSY).find("0000:03:00.1 (driver igb)"), std::string::npos);
 }
 
+TEST_F(SharingTest, ACardWithoutAResetIsResetByItsSlotIfThatIsOurs) {
+  kernel_.can_reset = false;
+  kernel_.slot = {7, 7};  // both functions are in the card's group
+  auto one = open({kFirst});
+  EXPECT_EQ(calls("reset slot 1"), 1);
+  EXPECT_EQ(kernel_.calls.back(), "write command 2");
+  auto two = open({kNeighbour});
+  EXPECT_EQ(calls("reset slot 1"), 1) << "it would have reset the first one";
+  one.reset();
+  two.reset();
+  kernel_.slot = {7, 9};  // one belongs to another group
+  open({kFirst}).reset();
+  EXPECT_EQ(calls("reset slot 1"), 1);
+}
+
+TEST_F(SharingTest, AResetByTheSlotThroughIommufd) {
+  tree_.add_cdev(kFirst, 3);
+  kernel_.can_reset = false;
+  kernel_.slot = {0, 5};  // a neighbour that is not open, and the card
+  kernel_.slot_flags = 1;
+  open({kFirst}).reset();
+  EXPECT_EQ(calls("reset slot 0"), 0) << "not all are ours";
+  kernel_.slot_flags = 3;
+  kernel_.slot = {6, 5};  // this process has both open
+  open({kFirst}).reset();
+  EXPECT_EQ(calls("reset slot 0"), 0);
+  kernel_.slot = {0, 5};
+  open({kFirst}).reset();
+  EXPECT_EQ(calls("reset slot 0"), 1);
+}
+
+TEST_F(SharingTest, NoIommuModeIsRefused) {
+  FakeTree::write(tree_.paths.dev + "/vfio/noiommu-7", "");
+  const std::string text = fails({kFirst}, -ENOTSUP);
+  for (const char* part : {"no-IOMMU mode", "vfio/noiommu-7", "enable_unsafe_noiommu_mode",
+                           "intel_iommu=on", "uio_pci_generic"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  open({kFar});
+}
+
 }  // namespace
 }  // namespace rio::pmd::vfio
