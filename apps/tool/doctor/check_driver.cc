@@ -22,6 +22,11 @@ void check_driver(const Machine& machine, const CardState& card, Findings& findi
                    driver + " has it, driver_override says " + card.override_driver,
                    "rio-tool bind --driver " + driver + " " + address);
     }
+    if (!card.awake()) {
+      findings.add("bind.sleeps", address, "its power state is " + card.power,
+                   "echo options vfio-pci disable_idle_d3=1 > /etc/modprobe.d/riopmd.conf",
+                   "then reboot, or load vfio-pci again and bind the card again");
+    }
     return;
   }
   const std::string wanted = wanted_driver(card);

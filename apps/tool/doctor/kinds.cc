@@ -67,6 +67,9 @@ constexpr auto kKinds = std::to_array<Kind>({
      "cannot open it."},
     {"bind.override", kWarning, "the card will lose its driver at the next probe",
      "driver_override names another driver than the one that has the card."},
+    {"bind.sleeps", kWarning, "the card is put to sleep while no program has it open",
+     "vfio-pci lets an unused device enter D3: its registers read all ones until a program opens "
+     "it, and many FPGAs come back without their settings, or not at all."},
     {"iommu.off-kernel", kWarning, "the machine has an IOMMU but the kernel does not use it",
      "Without it vfio-pci does not work, the card reaches all of memory, and programs need root."},
     {"iommu.off-firmware", kWarning, "no IOMMU",

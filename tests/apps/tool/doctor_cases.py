@@ -87,6 +87,16 @@ def no_module(system):
     system.remove("sys/bus/pci/drivers/vfio-pci")
 
 
+def asleep(system):
+    system.write("etc/modprobe.d/other.conf", "")
+    system.write(f"{system.folder(CARD)}/power_state", "D3hot\n")
+
+
+def awake(system):
+    assert "disable_idle_d3=1" in system.read("etc/modprobe.d/riopmd.conf")
+    system.write(f"{system.folder(CARD)}/power_state", "D0\n")
+
+
 def kernel_driver(system):
     system.add_driver("xdma")
     system.unbind(CARD)
@@ -213,6 +223,7 @@ CASES = {
     "bind.none": [Case(no_driver)],
     "bind.kernel": [Case(kernel_driver)],
     "bind.override": [warning(lambda s: s.write(f"{s.folder(CARD)}/driver_override", "xdma\n"))],
+    "bind.sleeps": [warning(asleep, after=awake)],
     "iommu.off-kernel": [warning(no_iommu, after=lambda s: s.reboot()),
                          warning(no_iommu_amd, after=lambda s: s.reboot(), name="AMD")],
     "iommu.off-firmware": [warning(no_iommu_firmware, advice=True)],
