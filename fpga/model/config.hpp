@@ -35,6 +35,9 @@ inline constexpr uint32_t kTxAddrLog2 = 3;  ///< of the alignment of a payload b
 inline constexpr uint64_t kTxUnaligned = (1u << kTxAddrLog2) - 1;  ///< address bits that must be 0
 inline constexpr uint32_t kDmaBytesMax = 1u << 20;
 inline constexpr uint32_t kTickNs = 100;
+/// Messages that a completion reports in exact mode, at most: as on a card that waits for no
+/// answer.
+inline constexpr uint32_t kGatheredMost = 8;
 
 struct Config {
   uint32_t queue_pairs = 1;  ///< 1 to 31

@@ -18,6 +18,7 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   const uint32_t flags = bar.read32(regs::id::cap_flags());
   const uint32_t timers = bar.read32(regs::id::cap_timers());
   const uint32_t dma_bytes = bar.read32(regs::id::cap_dma_bytes());
+  const uint32_t formats = bar.read32(regs::id::cap_formats());
   const uint32_t hw_version = bar.read32(regs::id::hw_version());
 
   Caps caps{};
@@ -40,6 +41,7 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.quirk_last_at_256 = CapFlags::quirk_last_at_256.get(flags) != 0;
   caps.quirk_last_full_256 = CapFlags::quirk_last_full_256.get(flags) != 0;
   caps.wide = CapFlags::wide.get(flags) != 0;
+  caps.cumulative = regs::id::CapFormats::cumulative.get(formats) != 0;
   caps.dma = CapFlags::dma.get(flags) != 0;
   caps.maint = CapFlags::maint.get(flags) != 0;
   caps.atomics = CapFlags::atomics.get(flags) != 0;

@@ -29,6 +29,7 @@ struct Caps {
   bool quirk_last_at_256;
   bool quirk_last_full_256;
   bool wide;
+  bool cumulative;  ///< completions of the transmit ring may report several messages
   bool dma;
   bool maint;
   bool atomics;

@@ -67,8 +67,32 @@ class EntryWindow {
   /// completions come in order, marks need not be read.
   [[nodiscard]] uint32_t plain_in_a_row() const {
     const uint32_t to_wrap = mask_ + 1 - (oldest_ & mask_);
-    const uint32_t plain = marked_ == 0 ? used() : 0;
-    return plain < to_wrap ? plain : to_wrap;
+    return plain() < to_wrap ? plain() : to_wrap;
+  }
+  /// Like plain_in_a_row(), but across the end of the slots.
+  [[nodiscard]] uint32_t plain() const { return marked_ == 0 ? used() : 0; }
+
+  /// The entry `count` entries before another, in the order of their posting. @param index from the
+  /// card, any value. @return false: there is none.
+  [[nodiscard]] bool find_before(uint32_t index, uint32_t count, uint32_t* out) const {
+    if (index - oldest_ >= used()) {
+      return false;
+    }
+    for (; count != 0; count -= marks_[index & mask_] != kSecond ? 1 : 0) {
+      if (index == oldest_) {
+        return false;
+      }
+      --index;
+    }
+    *out = index;
+    return true;
+  }
+  /// The entry behind another. @param index in [oldest, head).
+  [[nodiscard]] uint32_t next(uint32_t index) const {
+    do {
+      ++index;
+    } while (index != head_ && marks_[index & mask_] == kSecond);
+    return index;
   }
 
   /// Cookies and sizes by slot.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/tsan.hpp"
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/dev/caps.hpp"
 #include "pmd/dev/entry_window.hpp"
@@ -52,6 +53,24 @@ static_assert(offsetof(regs::TxCpl, status) + sizeof(uint32_t) == sizeof(regs::T
               offsetof(regs::SharedCpl, status) + sizeof(uint32_t) == sizeof(regs::SharedCpl) &&
               offsetof(regs::DoorbellCpl, status) + sizeof(uint32_t) == sizeof(regs::DoorbellCpl) &&
               offsetof(regs::EventCpl, status) + sizeof(uint32_t) == sizeof(regs::EventCpl));
+
+/// Loads the last two words of a completion at once, so that they are consistent. acquire: the rest
+/// of the completion, and what the card read or wrote, is settled; pairs with the card's write of
+/// the last word.
+template <class Cpl>
+[[nodiscard, gnu::always_inline]] inline uint64_t load_last_words(const Cpl& cpl) {
+  static_assert(sizeof(Cpl) % 8 == 0 && offsetof(Cpl, status) == sizeof(Cpl) - 4);
+  const auto* const words = reinterpret_cast<const uint64_t*>(&cpl + 1) - 1;
+  const uint64_t value = __atomic_load_n(words, __ATOMIC_ACQUIRE);
+  base::tsan_acquire(&cpl.status);
+  dma_read_barrier();
+  return value;
+}
+
+/// The last of the last two words.
+[[nodiscard]] inline uint32_t last_of(uint64_t words) {
+  return static_cast<uint32_t>(words >> 32);
+}
 
 /// Forces a sum over a burst to be computed now, in a register. The compiler would otherwise
 /// postpone such sums, and keep all their terms on the stack.
@@ -202,8 +221,9 @@ class PostingQueue : public QueueBase {
                           const RingShape& shape);
   /// Start a ring whose completions are Cpl. @param entries set to the ring's first one.
   template <class Cpl, class Desc>
-  [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config, Desc** entries) {
-    const int error = start(bus, caps, config, {sizeof(Desc), sizeof(Cpl)});
+  [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config, Desc** entries,
+                          uint32_t format = 0) {
+    const int error = start(bus, caps, config, {sizeof(Desc), sizeof(Cpl), format});
     *entries = static_cast<Desc*>(ring_.entries());
     return error;
   }

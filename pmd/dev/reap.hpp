@@ -25,24 +25,6 @@ namespace rio::pmd {
 //   fill(cpl, raw, status, cookie, done)   all fields; status is the code in the last word
 //   spoil(done)                            the card's bytes are impossible: kFormat, none
 
-/// Loads the last two words of a completion at once, so that they are consistent. acquire: the rest
-/// of the completion, and what the card read or wrote, is settled; pairs with the card's write of
-/// the last word.
-template <class Cpl>
-[[nodiscard, gnu::always_inline]] inline uint64_t load_last_words(const Cpl& cpl) {
-  static_assert(sizeof(Cpl) % 8 == 0 && offsetof(Cpl, status) == sizeof(Cpl) - 4);
-  const auto* const words = reinterpret_cast<const uint64_t*>(&cpl + 1) - 1;
-  const uint64_t value = __atomic_load_n(words, __ATOMIC_ACQUIRE);
-  base::tsan_acquire(&cpl.status);
-  dma_read_barrier();
-  return value;
-}
-
-/// The last of the last two words.
-[[nodiscard]] inline uint32_t last_of(uint64_t words) {
-  return static_cast<uint32_t>(words >> 32);
-}
-
 /// The part of a Kind whose results are the cookie and the last two words of the completion, copied
 /// as they are; the phase lands in the padding.
 template <class OfCpl, class OfDone>

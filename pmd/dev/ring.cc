@@ -132,6 +132,8 @@ void Ring::write_config() {
           regs::qp::RingIrq::moderation_us.put(config_.irq_moderation_us);
   }
   bar_.write32(regs::qp::ring_irq(qp, ring), irq);
+  bar_.write32(regs::qp::ring_format(qp, ring),
+               regs::qp::RingFormat::completion.put(shape_.format));
   // Another program may have used these; this driver does not.
   bar_.write32(regs::qp::ring_coalesce(qp, ring), 0);
   bar_.write32(regs::qp::ring_pasid(qp, ring), 0);

@@ -28,6 +28,7 @@ struct RingConfig {
 struct RingShape {
   uint32_t entry_bytes;  ///< 0: the ring has completions only (doorbell, event)
   uint32_t cpl_bytes;
+  uint32_t format = 0;  ///< regs: RING_FORMAT.COMPLETION
 };
 
 /// Memory and state of one ring. Control path, one thread. The card owns the memory between start()

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pmd/dev/reap.hpp"
 #include "pmd/dev/tx_words.hpp"
 
 namespace rio::pmd {
@@ -44,18 +43,6 @@ struct Alike {
   }
 };
 
-static_assert(offsetof(TxDone, time_ticks) == 8 && offsetof(regs::TxCpl, time) == 8);
-
-// For reap_burst(); sizes are the lengths in the descriptors.
-struct TxReap : TailReap<regs::TxCpl, TxDone> {
-  static uint32_t size(const uint32_t* sizes, size_t slot) {
-    return sizes[slot * (sizeof(regs::TxDesc) / sizeof(uint32_t))];
-  }
-  static uint32_t bytes(Raw /*raw*/, uint32_t size) { return size; }
-  static uint32_t misfit(Raw /*raw*/, uint32_t /*size*/) { return 0; }
-  static void spoil(Done* /*out*/) {}
-};
-
 }  // namespace
 
 int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, SharedPtr<TxQueue>* out) {
@@ -68,12 +55,9 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, Shared
     const TxMessage first = {
         .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
     const bool valid = tx::header_of(first, &queue.header_);
-    const int error = queue.start<regs::TxCpl>(bus, caps, config, &queue.entries_);
-    if (error != 0 || !valid) {
-      return error != 0 ? error : -EINVAL;
-    }
-    queue.sizes_ = &queue.entries_->length;
-    return 0;
+    const int error =
+        queue.start<regs::TxCpl>(bus, caps, config, &queue.entries_, caps.cumulative ? 1 : 0);
+    return error != 0 || valid ? error : -EINVAL;
   });
 }
 
@@ -156,7 +140,108 @@ uint16_t TxQueue::stage(const TxMessage* messages, uint16_t n) {
 }
 
 uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
-  return reap_burst<TxReap>(out, n);
+  if (!ready()) {
+    if (n == 0) {
+      return 0;
+    }
+    hook_();
+    if (!ready()) {
+      return 0;
+    }
+  }
+  return reap_ready(out, n);
+}
+
+/// Not inlined, so that an empty poll saves no registers.
+[[gnu::noinline]] uint16_t TxQueue::reap_ready(TxDone* out, uint32_t n) {
+  uint32_t given = 0;
+  while (given < n && window_.used() != 0) {
+    uint32_t time = 0;
+    const uint32_t of = delivered(&time);
+    if (of != 0) [[likely]] {
+      const uint32_t count = std::min(of, n - given);
+      const uint32_t first =
+          std::min(count, window_.mask() + 1 - (window_.oldest() & window_.mask()));
+      uint64_t bytes = report(out + given, window_.oldest(), first, time);
+      if (first != count) {
+        bytes += report(out + given + first, window_.oldest() + first, count - first, time);
+      }
+      pass_delivered(count, of, bytes);
+      given += count;
+    } else if (ready()) {
+      given += report_slow(out + given, n - given);
+    } else {
+      break;
+    }
+  }
+  return static_cast<uint16_t>(given);
+}
+
+/// Reports delivered messages whose slots do not wrap. @return their bytes.
+inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uint64_t time) const {
+  static_assert(static_cast<uint32_t>(Status::kOk) == 0 && offsetof(TxDone, status) == 12);
+  const uint32_t slot = index & window_.mask();
+  const uint64_t* cookies = window_.cookies() + slot;
+  const regs::TxDesc* entries = entries_ + slot;
+  uint64_t bytes = 0;
+  const auto one = [&](size_t i) {
+    const uint64_t cookie = cookies[i];
+    bytes += entries[i].length;
+    keep_in_register(bytes);
+    out[i].cookie = cookie;
+    std::memcpy(&out[i].time_ticks, &time, sizeof time);  // status and retries, too
+  };
+  for (; count >= 8; count -= 8, cookies += 8, entries += 8, out += 8) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < 8; ++i) {
+      one(i);
+    }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    one(i);
+  }
+  return bytes;
+}
+
+/// Reports any completion that is there: out of order, failed, or nonsense, which is counted and
+/// dropped. @return how many messages, up to `limit`.
+[[gnu::noinline]] uint32_t TxQueue::report_slow(TxDone* out, uint32_t limit) {
+  using Last = regs::tx_cpl::Status;
+  const auto& cpl = *cursor_.at<regs::TxCpl>();
+  const uint64_t words = load_last_words(cpl);
+  const uint32_t last = last_of(words);
+  const uint32_t more = Last::more.get(last);
+  const auto code = static_cast<Status>(Last::code.get(last));
+  const uint32_t newest = cpl.index;
+  uint32_t index = newest;
+  uint32_t given = 0;
+  uint32_t left = more + 1 - reported_;
+  bool good = reported_ <= more && (more == 0 || code == Status::kOk) &&
+              window_.find_before(newest, left - 1, &index);
+  while (good && left != 0 && given < limit) {
+    const size_t slot = index & window_.mask();
+    const uint32_t next = window_.next(index);
+    good = window_.complete(index);
+    if (!good) {
+      break;
+    }
+    const bool ok = index != newest || code == Status::kOk;
+    out[given] = {.cookie = window_.cookies()[slot],
+                  .time_ticks = static_cast<uint32_t>(words),
+                  .status = index == newest ? code : Status::kOk,
+                  .retries = static_cast<uint8_t>(index == newest ? Last::retries.get(last) : 0)};
+    stats_.messages.add(ok ? 1 : 0);
+    stats_.bytes.add(ok ? entries_[slot].length : 0);
+    stats_.failed.add(ok ? 0 : 1);
+    index = next;
+    ++given;
+    --left;
+  }
+  stats_.bad_completions.add(good ? 0 : 1);
+  const bool over = !good || left == 0;
+  cursor_.consumed += over ? 1 : 0;
+  reported_ = over ? 0 : reported_ + given;
+  return given;
 }
 
 }  // namespace rio::pmd

@@ -105,7 +105,33 @@ class TxSlots : public PostingQueue {
     }
   }
 
+  /// The messages that the next completion still has to report, if they are the oldest ones, have
+  /// one slot each, and were all delivered without a RETRY; a failed or later one is reap()'s.
+  /// @param time set to the completion's. @return how many; 0: it is not so, or not there.
+  [[nodiscard, gnu::always_inline]] uint32_t delivered(uint32_t* time) const {
+    const auto* const cpl = cursor_.at<regs::TxCpl>();
+    const uint64_t words = load_last_words(*cpl);
+    const uint32_t status = last_of(words) ^ cursor_.flip();
+    using Last = regs::tx_cpl::Status;
+    if ((status & ~Last::more.mask()) != 0) {
+      return 0;
+    }
+    const uint32_t count = Last::more.get(status) + 1 - reported_;
+    *time = static_cast<uint32_t>(words);
+    return cpl->index + 1 - window_.oldest() == count && count <= window_.plain() ? count : 0;
+  }
+  /// Note that the `count` oldest messages of delivered() were consumed. @param of its result.
+  /// @param bytes of these messages.
+  void pass_delivered(uint32_t count, uint32_t of, uint64_t bytes) {
+    window_.complete_in_order(count);
+    reported_ = count == of ? 0 : reported_ + count;
+    cursor_.consumed += count == of ? 1 : 0;
+    stats_.messages.add(count);
+    stats_.bytes.add(bytes);
+  }
+
   PollHook send_hook_;
+  uint32_t reported_ = 0;  // messages of the next completion that were handed over
   // Constant once created.
   regs::TxDesc* entries_ = nullptr;
   uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
@@ -113,7 +139,6 @@ class TxSlots : public PostingQueue {
 
  private:
   void count_new_slots();
-  uint32_t skip_delivered_run();
   static void write_and_hook(void* queue) noexcept;
 
   // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.

@@ -92,6 +92,13 @@ TEST_P(Rings, ReservedWordsThatAreNotZeroAreErrors) {
   }
 }
 
+// B6
+TEST_P(Rings, FormatsOutsideOfTheCapabilitiesAreErrors) {
+  refused({.format = 2}, RingError::kConfig);
+  refused({.ring = 3, .format = 1}, RingError::kConfig);
+  refused({.format = regs::qp::RingFormat::no_snoop.put(1)}, RingError::kConfig);
+}
+
 TEST_P(Rings, ACardWithoutInterruptsStillStarts) {
   make({.vectors = 0});
   tx();

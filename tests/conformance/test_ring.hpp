@@ -45,6 +45,7 @@ struct RingConfig {
   uint32_t source = 0;  ///< dedicated
   uint32_t mbox = 0;    ///< dedicated
   uint32_t arm = 0;     ///< ARM at the start
+  uint32_t format = 0;  ///< RING_FORMAT
   bool irq = false;
   uint32_t vector = 0;
   uint32_t moderation_us = 0;
@@ -90,6 +91,7 @@ class TestRing {
                                           qp::RingIrq::moderation_us.put(config_.moderation_us));
     card_.write32(qp::ring_filter(q, r), qp::RingFilter::mbox.put(config_.mbox));
     card_.write32(qp::ring_source(q, r), config_.source);
+    card_.write32(qp::ring_format(q, r), config_.format);
     // A completion-only ring starts with all entries free.
     tail = config_.start + (entry_bytes_ == 0 ? 1u << config_.clog2 : 0);
     card_.write32(qp::tail(q, r), tail);

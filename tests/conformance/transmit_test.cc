@@ -286,6 +286,48 @@ TEST_P(Transmit, ALinkThatIsDownIsReportedAtOnce) {
   expect_status(ring, 1, Status::kLinkDown);
 }
 
+// T15, T16
+// Each message is reported once, by a completion that was delivered if it reports several; the
+// answers come in the order of `turn`, and one of them may be ERROR.
+TEST_P(Transmit, CumulativeCompletionsReportEachMessageOnce) {
+  using Last = regs::tx_cpl::Status;
+  constexpr uint32_t kCount = 12;
+  const Buffer buffer(card(), 64);
+  for (const uint32_t turn : {1u, 5u, kCount - 1}) {
+    for (const uint32_t bad : {kCount, 3u}) {
+      TestRing ring(card(), {.start = 0xFFFFFFF8, .format = 1});
+      ring.start();
+      for (uint32_t i = 0; i < kCount; ++i) {
+        ring.put(message(4 + i, 8, buffer.iova(), i));
+      }
+      ring.post();
+      const std::vector<Packet> segments = sent();
+      ASSERT_EQ(segments.size(), kCount);
+      for (uint32_t i = 0; i < kCount; ++i) {
+        const uint32_t at = i * turn % kCount;
+        answer(segments[at], at == bad ? Answer::kError : Answer::kDone);
+      }
+      std::vector<Status> reported(kCount, Status::kFlushed);
+      for (const regs::TxCpl& cpl : ring.take_all<regs::TxCpl>()) {
+        const uint32_t more = Last::more.get(cpl.status);
+        const uint32_t last = cpl.index - ring.config().start;
+        ASSERT_LE(more, last);
+        EXPECT_EQ(cpl.cookie, last);
+        EXPECT_TRUE(more == 0 || code_of(cpl.status) == Status::kOk);
+        for (uint32_t i = last - more; i <= last; ++i) {
+          EXPECT_EQ(reported[i], Status::kFlushed) << "reported twice";
+          reported[i] = code_of(cpl.status);
+        }
+      }
+      for (uint32_t i = 0; i < kCount; ++i) {
+        EXPECT_EQ(reported[i], i == bad ? Status::kErrorResponse : Status::kOk) << i;
+      }
+      ring.stop();
+      card().advance_us(3 * kResponseUs);  // the letter of the refused message rests
+    }
+  }
+}
+
 TEST_P(Transmit, DoorbellsCarrySixteenBits) {
   TestRing& ring = tx();
   const regs::TxDesc desc{C::op.put(1) | C::inline_.put(1), kRemoteId, 42, 2, 0xBEEF, 0};

@@ -21,6 +21,7 @@ struct RingScript {
   uint32_t irq = 0;
   uint32_t mbox = 0;
   uint32_t source = 0;
+  uint32_t format = 0;
 
   [[nodiscard]] uint32_t status_offset() const { return 0x10040 + ring * 8; }
   [[nodiscard]] uint32_t entry_offset() const { return 0x10044 + ring * 8; }
@@ -43,6 +44,7 @@ struct RingScript {
         .expect_write(config_offset() + 0x10, log2 | log2 << 8)
         .expect_write(config_offset() + 0x14, start)
         .expect_write(config_offset() + 0x18, irq)
+        .expect_write(config_offset() + 0x28, format)
         .expect_write(config_offset() + 0x2C, 0)
         .expect_write(config_offset() + 0x30, 0)
         .expect_write(config_offset() + 0x34, 0);

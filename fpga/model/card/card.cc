@@ -124,6 +124,7 @@ void Card::hold_ring(uint32_t queue_pair, uint32_t ring, bool held) {
 
 void Card::set_faults(const FaultConfig& faults) {
   const Impl::Hold hold(*impl_);
+  impl_->core.end_gathering();
   impl_->core.faults = Faults(faults);
   impl_->core.exact = always_exact(impl_->core.config) || impl_->core.faults.enabled();
 }

@@ -213,6 +213,9 @@ inline void Card::Impl::finish_work() {
   if (control.stopping()) [[unlikely]] {
     control.finish_stops();
   }
+  if (core.exact) [[unlikely]] {
+    core.end_gathering();
+  }
 }
 
 }  // namespace rio::model

@@ -14,6 +14,11 @@ namespace qp = regs::qp;
 using regs::RingError;
 using regs::RingState;
 
+/// Highest format of completions that a ring can have, beside format 0.
+uint32_t formats(uint32_t ring) {
+  return ring == kTxRing ? 1 : 0;
+}
+
 }  // namespace
 
 void Control::power_on() {
@@ -186,6 +191,7 @@ RingError Control::load_ring(Ring& ring) {
   const uint32_t clog2 = qp::RingSize::clog2.get(size);
   const uint32_t irq = bar.load(qp::ring_irq(q, number));
   const uint32_t vectors = function.irqs == nullptr ? 0 : core_.config.vectors;
+  const uint32_t format = bar.load(qp::ring_format(q, number));
   ring.base = nullptr;
   ring.cbase = nullptr;
   ring.head = ring.tail = 0;
@@ -196,9 +202,12 @@ RingError Control::load_ring(Ring& ring) {
       (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors) ||
       // No capability of these words.
       (bar.load(qp::ring_coalesce(q, number)) | bar.load(qp::ring_pasid(q, number)) |
-       bar.load(qp::ring_tph(q, number))) != 0) {
+       bar.load(qp::ring_tph(q, number))) != 0 ||
+      (format & ~qp::RingFormat::relaxed.mask()) > formats(number)) {
     return RingError::kConfig;
   }
+  ring.cumulative = number == kTxRing && qp::RingFormat::completion.get(format) != 0;
+  ring.gathers = false;
   ring.mask = (1u << log2) - 1;
   ring.cmask = (1u << clog2) - 1;
   ring.cshift = static_cast<uint8_t>(clog2);

@@ -63,6 +63,23 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
   return pair.last_flow = it->second.get();
 }
 
+void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl) {
+  using Last = regs::tx_cpl::Status;
+  // The status of a message that was delivered without a RETRY is 0.
+  const uint32_t reported = Last::more.get(ring.gathered.status) + 1;
+  const bool grows = ring.gathers && cpl.index == ring.next_gathered &&
+                     Last::retries.get(ring.gathered.status) == 0 &&
+                     Last::code.get(ring.gathered.status) == 0 && Last::code.get(cpl.status) == 0 &&
+                     reported < kGatheredMost;
+  if (!grows) {
+    end_gathering(ring);
+  }
+  ring.gathers = true;
+  ring.gathered = cpl;
+  ring.gathered.status |= Last::more.put(grows ? reported : 0);
+  ring.next_gathered = cpl.index + 1;
+}
+
 void Core::tell_status(Ring& ring, regs::RingError error) {
   Pair& pair = *ring.pair;
   fence();

@@ -211,6 +211,7 @@ struct Core {
   /// Wait until the card's writes have reached memory: before each word or interrupt that says
   /// "done", since the answer to a register read overtakes posted writes.
   void fence() {
+    end_gathering();
     if (config.early_status) {
       return;
     }
@@ -243,11 +244,29 @@ struct Core {
     ++ring.cidx;
   }
 
-  /// Complete the transmit descriptor `index`.
+  /// Complete the transmit descriptor `index`. In exact mode a completion of the cumulative format
+  /// grows until the end of the step.
   void complete_tx(Ring& ring, uint32_t cookie, uint32_t index, regs::Status status,
                    uint32_t retries = 0) {
-    regs::TxCpl cpl{cookie, index, ticks(), 0};
-    complete(ring, &cpl, last_word(status, retries));
+    regs::TxCpl cpl{cookie, index, ticks(), last_word(status, retries)};
+    if (exact && ring.cumulative) {
+      gather_tx(ring, cpl);
+    } else {
+      complete(ring, &cpl, cpl.status);
+    }
+  }
+  /// Write the completion that gathers, if there is one.
+  void end_gathering(Ring& ring) {
+    if (ring.gathers) {
+      ring.gathers = false;
+      complete(ring, &ring.gathered, ring.gathered.status);
+    }
+  }
+  /// Write all completions that gather: at the end of a step in exact mode.
+  void end_gathering() {
+    for (Pair& pair : pairs) {
+      end_gathering(pair.rings[kTxRing]);
+    }
   }
   /// Complete the entry `index` of a DMA, maintenance or dedicated ring.
   void complete_entry(Ring& ring, uint32_t cookie, uint32_t index, uint32_t bytes,
@@ -301,6 +320,7 @@ struct Core {
   }
 
  private:
+  void gather_tx(Ring& ring, const regs::TxCpl& cpl);
   [[nodiscard]] static uint32_t last_word(regs::Status status, uint32_t retries) {
     return static_cast<uint32_t>(status) | (retries < 255 ? retries : 255) << 8;
   }

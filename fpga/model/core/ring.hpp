@@ -50,9 +50,13 @@ struct Ring {
   uint64_t base_iova = 0;
   uint64_t cbase_iova = 0;
   Pair* pair = nullptr;
-  uint32_t number = 0;   ///< in its pair
-  uint32_t fetched = 0;  ///< entries before this one are in read requests that were counted
-  PcieCounts pcie;       ///< since the card was made
+  uint32_t number = 0;         ///< in its pair
+  bool cumulative = false;     ///< transmit ring: RING_FORMAT.COMPLETION
+  regs::TxCpl gathered{};      ///< transmit ring, exact mode: a completion that may still grow
+  uint32_t next_gathered = 0;  ///< index of the message by which it grows; valid if it is there
+  bool gathers = false;        ///< it is there
+  uint32_t fetched = 0;        ///< entries before this one are in read requests that were counted
+  PcieCounts pcie;             ///< since the card was made
 
   /// Whether the card does what its entries say, rather than using them for arrivals.
   [[nodiscard]] bool sends() const {

@@ -73,13 +73,10 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
   const bool full = sides.peer.config.quirk_last_full_256;
   const uint8_t* desc = ring.entry(ring.head, 5);
   const uint8_t* entry = shared.entry(shared.head, 3);
-  uint8_t* done = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl);
   uint8_t* cpl = shared.cbase + (shared.cidx & shared.cmask) * sizeof(regs::SharedCpl);
-  const uint64_t done_last = core_.ticks() | static_cast<uint64_t>(ring.phase()) << 32;
   const plain::Completion completion = {plain::route(sides.from.dest_id, sides.flow.dest_id),
                                         static_cast<uint64_t>(sides.peer.ticks()) << 32,
                                         static_cast<uint64_t>(shared.phase()) << 32};
-  const uint32_t first = ring.head;
   uint32_t k = 0;
   for (; k < count; ++k) {
     plain::Message message;
@@ -112,11 +109,9 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
       land_padded(land, message.bytes, length, full);
     }
     completion.write(cpl, bytes, segments, place, shared.head + k, sides.to.arrivals + k);
-    plain::complete_tx(done, load32(desc + offsetof(regs::TxDesc, cookie)), first + k, done_last);
     desc += sizeof(regs::TxDesc);
     entry += sizeof(regs::SharedDesc);
     cpl += sizeof(regs::SharedCpl);
-    done += sizeof(regs::TxCpl);
   }
   return k;
 }
@@ -152,13 +147,13 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
       peer.poll_tail(shared) == 0) {
     return 0;
   }
-  count = std::min({count, ring.entries_in_a_row(), ring.completions_in_a_row(), shared.posted(),
-                    shared.entries_in_a_row(), shared.completions_in_a_row()});
+  count = std::min({count, ring.entries_in_a_row(), shared.posted(), shared.entries_in_a_row(),
+                    shared.completions_in_a_row()});
   const Sides sides = {pair, ring, to, shared, peer, *flow, *owner, target};
   const bool several = load32(desc + offsetof(regs::TxDesc, length)) > kFull;
   const uint32_t carried = several ? carry_run<true>(sides, count) : carry_run<false>(sides, count);
+  plain::complete_run(ring, ring.head, carried, core_.ticks());
   ring.head += carried;
-  ring.cidx += carried;
   shared.head += carried;
   shared.cidx += carried;
   to.arrivals += carried;

@@ -129,32 +129,51 @@ void FastTx::on_acks(Flow& flow, const InFrame& frame) {
   const uint32_t cmask = ring.cmask;
   uint8_t* const busy_letters = flow.busy;
   uint32_t cidx = ring.cidx;
-  uint32_t settled = cidx;  // advances with completions that TxEngine has counted
   uint64_t last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
+  // A completion grows by the messages that follow in the ring, up to `most`.
+  const uint32_t most = ring.cumulative ? regs::tx_cpl::Status::more.max() + 1 : 1;
+  uint32_t reported = 0;
+  uint32_t index = 0;
+  uint32_t cookie = 0;
+  uint32_t delivered = 0;
+  const auto complete = [&]() __attribute__((always_inline)) {
+    if (reported == 0) {
+      return;
+    }
+    constexpr uint32_t kMoreLsb = 32 + regs::tx_cpl::Status::more.lsb;
+    plain::complete_tx(completions + (cidx & cmask) * sizeof(regs::TxCpl), cookie, index,
+                       last_word | uint64_t{reported - 1} << kMoreLsb);
+    delivered += reported;
+    reported = 0;
+    if ((++cidx & cmask) == 0) [[unlikely]] {
+      last_word ^= 1ull << 63;  // phase of the next lap
+    }
+  };
   for (; ack != end; ack += sizeof(Ack)) {
     uint16_t word = 0;
     std::memcpy(&word, ack, sizeof(word));
     const auto once = static_cast<uint32_t>(pinned(word));  // the partner may overwrite it
     TxMsg& msg = msgs[once & 0xFF];
     if (once > 0xFF || load64(reinterpret_cast<const uint8_t*>(&msg.unsent)) != life) [[unlikely]] {
-      const uint32_t before = cidx;
+      complete();
       ring.cidx = cidx;
       tx_.answered(flow, {static_cast<uint8_t>(once), static_cast<uint8_t>(once >> 8)});
       cidx = ring.cidx;
-      settled += cidx - before;
       last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
       continue;
     }
     msg.state = TxMsg::kFree;
     busy_letters[once & 63] ^= static_cast<uint8_t>(1u << (once >> 6));
-    plain::complete_tx(completions + (cidx & cmask) * sizeof(regs::TxCpl), msg.desc.cookie,
-                       msg.index, last_word);
-    if ((++cidx & cmask) == 0) [[unlikely]] {
-      last_word ^= 1ull << 63;  // phase of the next lap
+    if (msg.index != index + 1 || reported == most) {
+      complete();
     }
+    ++reported;
+    index = msg.index;
+    cookie = msg.desc.cookie;
   }
+  complete();
   ring.cidx = cidx;
-  ring.outstanding -= cidx - settled;
+  ring.outstanding -= delivered;
 }
 
 }  // namespace rio::model

@@ -4,6 +4,8 @@
 /// messages; reference/ handles all others.
 #pragma once
 
+#include <algorithm>
+
 #include "base/tsan.hpp"
 #include "fpga/model/copy.hpp"
 #include "fpga/model/core/core.hpp"
@@ -125,6 +127,22 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
   // release: the completion visible before its last word; pairs with dma_load_last_word.
   base::tsan_release(cpl + 12);
   __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
+}
+
+/// Complete a run of messages that were delivered, of entries that the ring still holds.
+inline void complete_run(Ring& ring, uint32_t first, uint32_t count, uint32_t time) {
+  constexpr uint32_t kMost = regs::tx_cpl::Status::more.max() + 1;
+  while (count != 0) {
+    const uint32_t reported = ring.cumulative ? std::min(count, kMost) : 1;
+    const uint32_t index = first + reported - 1;
+    const uint32_t last = regs::tx_cpl::Status::more.put(reported - 1) | ring.phase();
+    complete_tx(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl),
+                load32(ring.entry(index, 5) + offsetof(regs::TxDesc, cookie)), index,
+                time | uint64_t{last} << 32);
+    ++ring.cidx;
+    first += reported;
+    count -= reported;
+  }
 }
 
 /// The fields that all completions of a run in the shared queue have in common.

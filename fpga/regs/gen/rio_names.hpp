@@ -89,6 +89,7 @@ inline constexpr FieldName k_id_cap_timers[] = {
     {"tick_ns", 0, 16},
 };
 inline constexpr FieldName k_id_cap_formats[] = {
+    {"cumulative", 3, 1},
     {"coalescing", 8, 1},
     {"pasid", 9, 1},
     {"tph", 10, 1},
@@ -167,6 +168,11 @@ inline constexpr FieldName k_qp_ring_irq[] = {
 inline constexpr FieldName k_qp_ring_filter[] = {
     {"mbox", 0, 2},
 };
+inline constexpr FieldName k_qp_ring_format[] = {
+    {"completion", 0, 4},
+    {"relaxed", 8, 1},
+    {"no_snoop", 9, 1},
+};
 inline constexpr FieldName k_qp_ring_control[] = {
     {"gen", 0, 16},
     {"run", 16, 1},
@@ -244,6 +250,7 @@ inline constexpr MemberName k_tx_wide[] = {
 inline constexpr FieldName k_tx_cpl_status[] = {
     {"code", 0, 8},
     {"retries", 8, 8},
+    {"more", 16, 8},
     {"phase", 31, 1},
 };
 inline constexpr MemberName k_tx_cpl[] = {
@@ -472,6 +479,7 @@ inline constexpr RegName kRegisters[] = {
     {"qp", "ring_irq", 0x11018, 31, 0x10000, 16, 64, true, k_qp_ring_irq},
     {"qp", "ring_filter", 0x1101C, 31, 0x10000, 16, 64, true, k_qp_ring_filter},
     {"qp", "ring_source", 0x11020, 31, 0x10000, 16, 64, true, {}},
+    {"qp", "ring_format", 0x11028, 31, 0x10000, 16, 64, true, k_qp_ring_format},
     {"qp", "ring_control", 0x11024, 31, 0x10000, 16, 64, true, k_qp_ring_control},
     {"qp", "ring_coalesce", 0x1102C, 31, 0x10000, 16, 64, true, k_qp_ring_coalesce},
     {"qp", "ring_pasid", 0x11030, 31, 0x10000, 16, 64, true, k_qp_ring_pasid},

@@ -370,6 +370,8 @@ inline constexpr uint32_t kCapDmaBytesReset = 0x0u;
 constexpr uint32_t cap_formats() { return kBase + 0x038u; }
 inline constexpr uint32_t kCapFormatsReset = 0x0u;
 struct CapFormats {
+  /// Completions of the transmit ring may report several messages
+  static constexpr Field cumulative{3, 1};
   /// RING_COALESCE counts
   static constexpr Field coalescing{8, 1};
   /// RING_PASID and a window's PASID count
@@ -674,6 +676,16 @@ struct RingFilter {
 };
 /// Dedicated rings: source ID that the ring takes. (written by the host)
 constexpr uint32_t ring_source(uint32_t qp, uint32_t i) { return base(qp) + 0x1020u + i * 64u; }
+/// Formats, within ID.CAP_FORMATS. Other values are a configuration error. (written by the host)
+constexpr uint32_t ring_format(uint32_t qp, uint32_t i) { return base(qp) + 0x1028u + i * 64u; }
+struct RingFormat {
+  /// 0: one completion a message. 1, transmit ring: cumulative
+  static constexpr Field completion{0, 4};
+  /// 1: payload may be written with relaxed ordering; a completion never is
+  static constexpr Field relaxed{8, 1};
+  /// Must be 0
+  static constexpr Field no_snoop{9, 1};
+};
 /// Start and stop; written last. The other words of the ring are read by the card when GEN changes with RUN set. (written by the host)
 constexpr uint32_t ring_control(uint32_t qp, uint32_t i) { return base(qp) + 0x1024u + i * 64u; }
 struct RingControl {
@@ -945,6 +957,8 @@ struct Status {
   static constexpr Field code{0, 8};
   /// RETRY answers, at most 255 are counted
   static constexpr Field retries{8, 8};
+  /// Messages before this one, in ring order, that this completion reports, too: all were delivered without a RETRY. Only in the cumulative format, and only if this one was delivered
+  static constexpr Field more{16, 8};
   /// Toggles each lap: 1 in laps with an even number, where the lap is index >> clog2
   static constexpr Field phase{31, 1};
 };

@@ -358,6 +358,8 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_CAP_FORMATS_OFFSET = 32'h38;
   localparam logic [31:0] ID_CAP_FORMATS_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_FORMATS = ID_BASE + ID_CAP_FORMATS_OFFSET;
+  localparam int ID_CAP_FORMATS_CUMULATIVE_LSB = 3;
+  localparam int ID_CAP_FORMATS_CUMULATIVE_WIDTH = 1;
   localparam int ID_CAP_FORMATS_COALESCING_LSB = 8;
   localparam int ID_CAP_FORMATS_COALESCING_WIDTH = 1;
   localparam int ID_CAP_FORMATS_PASID_LSB = 9;
@@ -365,11 +367,13 @@ package rio_regs_pkg;
   localparam int ID_CAP_FORMATS_TPH_LSB = 10;
   localparam int ID_CAP_FORMATS_TPH_WIDTH = 1;
   typedef struct packed {
-    logic [20:0] rsvd1;
+    logic [20:0] rsvd2;
     logic tph;  // 10: RING_TPH counts
     logic pasid;  // 9: RING_PASID and a window's PASID count
     logic coalescing;  // 8: RING_COALESCE counts
-    logic [7:0] rsvd0;
+    logic [3:0] rsvd1;
+    logic cumulative;  // 3: Completions of the transmit ring may report several messages
+    logic [2:0] rsvd0;
   } id_cap_formats_t;
 
   // Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
@@ -946,6 +950,28 @@ package rio_regs_pkg;
     qp_ring_source = QP_BASE + QP_RING_SOURCE_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_SOURCE_STRIDE;
   endfunction
 
+  // Formats, within ID.CAP_FORMATS. Other values are a configuration error. (written by the host)
+  localparam logic [31:0] QP_RING_FORMAT_OFFSET = 32'h1028;
+  localparam logic [31:0] QP_RING_FORMAT_COUNT = 32'd16;
+  localparam logic [31:0] QP_RING_FORMAT_STRIDE = 32'h40;
+  localparam logic [31:0] QP_RING_FORMAT_RESET = 32'h0;
+  function automatic logic [31:0] qp_ring_format(input logic [31:0] instance_i, input logic [31:0] i);
+    qp_ring_format = QP_BASE + QP_RING_FORMAT_OFFSET + instance_i * QP_INSTANCE_STRIDE + i * QP_RING_FORMAT_STRIDE;
+  endfunction
+  localparam int QP_RING_FORMAT_COMPLETION_LSB = 0;
+  localparam int QP_RING_FORMAT_COMPLETION_WIDTH = 4;
+  localparam int QP_RING_FORMAT_RELAXED_LSB = 8;
+  localparam int QP_RING_FORMAT_RELAXED_WIDTH = 1;
+  localparam int QP_RING_FORMAT_NO_SNOOP_LSB = 9;
+  localparam int QP_RING_FORMAT_NO_SNOOP_WIDTH = 1;
+  typedef struct packed {
+    logic [21:0] rsvd1;
+    logic no_snoop;  // 9: Must be 0
+    logic relaxed;  // 8: 1: payload may be written with relaxed ordering; a completion never is
+    logic [3:0] rsvd0;
+    logic [3:0] completion;  // 3:0: 0: one completion a message. 1, transmit ring: cumulative
+  } qp_ring_format_t;
+
   // Start and stop; written last. The other words of the ring are read by the card when GEN changes with RUN set. (written by the host)
   localparam logic [31:0] QP_RING_CONTROL_OFFSET = 32'h1024;
   localparam logic [31:0] QP_RING_CONTROL_COUNT = 32'd16;
@@ -1419,11 +1445,14 @@ package rio_regs_pkg;
   localparam int TX_CPL_STATUS_CODE_WIDTH = 8;
   localparam int TX_CPL_STATUS_RETRIES_LSB = 8;
   localparam int TX_CPL_STATUS_RETRIES_WIDTH = 8;
+  localparam int TX_CPL_STATUS_MORE_LSB = 16;
+  localparam int TX_CPL_STATUS_MORE_WIDTH = 8;
   localparam int TX_CPL_STATUS_PHASE_LSB = 31;
   localparam int TX_CPL_STATUS_PHASE_WIDTH = 1;
   typedef struct packed {
     logic phase;  // 31: Toggles each lap: 1 in laps with an even number, where the lap is index >> clog2
-    logic [14:0] rsvd0;
+    logic [6:0] rsvd0;
+    logic [7:0] more;  // 23:16: Messages before this one, in ring order, that this completion reports, too: all were delivered without a RETRY. Only in the cumulative format, and only if this one was delivered
     logic [7:0] retries;  // 15:8: RETRY answers, at most 255 are counted
     status_e code;  // 7:0: How it ended
   } tx_cpl_status_t;

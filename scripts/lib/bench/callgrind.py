@@ -13,8 +13,6 @@ import subprocess
 TOGGLE = "rio_bench_measured"
 HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive)?\(")
 QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue)::")
-# Templates that a queue may call, by the type that tells whose they are.
-HELPERS = {"TxReap": "TxQueue"}
 
 
 class CountError(Exception):
@@ -69,12 +67,7 @@ class Profile:
 
 def _queue_of(function):
     match = QUEUE.search(function)
-    if match:
-        return match.group(1)
-    for kind, queue in HELPERS.items():
-        if kind in function:
-            return queue
-    return None
+    return match.group(1) if match else None
 
 
 class Count:

@@ -166,6 +166,68 @@ TEST_F(TxQueueTest, BadCompletionsAreCountedAndDropped) {
   EXPECT_EQ(queue_->stats().messages, 3u);
 }
 
+constexpr uint32_t more(uint32_t count) {
+  return count << 16;
+}
+
+TEST_F(TxQueueTest, ACompletionMayReportSeveralMessages) {
+  for (const uint32_t start : {0u, 0xFFFFFFFDu}) {
+    open(3, start);
+    std::vector<TxMessage> eight;
+    for (uint32_t i = 0; i < 8; ++i) {
+      eight.push_back(message(i, 0x1000, static_cast<uint16_t>(10 + i)));
+    }
+    expect_tail(start + 8);
+    ASSERT_EQ(queue_->burst(eight.data(), 8), 8);
+    complete(start, start + 5, more(5));
+    EXPECT_EQ(reap(2), (Cookies{0, 1}));
+    EXPECT_EQ(queue_->free_count(), 2);
+    EXPECT_EQ(reap(1), (Cookies{2}));
+    EXPECT_EQ(reap(), (Cookies{3, 4, 5}));
+    EXPECT_EQ(queue_->stats().bytes, 75u);
+    complete(start + 1, start + 7, more(1) | 3 << 8);  // the last one was sent again
+    TxDone done[2];
+    ASSERT_EQ(queue_->reap(done, 2), 2);
+    EXPECT_EQ(done[0].retries, 0);
+    EXPECT_EQ(done[1].retries, 3);
+    EXPECT_EQ(done[1].cookie, 7u);
+    EXPECT_EQ(queue_->stats().messages, 8u);
+    EXPECT_EQ(queue_->outstanding(), 0);
+  }
+}
+
+TEST_F(TxQueueTest, SeveralMessagesMayBeReportedBehindAStraggler) {
+  open(3, 0);
+  std::vector<TxMessage> seven;
+  for (uint32_t i = 0; i < 7; ++i) {
+    seven.push_back(message(i));
+  }
+  expect_tail(7);
+  ASSERT_EQ(queue_->burst(seven.data(), 7), 7);
+  complete(0, 4, more(2));  // 2 to 4
+  EXPECT_EQ(reap(2), (Cookies{2, 3}));
+  EXPECT_EQ(reap(2), (Cookies{4}));
+  complete(1, 6, more(1));
+  complete(2, 1, more(1));
+  EXPECT_EQ(reap(), (Cookies{5, 6, 0, 1}));
+  EXPECT_EQ(queue_->free_count(), 8);
+  EXPECT_EQ(queue_->stats().bad_completions, 0u);
+}
+
+TEST_F(TxQueueTest, ACompletionOfTooManyMessagesIsDropped) {
+  const TxMessage four[4] = {message(10), message(11), message(12), message(13)};
+  post(four, 4);
+  complete(0, 2, more(3));      // one more than there are
+  complete(1, 2, more(1) | 2);  // several, but not delivered
+  EXPECT_EQ(reap(), Cookies{});
+  EXPECT_EQ(queue_->stats().bad_completions, 2u);
+  complete(2, 1);
+  complete(3, 2, more(1));  // 1 for the second time
+  EXPECT_EQ(reap(), (Cookies{11}));
+  EXPECT_EQ(queue_->stats().bad_completions, 3u);
+  EXPECT_EQ(queue_->outstanding(), 3);
+}
+
 TEST_F(TxQueueTest, CompletionsWrapOnTheirOwn) {
   const TxMessage four[4] = {message(20), message(21), message(22), message(23)};
   post(four, 4);

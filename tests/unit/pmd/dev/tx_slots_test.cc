@@ -90,6 +90,19 @@ TEST_F(TxQueueSlotsTest, SettleConsumesMessagesDeliveredInOrder) {
   EXPECT_EQ(queue_->free_count(), 4);
 }
 
+TEST_F(TxQueueSlotsTest, SettleConsumesSeveralOfOneCompletion) {
+  open_slots(2);
+  for (uint32_t i = 2; i < 6; ++i) {
+    send_one(i, 10 + i);
+  }
+  complete(2, 4, 2 << 16);
+  complete(3, 5);
+  EXPECT_EQ(reap(1), (Cookies{2}));
+  EXPECT_EQ(queue_->skip_delivered(), 3u);
+  EXPECT_EQ(queue_->stats().bytes, 54u);
+  EXPECT_EQ(queue_->free_count(), 4);
+}
+
 TEST_F(TxQueueSlotsTest, SettleLeavesFailuresToReap) {
   for (uint32_t i = 0; i < 3; ++i) {
     send_one(i);
