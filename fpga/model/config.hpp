@@ -38,6 +38,7 @@ inline constexpr uint32_t kTickNs = 100;
 /// Messages that a completion reports in exact mode, at most: as on a card that waits for no
 /// answer.
 inline constexpr uint32_t kGatheredMost = 8;
+inline constexpr uint32_t kCplsPerTlp = 4;  ///< short completions in one aligned write of 64 bytes
 
 struct Config {
   uint32_t queue_pairs = 1;  ///< 1 to 31

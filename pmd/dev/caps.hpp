@@ -29,7 +29,8 @@ struct Caps {
   bool quirk_last_at_256;
   bool quirk_last_full_256;
   bool wide;
-  bool cumulative;  ///< completions of the transmit ring may report several messages
+  bool short_receive;  ///< completions of the shared receive ring may have 16 bytes
+  bool cumulative;     ///< completions of the transmit ring may report several messages
   bool dma;
   bool maint;
   bool atomics;

@@ -99,7 +99,8 @@ class Card {
   [[nodiscard]] int set_dest_id(uint32_t qp, uint32_t dest_id);
   /// The destID in force; kNoDestId if there is none, or no such queue pair.
   [[nodiscard]] uint32_t dest_id(uint32_t qp);
-  /// Owner only. Replaces the map and waits until it is in force. @return 0, -EINVAL (too long, or
+  /// Owner only. Replaces the map and waits until it is in force. Shared receive queues that are
+  /// open keep the destIDs of the map at their opening. @return 0, -EINVAL (too long, or
   /// an entry for no queue pair), -ENOTSUP (the card has no map), -ETIMEDOUT, -ENODEV.
   [[nodiscard]] int set_rx_map(std::span<const RxMapEntry> entries);
 

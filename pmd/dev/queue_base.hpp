@@ -79,6 +79,11 @@ template <class Value>
   asm volatile("" : "+r"(value));
 }
 
+static_assert(regs::shared_short_cpl::Status::phase.mask() == kPhaseBit &&
+              regs::shared_short_cpl::Status::code.mask() == kCodeMask &&
+              offsetof(regs::SharedShortCpl, status) + sizeof(uint32_t) ==
+                  sizeof(regs::SharedShortCpl));
+
 /// Counts of a queue, over all the times that its ring was open.
 struct RingTotals {
   QueueStats stats;

@@ -40,6 +40,7 @@ struct QueuePairConfig {
   std::array<int, regs::kRingsPerQp> irq_vectors = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                     -1, -1, -1, -1, -1, -1, -1, -1};
   uint16_t irq_moderation_us = 0;
+  bool receive_times = false;  ///< RxMessage::time_ticks is wanted: costs longer completions
 };
 
 /// Owns the queues. Opening, closing and stopping are control path, one thread; each queue then

@@ -22,6 +22,7 @@ struct RingConfig {
   uint16_t irq_moderation_us = 0;
   uint32_t source = 0;  ///< dedicated rings: source ID that the ring takes
   uint32_t mbox = 0;    ///< dedicated rings: mailbox, 0 to 3
+  bool times = false;   ///< shared receive: RxMessage::time_ticks is wanted
 };
 
 /// Bytes of a ring's entries.

@@ -1,5 +1,6 @@
 #include "pmd/dev/shared_rx_queue.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -8,7 +9,7 @@
 namespace rio::pmd {
 namespace {
 
-using Place = regs::shared_cpl::Place;
+using LongPlace = regs::shared_cpl::Place;
 
 // Written as whole words.
 static_assert(offsetof(RxMessage, source) == 8 && offsetof(RxMessage, dest_id) == 12 &&
@@ -24,7 +25,7 @@ constexpr size_t kPairBytes = 8;
 constexpr auto kMboxLetter = [] {
   std::array<uint32_t, 256> words{};
   for (uint32_t place = 0; place < words.size(); ++place) {
-    words[place] = Place::mbox.get(place) << 16 | Place::letter.get(place) << 24;
+    words[place] = LongPlace::mbox.get(place) << 16 | LongPlace::letter.get(place) << 24;
   }
   return words;
 }();
@@ -68,6 +69,160 @@ struct SharedReap {
   }
 };
 
+// The short format, any completion. The own destID and the arrival number are only what the
+// completion has of them: the entry of the receive map, and the low bits.
+struct ShortReap {
+  using Cpl = regs::SharedShortCpl;
+  using Done = RxMessage;
+  using Place = regs::shared_short_cpl::Place;
+  struct Raw {
+    uint64_t last_words;
+    uint32_t source;
+    uint32_t place;
+  };
+  static uint32_t size(const uint32_t* /*sizes*/, size_t /*slot*/) {
+    return regs::kMessageBytesMax;
+  }
+  static Raw load(const Cpl& cpl) {
+    const uint64_t last_words = load_last_words(cpl);
+    return {last_words, __atomic_load_n(&cpl.source, __ATOMIC_RELAXED),
+            __atomic_load_n(&cpl.place, __ATOMIC_RELAXED)};
+  }
+  static uint64_t last(Raw raw) { return raw.last_words; }
+  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return Place::length.get(raw.place); }
+  static void fill(const Cpl& /*cpl*/, Raw raw, Status status, uint64_t cookie, Done* out) {
+    *out = {.cookie = cookie,
+            .source = raw.source,
+            .dest_id = Place::map_entry.get(raw.place),
+            .arrival = regs::shared_short_cpl::Status::arrival.get(last_of(raw.last_words)),
+            .time_ticks = 0,
+            .length_bytes = static_cast<uint16_t>(Place::length.get(raw.place)),
+            .mbox = static_cast<uint8_t>(Place::mbox.get(raw.place)),
+            .letter = static_cast<uint8_t>(Place::letter.get(raw.place)),
+            .segments = static_cast<uint8_t>(Place::segments.get(raw.place) + 1),
+            .status = status};
+  }
+  static void spoil(Done* out) { SharedReap::spoil(out); }
+};
+
+/// Two short completions, or two halves of RxMessages.
+using Pair [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = uint32_t;
+using Words [[gnu::vector_size(32)]] = uint32_t;
+using Signed [[gnu::vector_size(32)]] = int32_t;
+using Cookies [[gnu::vector_size(16), gnu::aligned(8), gnu::may_alias]] = uint64_t;
+static_assert(sizeof(Pair) == 2 * sizeof(regs::SharedShortCpl) && sizeof(RxMessage) == 32);
+static_assert(offsetof(regs::SharedShortCpl, place) == 4 &&
+              offsetof(regs::SharedShortCpl, index) == 8 &&
+              offsetof(regs::SharedShortCpl, status) == 12);
+
+/// Decodes plain short completions, two at a time: a vector has the words of both.
+struct ShortRun {
+  static constexpr uint32_t kPairs = 4;  // decoded before their faults are looked at
+  static constexpr uint32_t kTogether = 2 * kPairs;
+  using Place = regs::shared_short_cpl::Place;
+  static_assert(Place::length.lsb == 0 && Place::length.width == 13 && Place::segments.lsb == 13 &&
+                Place::mbox.lsb == 17 && Place::letter.lsb == 23 && Place::map_entry.lsb == 25);
+
+  const regs::SharedShortCpl* cpl;
+  const uint64_t* cookies;
+  RxMessage* out;
+  uint32_t index;  // that is expected first
+  uint32_t flip;   // of the last words
+  uint32_t map_entry;
+  uint32_t own_id;
+  uint32_t arrival;  // of an earlier message: those of these are near
+  uint64_t bytes = 0;
+
+  /// Takes kTogether completions, which are there, if all are plain: in the order of the buffers,
+  /// kOk, by the same entry of the receive map. Writes `out` in any case. @return false: took none.
+  [[nodiscard, gnu::always_inline]] bool take() {
+    const uint32_t entry = map_entry << Place::map_entry.lsb;
+    Words good = {0, entry, index, flip, 0, entry, index + 1, flip};
+    constexpr Words kNext = {0, 0, 2, 0, 0, 0, 2, 0};
+    Words wrong = {};
+    Words none = {};
+    Words longest = {};
+    Words sum = {};
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kPairs; ++i) {
+      const Words seen = *reinterpret_cast<const Pair*>(cpl + 2 * i);
+      const Words rest = seen ^ good;
+      good += kNext;
+      wrong |= rest;
+      none |= reinterpret_cast<Words>(seen == ~Words{});
+      const Words length = decode(seen, rest, i);
+      sum += length;
+      longest = longest > length ? longest : length;
+    }
+    // A card writes no all ones as source: that word has not arrived yet.
+    constexpr Words kWrong = {0, Place::map_entry.mask() | kPhaseBit, ~0u, kPhaseBit | kCodeMask,
+                              0, Place::map_entry.mask() | kPhaseBit, ~0u, kPhaseBit | kCodeMask};
+    constexpr Words kNone = {~0u, 0, 0, 0, ~0u, 0, 0, 0};
+    constexpr Words kLongest = {0, 0, regs::kMessageBytesMax, 0, 0, 0, regs::kMessageBytesMax, 0};
+    const Words faults =
+        (wrong & kWrong) | (none & kNone) | reinterpret_cast<Words>(longest > kLongest);
+    using Four [[gnu::vector_size(32)]] = uint64_t;
+    const auto four = reinterpret_cast<Four>(faults);
+    if ((four[0] | four[1] | four[2] | four[3]) != 0) {
+      return false;
+    }
+    bytes += sum[2] + sum[6];
+    arrival = out[kTogether - 1].arrival;
+    cpl += kTogether;
+    cookies += kTogether;
+    out += kTogether;
+    index += kTogether;
+    return true;
+  }
+  /// Writes messages 2 * i and 2 * i + 1. @param rest the words without what was expected: no
+  /// index, no phase. @return their lengths in words 2 and 6.
+  [[gnu::always_inline]] Words decode(const Words& seen, const Words& rest, size_t i) const {
+    // Second half of a message: arrival, time, length with mailbox and letter, segments and status.
+    const Words from = __builtin_shufflevector(rest, rest, 3, 3, 1, 1, 7, 7, 5, 5);
+    constexpr Words kLength = {0, 0, 0x1FFF, 0, 0, 0, 0x1FFF, 0};
+    constexpr Words kRight = {0, 0, 1, 13, 0, 0, 1, 13};
+    constexpr Words kMboxSegments = {0, 0, 0x3F0000, 15, 0, 0, 0x3F0000, 15};
+    constexpr Words kArrivalLetter = {~0u, 0, 0x3000000, 0, ~0u, 0, 0x3000000, 0};
+    const Words length = from & kLength;
+    const Words fields =
+        length | ((from >> kRight) & kMboxSegments) | ((from + from) & kArrivalLetter);
+    // The arrival number is the one nearest to `arrival` that has these low bits.
+    constexpr uint32_t kUp = 32 - regs::shared_short_cpl::Status::arrival.width;
+    constexpr Signed kDown = {kUp, 0, 0, 0, kUp, 0, 0, 0};
+    const uint32_t near = arrival << kUp;
+    const Words base = {arrival, 0, 0, 1, arrival, 0, 0, 1};
+    const Words ups = {near, 0, 0, 0, near, 0, 0, 0};
+    const Words second =
+        reinterpret_cast<Words>(reinterpret_cast<Signed>(fields - ups) >> kDown) + base;
+    // First half: cookie, source, own destID.
+    const Cookies both = *reinterpret_cast<const Cookies*>(cookies + 2 * i);
+    using Wide [[gnu::vector_size(32)]] = uint64_t;
+    const Words cookie =
+        reinterpret_cast<Words>(Wide(__builtin_shufflevector(both, both, 0, 0, 1, 1)));
+    const Words own = {own_id, own_id, own_id, own_id, own_id, own_id, own_id, own_id};
+    const Words source_own = __builtin_shufflevector(seen, own, 0, 0, 0, 8, 4, 4, 4, 8);
+    const Words first = __builtin_shufflevector(cookie, source_own, 0, 1, 10, 11, 4, 5, 14, 15);
+    Pair* const to = reinterpret_cast<Pair*>(out + 2 * i);  // auto would lose its alignment
+    to[0] = __builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11);
+    to[1] = __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15);
+    return length;
+  }
+  [[nodiscard, gnu::always_inline]] bool there(uint32_t i) const {
+    // acquire: the rest of the completion; pairs with the card's write of the last word.
+    const uint32_t last = dma_load_last_word(&cpl[i].status);
+    base::tsan_acquire(&cpl[i].status);
+    return ((last ^ flip) & kPhaseBit) == 0;
+  }
+  /// Whether all kTogether completions are there. The last one is checked first: mostly it is not.
+  [[nodiscard, gnu::always_inline]] bool all_there() const {
+    bool all = there(kTogether - 1);
+    for (uint32_t i = 0; base::kThreadSanitizer && i + 1 < kTogether; ++i) {
+      all = all && there(i);
+    }
+    return all;
+  }
+};
+
 // Fills one entry and its cookie. If a bit in `addrs` is wrong, they are not used.
 [[gnu::always_inline]] inline void fill(const RxBuffer& buffer, regs::SharedDesc* entry,
                                         uint64_t* cookie, uint64_t* addrs) {
@@ -85,7 +240,16 @@ int SharedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                           SharedPtr<SharedRxQueue>* out) {
   return make_queue(bus, out, [&](SharedRxQueue& queue) {
     queue.addr_misaligned_ = caps.shared_addr_align - 1;
-    return queue.start<regs::SharedCpl>(bus, caps, config, &queue.entries_);
+    // A virtual function cannot read the receive map, which tells the own destIDs.
+    queue.short_ = caps.short_receive && !config.times && !caps.is_vf;
+    if (!queue.short_) {
+      return queue.start<regs::SharedCpl>(bus, caps, config, &queue.entries_);
+    }
+    Mmio bar = bus.bar();
+    for (uint32_t i = 0; i < regs::kRxMapEntries; ++i) {
+      queue.own_ids_[i] = bar.read32(regs::rx_map::dest_id(i));
+    }
+    return queue.start<regs::SharedShortCpl>(bus, caps, config, &queue.entries_, 1);
   });
 }
 
@@ -125,7 +289,66 @@ uint16_t SharedRxQueue::post(const RxBuffer* buffers, uint16_t n) {
 }
 
 uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
-  return reap_burst<SharedReap>(out, n);
+  if (!short_) {
+    return reap_burst<SharedReap>(out, n);
+  }
+  if (!cursor_.ready<regs::SharedShortCpl>()) {
+    if (n == 0) {
+      return 0;
+    }
+    hook_();
+    if (!cursor_.ready<regs::SharedShortCpl>()) {
+      return 0;
+    }
+  }
+  return burst_short(out, n);
+}
+
+/// Not inlined, so that an empty poll saves no registers.
+[[gnu::noinline]] uint16_t SharedRxQueue::burst_short(RxMessage* out, uint32_t n) {
+  uint32_t given = n < ShortRun::kTogether ? 0 : take_plain(out, n);
+  if (given < n && window_.used() != 0 && cursor_.ready<regs::SharedShortCpl>()) {
+    given += take_any(out + given, n - given);
+  }
+  return static_cast<uint16_t>(given);
+}
+
+/// Takes plain messages until either ring wraps, in groups. @return how many.
+inline uint32_t SharedRxQueue::take_plain(RxMessage* out, uint32_t n) {
+  n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
+  const uint32_t first = window_.oldest();
+  ShortRun run{.cpl = cursor_.at<regs::SharedShortCpl>(),
+               .cookies = window_.cookies() + (first & window_.mask()),
+               .out = out,
+               .index = first,
+               .flip = cursor_.flip(),
+               .map_entry = map_entry_,
+               .own_id = own_ids_[map_entry_],
+               .arrival = arrival_};
+  while (n >= ShortRun::kTogether && run.all_there() && run.take()) {
+    n -= ShortRun::kTogether;
+  }
+  const uint32_t done = run.index - first;
+  arrival_ = run.arrival;
+  cursor_.consumed += done;
+  window_.complete_in_order(done);
+  stats_.messages.add(done);
+  stats_.bytes.add(run.bytes);
+  return done;
+}
+
+/// Takes any messages one by one. @return how many.
+uint32_t SharedRxQueue::take_any(RxMessage* out, uint32_t n) {
+  const uint32_t given = reap_any<ShortReap>(out, n);
+  constexpr uint32_t kUp = 32 - regs::shared_short_cpl::Status::arrival.width;
+  for (uint32_t i = 0; i < given; ++i) {
+    map_entry_ = out[i].dest_id;
+    out[i].dest_id = own_ids_[map_entry_];
+    const uint32_t step = (out[i].arrival - arrival_) << kUp;
+    out[i].arrival = arrival_ + static_cast<uint32_t>(static_cast<int32_t>(step) >> kUp);
+    arrival_ = out[i].status != Status::kFlushed ? out[i].arrival : arrival_;
+  }
+  return given;
 }
 
 }  // namespace rio::pmd

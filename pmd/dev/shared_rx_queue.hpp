@@ -11,7 +11,8 @@
 namespace rio::pmd {
 
 /// Receives "unexpected" messages into 4 KiB buffers. All functions belong to one thread.
-/// [S0]; regs: shared_desc, shared_cpl.
+/// [S0]; regs: shared_desc, shared_short_cpl; shared_cpl if the card has no short ones, or times
+/// are wanted.
 class alignas(64) SharedRxQueue : public PostingQueue {
  public:
   /// For create().
@@ -64,14 +65,15 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   uint16_t burst(RxMessage* out, uint16_t n);
 
   /// Hot. Like burst(), for callers that need little of each message: hands over plain messages,
-  /// which landed in the order of their buffers, with kOk. Others are left for burst(). Does not
+  /// which landed in the order of their buffers, with kOk, and have short completions. Others are
+  /// left for burst(). Does not
   /// call the poll hook. @param each called with the buffer's cookie, the sender's destID, and the
   /// length in bytes as the card says it: compare it with the buffer's. Returns false if it does
   /// not want this message now. @return how many were handed over, 0 to `n`.
   template <class Each>
   uint32_t for_each_plain(uint32_t n, Each&& each) {
-    n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
-    const auto* cpl = cursor_.at<regs::SharedCpl>();
+    n = short_ ? std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()}) : 0;
+    const auto* cpl = cursor_.at<regs::SharedShortCpl>();
     uint32_t index = window_.oldest();
     const uint64_t* cookies = window_.cookies() + (index & window_.mask());
     const uint32_t flip = cursor_.flip();
@@ -85,7 +87,8 @@ class alignas(64) SharedRxQueue : public PostingQueue {
         break;
       }
       const uint32_t wrong = (last & (kPhaseBit | kCodeMask)) | (cpl->index ^ index);
-      const uint32_t length_bytes = __atomic_load_n(&cpl->length, __ATOMIC_RELAXED);
+      const uint32_t length_bytes =
+          Place::length.get(__atomic_load_n(&cpl->place, __ATOMIC_RELAXED));
       if (wrong != 0 || !each(cookies[k], uint32_t{cpl->source}, length_bytes)) [[unlikely]] {
         break;
       }
@@ -108,17 +111,20 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   [[nodiscard]] bool alone(Plain* out) const {
     CompletionCursor behind = cursor_;
     ++behind.consumed;
-    const auto* const cpl = cursor_.at<regs::SharedCpl>();
+    const auto* const cpl = cursor_.at<regs::SharedShortCpl>();
+    if (!short_) {
+      return false;
+    }
     // acquire: pairs with the card's write of the last word, which it writes last.
     const uint32_t last = dma_load_last_word(&cpl->status) ^ cursor_.flip();
     base::tsan_acquire(&cpl->status);
     const uint32_t index = window_.oldest();
-    if (behind.ready<regs::SharedCpl>() || window_.plain_in_a_row() == 0 ||
+    if (behind.ready<regs::SharedShortCpl>() || window_.plain_in_a_row() == 0 ||
         (last & (kPhaseBit | kCodeMask)) != 0 || cpl->index != index) {
       return false;
     }
     *out = {window_.cookies()[index & window_.mask()], cpl->source,
-            __atomic_load_n(&cpl->length, __ATOMIC_RELAXED)};
+            Place::length.get(__atomic_load_n(&cpl->place, __ATOMIC_RELAXED))};
     return true;
   }
   /// Hot. Count a message as handed over. @param message just set by alone().
@@ -131,19 +137,33 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// Whether a message is there that no burst has returned. If not, calls the poll hook once, and
   /// checks again.
   [[nodiscard]] bool ready() {
-    if (!cursor_.ready<regs::SharedCpl>()) {
+    if (!arrived()) {
       hook_();
-      return cursor_.ready<regs::SharedCpl>();
+      return arrived();
     }
     return true;
   }
 
  private:
+  using Place = regs::shared_short_cpl::Place;
+
+  [[nodiscard]] bool arrived() const {
+    return short_ ? cursor_.ready<regs::SharedShortCpl>() : cursor_.ready<regs::SharedCpl>();
+  }
+  [[nodiscard]] uint16_t burst_short(RxMessage* out, uint32_t n);
+  [[nodiscard]] uint32_t take_plain(RxMessage* out, uint32_t n);
+  [[nodiscard]] uint32_t take_any(RxMessage* out, uint32_t n);
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
 
   // Constant once created.
   regs::SharedDesc* entries_ = nullptr;
-  uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
+  uint64_t addr_misaligned_ = 0;                // bits that must be 0 in an address
+  bool short_ = false;                          // completions are regs::SharedShortCpl
+  uint32_t own_ids_[regs::kRxMapEntries] = {};  // by entry of the receive map
+
+  // Of the last message.
+  uint32_t arrival_ = 0;
+  uint32_t map_entry_ = 0;
 };
 
 }  // namespace rio::pmd

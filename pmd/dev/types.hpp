@@ -69,7 +69,7 @@ struct RxMessage {
   uint32_t source;        ///< destID of the sender
   uint32_t dest_id;       ///< own ID that it was sent to
   uint32_t arrival;       ///< counts messages by their first segment
-  uint32_t time_ticks;    ///< card's time
+  uint32_t time_ticks;    ///< card's time; 0 unless QueuePairConfig::receive_times is set
   uint16_t length_bytes;  ///< landed, padded to a multiple of 8
   uint8_t mbox;
   uint8_t letter;

@@ -141,6 +141,75 @@ TEST_P(Receive, MessagesInterleave) {
   }
 }
 
+// V17
+TEST_P(Receive, ShortCompletionsHaveAllFields) {
+  using Place = regs::shared_short_cpl::Place;
+  using Last = regs::shared_short_cpl::Status;
+  constexpr uint32_t kEntry = 17;  // of the receive map
+  map_entry(0, kOwnId, ~0ull & ~(1ull << 3), 0);
+  map_entry(kEntry, kOwnId, ~0ull, 0);
+  apply_map();
+  TestRing ring(card(), {.ring = 1, .log2 = 4, .start = 0xFFFFFFF9, .format = 1});
+  ring.start();
+  uint32_t arrival = 0;
+  for (uint32_t length = 1; length <= 4096; length += length < 40 ? 1 : 131) {
+    const Buffer buffer(card(), 4096);
+    const std::vector<uint8_t> bytes = pattern(length, length);
+    const auto mbox = static_cast<uint8_t>(length % 4);
+    const uint32_t index = ring.tail;
+    post_shared(ring, buffer);
+    deliver(mbox, 2, bytes, 256, ascending(length));
+    const auto done = ring.take_all<regs::SharedShortCpl>();
+    ASSERT_EQ(done.size(), 1u) << length;
+    const auto& cpl = done[0];
+    EXPECT_EQ(cpl.source, kRemoteId);
+    EXPECT_EQ(cpl.index, index);
+    EXPECT_EQ(code_of(cpl.status), Status::kOk);
+    EXPECT_EQ(Last::arrival.get(cpl.status), arrival++);
+    EXPECT_EQ(Place::length.get(cpl.place), (length + 7) & ~7u);
+    EXPECT_EQ(Place::segments.get(cpl.place) + 1, (length + 255) / 256);
+    EXPECT_EQ(Place::mbox.get(cpl.place), mbox);
+    EXPECT_EQ(Place::letter.get(cpl.place), 2u);
+    EXPECT_EQ(Place::map_entry.get(cpl.place), mbox == 3 ? kEntry : 0u);
+    EXPECT_EQ(cpl.place >> 31, 0u);
+    ASSERT_EQ(buffer.bytes((length + 7) & ~7u), padded(bytes));
+  }
+  const Buffer buffer(card(), 4096);
+  post_shared(ring, buffer);
+  card().run();
+  ring.stop();
+  const auto flushed = ring.take_all<regs::SharedShortCpl>();
+  ASSERT_EQ(flushed.size(), 1u);
+  EXPECT_EQ(code_of(flushed[0].status), Status::kFlushed);
+  EXPECT_EQ(Place::length.get(flushed[0].place), 0u);
+}
+
+// V18
+// Whether they come one by one or several at once, each is whole, and none is held back.
+TEST_P(Receive, ShortCompletionsComeAtOnceAndInOrder) {
+  TestRing ring(card(), {.ring = 1, .log2 = 6, .start = 3, .format = 1});
+  ring.start();
+  const Buffer buffer(card(), 4096);
+  const std::vector<uint8_t> bytes = pattern(8);
+  uint32_t index = 3;
+  for (uint32_t count = 1; count < 20; ++count) {
+    for (uint8_t i = 0; i < count; ++i) {
+      ring.put(regs::SharedDesc{buffer.iova()});
+    }
+    ring.post();
+    card().run();
+    for (uint8_t i = 0; i < count; ++i) {
+      push(segment(4 + i, 0, bytes));
+    }
+    static_cast<void>(sent());
+    const auto done = ring.take_all<regs::SharedShortCpl>();
+    ASSERT_EQ(done.size(), count);
+    for (const regs::SharedShortCpl& cpl : done) {
+      EXPECT_EQ(cpl.index, index++);
+    }
+  }
+}
+
 TEST_P(Receive, EqualLettersOfOtherSourcesAreOtherMessages) {
   TestRing& ring = shared();
   const std::vector<uint8_t> bytes = pattern(512);

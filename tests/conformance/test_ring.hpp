@@ -65,7 +65,10 @@ class TestRing {
     if (config_.clog2 == 0) {
       config_.clog2 = config_.log2;
     }
-    const EntrySizes sizes = entry_sizes(config_.ring);
+    EntrySizes sizes = entry_sizes(config_.ring);
+    if (config_.ring == 1 && regs::qp::RingFormat::completion.get(config_.format) != 0) {
+      sizes.completion = 16;
+    }
     entry_bytes_ = sizes.entry;
     completion_bytes_ = sizes.completion;
     entries = card.map(std::max<size_t>(64, static_cast<size_t>(entry_bytes_) << config_.log2));

@@ -35,6 +35,9 @@ struct RingScript {
   void expect_config(MockBar& bar) const {
     const uint64_t base = entry_bytes != 0 ? iova : 0;
     const uint64_t cbase = iova + cpl_at();
+    for (uint32_t i = 0; ring == 1 && format != 0 && i < 64; ++i) {
+      bar.expect_read(0x3400 + 16 * i, 0xD0 + i);  // RX_MAP.DEST_ID
+    }
     bar.expect_read(0x10008, 0xFFFF)  // QP.RINGS
         .expect_read(status_offset(), 0)
         .expect_write(config_offset() + 0x00, static_cast<uint32_t>(base))

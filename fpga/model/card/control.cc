@@ -16,7 +16,7 @@ using regs::RingState;
 
 /// Highest format of completions that a ring can have, beside format 0.
 uint32_t formats(uint32_t ring) {
-  return ring == kTxRing ? 1 : 0;
+  return ring == kTxRing || ring == kSharedRing ? 1 : 0;
 }
 
 }  // namespace
@@ -135,18 +135,19 @@ void Control::read_owners() {
     if (owner == nullptr) {
       owner = &core_.owners.emplace_back();
       owner->dest_id = dest_id;
-      std::memset(owner->pair_of_mbox, kNoPair, sizeof(owner->pair_of_mbox));
+      std::memset(owner->entry_of_mbox, kNoEntry, sizeof(owner->entry_of_mbox));
     }
     // The first entry that wants something gets it.
-    const auto claim = [pair](uint64_t wanted, uint8_t* receiver) {
-      *receiver = wanted != 0 && *receiver == kNoPair ? static_cast<uint8_t>(pair) : *receiver;
+    const auto claim = [](uint64_t wanted, uint32_t value, uint8_t* receiver) {
+      *receiver = wanted != 0 && *receiver == kNoPair ? static_cast<uint8_t>(value) : *receiver;
     };
+    core_.pair_of_entry[i] = static_cast<uint8_t>(pair);
     const uint64_t mboxes = bar.load64(map::mbox_lo(i), map::mbox_hi(i));
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
-      claim(mboxes >> m & 1, &owner->pair_of_mbox[m]);
+      claim(mboxes >> m & 1, i, &owner->entry_of_mbox[m]);
     }
-    claim(map::Entry::doorbells.get(entry), &owner->pair_of_doorbells);
-    claim(map::Entry::requests.get(entry), &owner->pair_of_requests);
+    claim(map::Entry::doorbells.get(entry), pair, &owner->pair_of_doorbells);
+    claim(map::Entry::requests.get(entry), pair, &owner->pair_of_requests);
     core_.last_owner = nullptr;
   }
   core_.sort_plain();
@@ -208,6 +209,9 @@ RingError Control::load_ring(Ring& ring) {
   }
   ring.cumulative = number == kTxRing && qp::RingFormat::completion.get(format) != 0;
   ring.gathers = false;
+  ring.brief = number == kSharedRing && qp::RingFormat::completion.get(format) != 0;
+  ring.waiting = 0;
+  ring.cpl_bytes = ring.brief ? sizeof(regs::SharedShortCpl) : ring_kind(number).centry_bytes;
   ring.mask = (1u << log2) - 1;
   ring.cmask = (1u << clog2) - 1;
   ring.cshift = static_cast<uint8_t>(clog2);
@@ -225,7 +229,7 @@ RingError Control::load_ring(Ring& ring) {
 bool Control::map_ring(Ring& ring) {
   const RingKind kind = ring_kind(ring.number);
   const uint64_t len = kind.entry_bytes * (ring.mask + 1ull);
-  const uint64_t clen = kind.centry_bytes * (ring.cmask + 1ull);
+  const uint64_t clen = ring.cpl_bytes * (ring.cmask + 1ull);
   HostPort& host = *ring.pair->function->host;
   ring.base = len == 0 ? nullptr : host.ring_memory(ring.base_iova, len, false);
   ring.cbase = host.ring_memory(ring.cbase_iova, clen, true);

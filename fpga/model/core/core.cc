@@ -33,16 +33,16 @@ Owner* Core::find_owner(uint32_t dest_id) {
 void Core::sort_plain() {
   for (Owner& owner : owners) {
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
-      const uint8_t pair = owner.pair_of_mbox[m];
-      const bool wanted =
-          pair != kNoPair && m < regs::kMultiMailboxes && pairs[pair].dedicated_open[m] != 0;
-      owner.plain_pair[m] = wanted ? kNoPair : pair;
+      const uint8_t entry = owner.entry_of_mbox[m];
+      const bool wanted = entry != kNoEntry && m < regs::kMultiMailboxes &&
+                          pairs[pair_of_entry[entry]].dedicated_open[m] != 0;
+      owner.plain_entry[m] = wanted ? kNoEntry : entry;
     }
     for (uint32_t m = 0; m < regs::kMailboxes; ++m) {
       owner.plain_like[m] = 0;
       for (uint32_t other = 0; other < regs::kMailboxes; ++other) {
-        owner.plain_like[m] |= static_cast<uint64_t>(owner.plain_pair[other] == owner.plain_pair[m])
-                               << other;
+        owner.plain_like[m] |=
+            static_cast<uint64_t>(owner.plain_entry[other] == owner.plain_entry[m]) << other;
       }
     }
   }
@@ -78,6 +78,41 @@ void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl) {
   ring.gathered = cpl;
   ring.gathered.status |= Last::more.put(grows ? reported : 0);
   ring.next_gathered = cpl.index + 1;
+}
+
+void Core::gather_short(Ring& ring, const regs::SharedShortCpl& cpl) {
+  ring.line[ring.cidx % kCplsPerTlp] = cpl;
+  ++ring.cidx;
+  ++ring.waiting;
+  if (ring.cidx % kCplsPerTlp == 0) {
+    write_short(ring);
+  }
+}
+
+/// Write the completions that wait, all in one line, as one TLP.
+void Core::write_short(Ring& ring) {
+  const uint32_t count = ring.waiting;
+  const uint32_t first = ring.cidx - count;
+  const uint32_t bytes = count * sizeof(regs::SharedShortCpl);
+  const uint32_t at = (first & ring.cmask) * sizeof(regs::SharedShortCpl);
+  const regs::SharedShortCpl* const from = &ring.line[first % kCplsPerTlp];
+  ring.waiting = 0;
+  if (ring.cbase == nullptr) {
+    return;  // the host has unmapped the ring's memory
+  }
+  ring.pcie.write(bytes);
+  if (host.posting()) {
+    uint32_t words[sizeof(ring.line) / 4];
+    std::memcpy(words, from, bytes);
+    ring.pair->function->host->post_completion(ring.cbase_iova + at, words, bytes / 4);
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    auto* const out = reinterpret_cast<regs::SharedShortCpl*>(ring.cbase + at) + i;
+    std::memcpy(static_cast<void*>(out), &from[i], sizeof(*out) - 4);
+    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    __atomic_store_n(&out->status, from[i].status, __ATOMIC_RELEASE);
+  }
 }
 
 void Core::tell_status(Ring& ring, regs::RingError error) {

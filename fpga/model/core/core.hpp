@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -97,14 +98,15 @@ struct Pair {
 };
 
 inline constexpr uint8_t kNoPair = 0xFF;
+inline constexpr uint8_t kNoEntry = kNoPair;
 
 /// One row of the receive map: the queue pairs that receive messages for one of the card's destIDs.
 struct Owner {
   uint32_t dest_id = 0;
-  uint8_t pair_of_mbox[regs::kMailboxes];
-  /// For fast/: the pair of each mailbox; kNoPair if a dedicated ring may claim the message.
-  uint8_t plain_pair[regs::kMailboxes];
-  /// For each mailbox: the mailboxes with the same plain pair, one bit each.
+  uint8_t entry_of_mbox[regs::kMailboxes];  ///< of the receive map
+  /// For fast/: the entry of each mailbox; kNoEntry if a dedicated ring may claim the message.
+  uint8_t plain_entry[regs::kMailboxes];
+  /// For each mailbox: the mailboxes with the same plain entry, one bit each.
   uint64_t plain_like[regs::kMailboxes];
   uint8_t pair_of_doorbells = kNoPair;
   uint8_t pair_of_requests = kNoPair;
@@ -140,6 +142,7 @@ struct Core {
   std::deque<HostPort> vf_hosts;
   std::vector<Function> functions;  ///< the physical one, then the virtual ones
   std::vector<Owner> owners;
+  uint8_t pair_of_entry[regs::kRxMapEntries] = {};  ///< of the receive map
   Owner* last_owner = nullptr;
 
   [[nodiscard]] uint32_t ticks() const { return static_cast<uint32_t>(now_ns / kTickNs); }
@@ -224,6 +227,12 @@ struct Core {
   template <class Cpl>
   void complete(Ring& ring, Cpl* cpl, uint32_t last) {
     cpl->status = last | ring.phase();
+    if constexpr (std::is_same_v<Cpl, regs::SharedShortCpl>) {
+      if (exact) {
+        gather_short(ring, *cpl);
+        return;
+      }
+    }
     if (ring.cbase == nullptr) [[unlikely]] {
       ++ring.cidx;  // the host has unmapped the ring's memory
       return;
@@ -255,17 +264,21 @@ struct Core {
       complete(ring, &cpl, cpl.status);
     }
   }
-  /// Write the completion that gathers, if there is one.
+  /// Write the completions that gather, if there are any.
   void end_gathering(Ring& ring) {
     if (ring.gathers) {
       ring.gathers = false;
       complete(ring, &ring.gathered, ring.gathered.status);
+    }
+    if (ring.waiting != 0) {
+      write_short(ring);
     }
   }
   /// Write all completions that gather: at the end of a step in exact mode.
   void end_gathering() {
     for (Pair& pair : pairs) {
       end_gathering(pair.rings[kTxRing]);
+      end_gathering(pair.rings[kSharedRing]);
     }
   }
   /// Complete the entry `index` of a DMA, maintenance or dedicated ring.
@@ -321,6 +334,8 @@ struct Core {
 
  private:
   void gather_tx(Ring& ring, const regs::TxCpl& cpl);
+  void gather_short(Ring& ring, const regs::SharedShortCpl& cpl);
+  void write_short(Ring& ring);
   [[nodiscard]] static uint32_t last_word(regs::Status status, uint32_t retries) {
     return static_cast<uint32_t>(status) | (retries < 255 ? retries : 255) << 8;
   }

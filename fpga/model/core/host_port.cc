@@ -91,7 +91,7 @@ void HostPort::write_now(uint64_t iova, const void* from, uint64_t len) {
 
 void HostPort::post_completion(uint64_t iova, const uint32_t* words, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
-    post(iova + 4ull * i, &words[i], 4, i + 1 == count);
+    post(iova + 4ull * i, &words[i], 4, (i & 3) == 3);
   }
 }
 

@@ -45,8 +45,8 @@ class HostPort {
   [[nodiscard]] bool read(uint64_t iova, void* to, uint64_t len);
   /// Copy to host memory. A refused write is lost and counted; a real card cannot notice it either.
   void write(uint64_t iova, const void* from, uint64_t len);
-  /// Post a completion, if writes are posted. Its last word becomes visible after all earlier
-  /// writes.
+  /// Post a completion, or several of 16 bytes, if writes are posted. A last word becomes visible
+  /// after all earlier writes.
   void post_completion(uint64_t iova, const uint32_t* words, uint32_t count);
 
   /// The windows of the last readable() and writable(), for runs; possibly empty.

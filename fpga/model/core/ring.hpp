@@ -50,13 +50,17 @@ struct Ring {
   uint64_t base_iova = 0;
   uint64_t cbase_iova = 0;
   Pair* pair = nullptr;
-  uint32_t number = 0;         ///< in its pair
-  bool cumulative = false;     ///< transmit ring: RING_FORMAT.COMPLETION
-  regs::TxCpl gathered{};      ///< transmit ring, exact mode: a completion that may still grow
-  uint32_t next_gathered = 0;  ///< index of the message by which it grows; valid if it is there
-  bool gathers = false;        ///< it is there
-  uint32_t fetched = 0;        ///< entries before this one are in read requests that were counted
-  PcieCounts pcie;             ///< since the card was made
+  uint32_t number = 0;    ///< in its pair
+  bool brief = false;     ///< shared receive ring: RING_FORMAT.COMPLETION
+  uint8_t cpl_bytes = 0;  ///< of a completion
+  uint8_t waiting = 0;    ///< exact mode: short completions before `cidx` that are not written yet
+  regs::SharedShortCpl line[4]{};  ///< these, by the low bits of their index
+  bool cumulative = false;         ///< transmit ring: RING_FORMAT.COMPLETION
+  regs::TxCpl gathered{};          ///< transmit ring, exact mode: a completion that may still grow
+  uint32_t next_gathered = 0;      ///< index of the message by which it grows; valid if it is there
+  bool gathers = false;            ///< it is there
+  uint32_t fetched = 0;  ///< entries before this one are in read requests that were counted
+  PcieCounts pcie;       ///< since the card was made
 
   /// Whether the card does what its entries say, rather than using them for arrivals.
   [[nodiscard]] bool sends() const {
@@ -93,6 +97,15 @@ struct Ring {
   /// The phase bit of the next completion.
   [[nodiscard]] uint32_t phase() const { return (~(cidx >> cshift) & 1u) << 31; }
 };
+
+/// The word PLACE of a short completion. @param bytes padded. @param place mailbox and letter.
+[[nodiscard]] constexpr uint32_t short_place(uint32_t bytes, uint32_t segments, uint32_t place,
+                                             uint32_t map_entry) {
+  using Place = regs::shared_short_cpl::Place;
+  static_assert(Place::letter.lsb == Place::mbox.lsb + 6);
+  return bytes | (segments - 1) << Place::segments.lsb | place << Place::mbox.lsb |
+         map_entry << Place::map_entry.lsb;
+}
 
 /// Sizes of each kind of ring. regs: descriptors.
 struct RingKind {

@@ -53,11 +53,13 @@ struct Direct::Sides {
   Core& peer;
   const Flow& flow;
   const Owner& owner;
+  uint32_t map_entry;
   const HostWindow& target;
 };
 
-template <bool several>
+template <bool several, bool brief>
 uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
+  constexpr uint32_t kCplBytes = brief ? sizeof(regs::SharedShortCpl) : sizeof(regs::SharedCpl);
   constexpr uint32_t kMost = several ? regs::kMessageBytesMax : kFull;
   const Ring& ring = sides.ring;
   const Ring& shared = sides.shared;
@@ -68,21 +70,21 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
   const uint32_t all_letters = all_letters_;
   const uint8_t* const busy_letters = sides.flow.busy;
   const uint32_t busy_several = several ? busy_for_several(busy_letters) : 0;
-  const uint8_t* const plain_pair = sides.owner.plain_pair;
-  const uint32_t number = sides.to.number;
+  const uint8_t* const plain_entry = sides.owner.plain_entry;
+  const uint32_t map_entry = sides.map_entry;
   const bool full = sides.peer.config.quirk_last_full_256;
   const uint8_t* desc = ring.entry(ring.head, 5);
   const uint8_t* entry = shared.entry(shared.head, 3);
-  uint8_t* cpl = shared.cbase + (shared.cidx & shared.cmask) * sizeof(regs::SharedCpl);
+  uint8_t* cpl = shared.cbase + (shared.cidx & shared.cmask) * kCplBytes;
   const plain::Completion completion = {plain::route(sides.from.dest_id, sides.flow.dest_id),
                                         static_cast<uint64_t>(sides.peer.ticks()) << 32,
-                                        static_cast<uint64_t>(shared.phase()) << 32};
+                                        static_cast<uint64_t>(shared.phase()) << 32, map_entry};
   uint32_t k = 0;
   for (; k < count; ++k) {
     plain::Message message;
     const uint64_t at = load64(entry) - target.iova;
     if (!decoder.decode_by_address<kMost>(desc, &message) || at > last_target ||
-        plain_pair[message.mbox()] != number) [[unlikely]] {
+        plain_entry[message.mbox()] != map_entry) [[unlikely]] {
       break;
     }
     const uint32_t length = message.length();
@@ -108,10 +110,10 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
     } else {
       land_padded(land, message.bytes, length, full);
     }
-    completion.write(cpl, bytes, segments, place, shared.head + k, sides.to.arrivals + k);
+    completion.write<brief>(cpl, bytes, segments, place, shared.head + k, sides.to.arrivals + k);
     desc += sizeof(regs::TxDesc);
     entry += sizeof(regs::SharedDesc);
-    cpl += sizeof(regs::SharedCpl);
+    cpl += kCplBytes;
   }
   return k;
 }
@@ -136,10 +138,11 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
   const Owner* owner = flow == nullptr ? nullptr : peer.owner(flow->dest_id);
   const uint8_t* const desc = ring.entry(ring.head, 5);
   const uint32_t mbox = plain::Control::mbox.get(load32(desc));
-  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_pair[mbox] == kNoPair) {
+  if (owner == nullptr || peer.exact || !peer.link_up || owner->plain_entry[mbox] == kNoEntry) {
     return 0;
   }
-  Pair& to = peer.pairs[owner->plain_pair[mbox]];
+  const uint8_t map_entry = owner->plain_entry[mbox];
+  Pair& to = peer.pairs[peer.pair_of_entry[map_entry]];
   Ring& shared = to.rings[kSharedRing];
   const HostWindow& target = peer.host.write_window();
   if (shared.held || !peer.host.current() || ring.cbase == nullptr ||
@@ -149,9 +152,13 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
   }
   count = std::min({count, ring.entries_in_a_row(), shared.posted(), shared.entries_in_a_row(),
                     shared.completions_in_a_row()});
-  const Sides sides = {pair, ring, to, shared, peer, *flow, *owner, target};
+  const Sides sides = {pair, ring, to, shared, peer, *flow, *owner, map_entry, target};
   const bool several = load32(desc + offsetof(regs::TxDesc, length)) > kFull;
-  const uint32_t carried = several ? carry_run<true>(sides, count) : carry_run<false>(sides, count);
+  const auto run =
+      several ? shared.brief ? &Direct::carry_run<true, true> : &Direct::carry_run<true, false>
+      : shared.brief ? &Direct::carry_run<false, true>
+                     : &Direct::carry_run<false, false>;
+  const uint32_t carried = (this->*run)(sides, count);
   plain::complete_run(ring, ring.head, carried, core_.ticks());
   ring.head += carried;
   shared.head += carried;

@@ -24,9 +24,9 @@ class Direct {
 
   [[nodiscard]] uint32_t enter(Pair& pair, Ring& ring, uint32_t count);
   [[nodiscard]] uint32_t carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const;
-  /// @tparam several true: messages of several segments; false: of one segment. @return messages
-  /// carried.
-  template <bool several>
+  /// @tparam several true: messages of several segments; false: of one segment. @tparam brief the
+  /// receiver has short completions. @return messages carried.
+  template <bool several, bool brief>
   [[nodiscard]] uint32_t carry_run(const Sides& sides, uint32_t count) const;
 
   Core& core_;

@@ -150,10 +150,24 @@ struct Completion {
   uint64_t route;
   uint64_t time;  // `time` and `last_word` use the upper half
   uint64_t last_word;
+  uint32_t map_entry;
 
-  /// Write the completion of a message whose payload has landed. @param bytes its padded length.
+  /// Write the completion of a message whose payload has landed. @tparam brief in the short format.
+  /// @param bytes its padded length.
+  template <bool brief>
   [[gnu::always_inline]] void write(uint8_t* cpl, uint32_t bytes, uint32_t segments, uint32_t place,
                                     uint32_t index, uint32_t arrival) const {
+    if constexpr (brief) {
+      constexpr uint32_t kArrivalLsb = 32 + regs::shared_short_cpl::Status::arrival.lsb;
+      constexpr uint64_t kArrivalMax = regs::shared_short_cpl::Status::arrival.max();
+      store64(cpl, static_cast<uint32_t>(route) |
+                       uint64_t{short_place(bytes, segments, place, map_entry)} << 32);
+      base::tsan_release(cpl + 12);
+      __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8),
+                       last_word | index | (arrival & kArrivalMax) << kArrivalLsb,
+                       __ATOMIC_RELEASE);
+      return;
+    }
     store64(cpl, route);
     store32(cpl + 8, bytes | segments << 16 | place << 24);
     store32(cpl + 12, index);

@@ -13,10 +13,10 @@ using plain::land_plain;
 inline Pair* RxPlain::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
   if (core_.exact || core_.host.posting() || owner == nullptr || !core_.link_up ||
-      owner->plain_pair[frame.mbox()] == kNoPair || !responder_.ready(frame)) {
+      owner->plain_entry[frame.mbox()] == kNoEntry || !responder_.ready(frame)) {
     return nullptr;
   }
-  return &core_.pairs[owner->plain_pair[frame.mbox()]];
+  return &core_.pairs[core_.pair_of_entry[owner->plain_entry[frame.mbox()]]];
 }
 
 uint32_t RxPlain::take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
@@ -25,11 +25,15 @@ uint32_t RxPlain::take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t
       pair->rings[kSharedRing].held || core_.poll_tail(pair->rings[kSharedRing]) == 0) {
     return 0;
   }
-  return core_.config.quirk_last_full_256 ? run<true>(*pair, first, bytes_to_end, tag)
-                                          : run<false>(*pair, first, bytes_to_end, tag);
+  const bool full = core_.config.quirk_last_full_256;
+  const auto take = pair->rings[kSharedRing].brief
+                        ? full ? &RxPlain::run<true, true> : &RxPlain::run<false, true>
+                    : full ? &RxPlain::run<true, false>
+                           : &RxPlain::run<false, false>;
+  return (this->*take)(*pair, first, bytes_to_end, tag);
 }
 
-template <bool full>
+template <bool full, bool brief>
 uint32_t RxPlain::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag) {
   Ring& ring = pair.rings[kSharedRing];
   const HostWindow host = core_.host.write_window();
@@ -40,13 +44,15 @@ uint32_t RxPlain::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, u
   const uint8_t* const last_at = at + bytes_to_end - frame_bytes(kFull);
   const Completion completion = {load64(reinterpret_cast<const uint8_t*>(&first) + 8),
                                  static_cast<uint64_t>(core_.ticks()) << 32,
-                                 static_cast<uint64_t>(ring.phase()) << 32};
+                                 static_cast<uint64_t>(ring.phase()) << 32,
+                                 core_.owner(first.dest)->plain_entry[first.mbox()]};
   const uint64_t last_addr = host.len_bytes - kFull;
   Responder::Run acks = responder_.run();
   // Locals: after each store through a byte pointer, the compiler would reload members.
   const uint64_t mailboxes = core_.owner(first.dest)->plain_like[first.mbox()];
   const uint8_t* entry = ring.entry(ring.head, 3);
-  uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl);
+  constexpr uint32_t kCplBytes = brief ? sizeof(regs::SharedShortCpl) : sizeof(regs::SharedCpl);
+  uint8_t* cpl = ring.cbase + (ring.cidx & ring.cmask) * kCplBytes;
   const auto room = static_cast<uint32_t>(acks.end - acks.next);
   const uint32_t until = ring.head + std::min({ring.posted(), ring.entries_in_a_row(),
                                                ring.completions_in_a_row(), room});
@@ -72,10 +78,10 @@ uint32_t RxPlain::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, u
     }
     const uint32_t bytes = padded(length);
     land_plain(host.va + offset, at + sizeof(Frame), bytes, full);
-    completion.write(cpl, bytes, 1, place, head, head + before);
+    completion.write<brief>(cpl, bytes, 1, place, head, head + before);
     *acks.next++ = Ack::of(place, 0, Answer::kDone);
     at += frame_bytes(length);
-    cpl += sizeof(regs::SharedCpl);
+    cpl += kCplBytes;
     entry += sizeof(regs::SharedDesc);
   }
   core_.counts.rx_packets += head - ring.head;
@@ -95,18 +101,21 @@ bool RxPlain::aim() {
     return false;
   }
   const Owner& owner = core_.owners[0];
-  const auto* const mine = std::find(std::begin(owner.plain_pair), std::end(owner.plain_pair), 0);
-  if (mine == std::end(owner.plain_pair)) {
+  const auto* const mine =
+      std::find_if(std::begin(owner.plain_entry), std::end(owner.plain_entry),
+                   [](uint8_t entry) { return entry != kNoEntry; });  // of the only pair
+  if (core_.pairs.size() != 1 || mine == std::end(owner.plain_entry)) {
     return false;
   }
   lane_ = {.pair = &pair,
            .ring = &ring,
-           .mailboxes = owner.plain_like[mine - std::begin(owner.plain_pair)],
+           .mailboxes = owner.plain_like[mine - std::begin(owner.plain_entry)],
            .begin = host.iova,
            .last = host.len_bytes - kFull,
            .va = host.va,
            .time = static_cast<uint64_t>(core_.ticks()) << 32,
-           .dest_id = owner.dest_id};
+           .dest_id = owner.dest_id,
+           .map_entry = *mine};
   return true;
 }
 

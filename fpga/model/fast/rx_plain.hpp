@@ -35,11 +35,13 @@ class RxPlain {
     uint8_t* va = nullptr;
     uint64_t time = 0;  ///< ticks, in the upper half
     uint32_t dest_id = 0;
+    uint32_t map_entry = 0;
   };
 
   [[nodiscard]] Pair* target(const InFrame& frame);
   /// @tparam full the card has the landing quirk: it writes all 256 bytes of a last segment.
-  template <bool full>
+  /// @tparam brief completions are short.
+  template <bool full, bool brief>
   [[nodiscard]] uint32_t run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
 
   Core& core_;
@@ -72,9 +74,14 @@ inline bool RxPlain::take_single(const Inbound& in, uint64_t word) {
   plain::land_plain(lane_.va + offset, at + sizeof(Frame), landed,
                     core_.config.quirk_last_full_256);
   const plain::Completion completion = {route, lane_.time,
-                                        static_cast<uint64_t>(ring.phase()) << 32};
-  completion.write(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::SharedCpl), landed, 1,
-                   place, index, lane_.pair->arrivals++);
+                                        static_cast<uint64_t>(ring.phase()) << 32, lane_.map_entry};
+  uint8_t* const cpl = ring.cbase + (ring.cidx & ring.cmask) * ring.cpl_bytes;
+  const uint32_t arrival = lane_.pair->arrivals++;
+  if (ring.brief) {
+    completion.write<true>(cpl, landed, 1, place, index, arrival);
+  } else {
+    completion.write<false>(cpl, landed, 1, place, index, arrival);
+  }
   ++ring.cidx;
   ring.head = index + 1;
   ++core_.counts.rx_packets;

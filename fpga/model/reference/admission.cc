@@ -1,5 +1,7 @@
 #include "fpga/model/reference/admission.hpp"
 
+#include <algorithm>
+
 namespace rio::model {
 namespace {
 
@@ -11,11 +13,11 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 Pair* Admission::target(const InFrame& frame) {
   const Owner* owner = core_.owner(frame.dest);
-  if (owner == nullptr || owner->pair_of_mbox[frame.mbox()] == kNoPair) [[unlikely]] {
+  if (owner == nullptr || owner->entry_of_mbox[frame.mbox()] == kNoEntry) [[unlikely]] {
     ++core_.counts.rx_unmapped;
     return nullptr;
   }
-  return &core_.pairs[owner->pair_of_mbox[frame.mbox()]];
+  return &core_.pairs[core_.pair_of_entry[owner->entry_of_mbox[frame.mbox()]]];
 }
 
 Ring* Admission::dedicated_ring(Pair& pair, const InFrame& frame) {
@@ -59,6 +61,7 @@ Answer Admission::admit(const InFrame& frame, Pair* pair, uint32_t whole_bytes, 
     return admit_dedicated(frame, whole_bytes, out);
   }
   out->arrival = pair->arrivals++;
+  out->map_entry = core_.owner(frame.dest)->entry_of_mbox[frame.mbox()];
   std::memcpy(&out->addr, ring.entry(out->index, 3), sizeof(out->addr));
   return Answer::kDone;
 }
@@ -112,6 +115,17 @@ void Admission::complete(const Landing& landing, uint32_t bytes, Status status) 
   Ring& ring = *landing.ring;
   if (ring.number != kSharedRing) {
     core_.complete_entry(ring, landing.cookie, landing.index, bytes, status);
+    return;
+  }
+  if (ring.brief) {
+    using Last = regs::shared_short_cpl::Status;
+    const uint32_t segments = std::max<uint32_t>(landing.segments, 1);
+    regs::SharedShortCpl cpl{landing.source,
+                             short_place(bytes, segments, landing.place, landing.map_entry),
+                             landing.index, 0};
+    core_.complete(
+        ring, &cpl,
+        Last::code.put(static_cast<uint32_t>(status)) | Last::arrival.put(landing.arrival));
     return;
   }
   regs::SharedCpl cpl{landing.source,

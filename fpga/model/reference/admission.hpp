@@ -14,10 +14,11 @@ struct Landing {
   uint32_t dest_id;
   uint8_t place;  ///< mailbox and letter
   uint8_t segments;
-  uint32_t index;    ///< index of the entry
-  uint32_t cookie;   ///< dedicated rings only
-  uint32_t size;     ///< dedicated rings only: size of the entry
-  uint32_t arrival;  ///< shared queue only
+  uint32_t index;     ///< index of the entry
+  uint32_t cookie;    ///< dedicated rings only
+  uint32_t size;      ///< dedicated rings only: size of the entry
+  uint32_t arrival;   ///< shared queue only
+  uint8_t map_entry;  ///< shared queue only: of the receive map
   uint64_t addr;
 };
 

@@ -90,6 +90,8 @@ inline constexpr FieldName k_id_cap_timers[] = {
 };
 inline constexpr FieldName k_id_cap_formats[] = {
     {"cumulative", 3, 1},
+    {"short_receive", 4, 1},
+    {"per_tlp", 5, 3},
     {"coalescing", 8, 1},
     {"pasid", 9, 1},
     {"tph", 10, 1},
@@ -282,6 +284,24 @@ inline constexpr MemberName k_shared_cpl[] = {
     {"time", 20, 4, 1, {}},
     {"reserved", 24, 4, 1, {}},
     {"status", 28, 4, 1, k_shared_cpl_status},
+};
+inline constexpr FieldName k_shared_short_cpl_place[] = {
+    {"length", 0, 13},
+    {"segments", 13, 4},
+    {"mbox", 17, 6},
+    {"letter", 23, 2},
+    {"map_entry", 25, 6},
+};
+inline constexpr FieldName k_shared_short_cpl_status[] = {
+    {"code", 0, 8},
+    {"arrival", 8, 23},
+    {"phase", 31, 1},
+};
+inline constexpr MemberName k_shared_short_cpl[] = {
+    {"source", 0, 4, 1, {}},
+    {"place", 4, 4, 1, k_shared_short_cpl_place},
+    {"index", 8, 4, 1, {}},
+    {"status", 12, 4, 1, k_shared_short_cpl_status},
 };
 inline constexpr MemberName k_dedicated_desc[] = {
     {"addr", 0, 8, 1, {}},
@@ -525,6 +545,7 @@ inline constexpr DescName kDescriptors[] = {
     {"tx_cpl", 16, k_tx_cpl},
     {"shared_desc", 8, k_shared_desc},
     {"shared_cpl", 32, k_shared_cpl},
+    {"shared_short_cpl", 16, k_shared_short_cpl},
     {"dedicated_desc", 16, k_dedicated_desc},
     {"entry_cpl", 16, k_entry_cpl},
     {"doorbell_cpl", 16, k_doorbell_cpl},

@@ -372,6 +372,10 @@ inline constexpr uint32_t kCapFormatsReset = 0x0u;
 struct CapFormats {
   /// Completions of the transmit ring may report several messages
   static constexpr Field cumulative{3, 1};
+  /// Completions of the shared receive ring may have 16 bytes
+  static constexpr Field short_receive{4, 1};
+  /// Most completions of 16 bytes that the card writes at once, 1 to 4
+  static constexpr Field per_tlp{5, 3};
   /// RING_COALESCE counts
   static constexpr Field coalescing{8, 1};
   /// RING_PASID and a window's PASID count
@@ -679,7 +683,7 @@ constexpr uint32_t ring_source(uint32_t qp, uint32_t i) { return base(qp) + 0x10
 /// Formats, within ID.CAP_FORMATS. Other values are a configuration error. (written by the host)
 constexpr uint32_t ring_format(uint32_t qp, uint32_t i) { return base(qp) + 0x1028u + i * 64u; }
 struct RingFormat {
-  /// 0: one completion a message. 1, transmit ring: cumulative
+  /// 0: one completion a message. 1, transmit ring: cumulative; shared receive ring: 16 bytes
   static constexpr Field completion{0, 4};
   /// 1: payload may be written with relaxed ordering; a completion never is
   static constexpr Field relaxed{8, 1};
@@ -1023,6 +1027,46 @@ struct Status {
   static constexpr Field phase{31, 1};
 };
 }  // namespace shared_cpl
+
+/// Received message, in the short format: without its time. All ones stand for nothing in SOURCE and PLACE.
+struct SharedShortCpl {
+  /// destID of the sender.
+  uint32_t source;
+  /// What arrived.
+  uint32_t place;
+  /// Free-running index of the buffer.
+  uint32_t index;
+  /// Last word.
+  uint32_t status;
+};
+static_assert(sizeof(SharedShortCpl) == 16);
+static_assert(offsetof(SharedShortCpl, source) == 0);
+static_assert(offsetof(SharedShortCpl, place) == 4);
+static_assert(offsetof(SharedShortCpl, index) == 8);
+static_assert(offsetof(SharedShortCpl, status) == 12);
+/// Fields of SharedShortCpl.
+namespace shared_short_cpl {
+struct Place {
+  /// Bytes that landed, padded to a multiple of 8; 0 if the buffer comes back empty
+  static constexpr Field length{0, 13};
+  /// Segments less one
+  static constexpr Field segments{13, 4};
+  /// Mailbox
+  static constexpr Field mbox{17, 6};
+  /// Letter
+  static constexpr Field letter{23, 2};
+  /// Entry of the receive map that gave the message to the queue pair: its DEST_ID is the own ID that it was sent to
+  static constexpr Field map_entry{25, 6};
+};
+struct Status {
+  /// How it ended
+  static constexpr Field code{0, 8};
+  /// Low bits of the arrival number, which counts messages by their first segment
+  static constexpr Field arrival{8, 23};
+  /// Toggles each lap
+  static constexpr Field phase{31, 1};
+};
+}  // namespace shared_short_cpl
 
 /// Entry of a dedicated receive ring.
 struct DedicatedDesc {

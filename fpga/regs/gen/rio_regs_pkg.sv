@@ -360,6 +360,10 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_CAP_FORMATS = ID_BASE + ID_CAP_FORMATS_OFFSET;
   localparam int ID_CAP_FORMATS_CUMULATIVE_LSB = 3;
   localparam int ID_CAP_FORMATS_CUMULATIVE_WIDTH = 1;
+  localparam int ID_CAP_FORMATS_SHORT_RECEIVE_LSB = 4;
+  localparam int ID_CAP_FORMATS_SHORT_RECEIVE_WIDTH = 1;
+  localparam int ID_CAP_FORMATS_PER_TLP_LSB = 5;
+  localparam int ID_CAP_FORMATS_PER_TLP_WIDTH = 3;
   localparam int ID_CAP_FORMATS_COALESCING_LSB = 8;
   localparam int ID_CAP_FORMATS_COALESCING_WIDTH = 1;
   localparam int ID_CAP_FORMATS_PASID_LSB = 9;
@@ -367,11 +371,12 @@ package rio_regs_pkg;
   localparam int ID_CAP_FORMATS_TPH_LSB = 10;
   localparam int ID_CAP_FORMATS_TPH_WIDTH = 1;
   typedef struct packed {
-    logic [20:0] rsvd2;
+    logic [20:0] rsvd1;
     logic tph;  // 10: RING_TPH counts
     logic pasid;  // 9: RING_PASID and a window's PASID count
     logic coalescing;  // 8: RING_COALESCE counts
-    logic [3:0] rsvd1;
+    logic [2:0] per_tlp;  // 7:5: Most completions of 16 bytes that the card writes at once, 1 to 4
+    logic short_receive;  // 4: Completions of the shared receive ring may have 16 bytes
     logic cumulative;  // 3: Completions of the transmit ring may report several messages
     logic [2:0] rsvd0;
   } id_cap_formats_t;
@@ -969,7 +974,7 @@ package rio_regs_pkg;
     logic no_snoop;  // 9: Must be 0
     logic relaxed;  // 8: 1: payload may be written with relaxed ordering; a completion never is
     logic [3:0] rsvd0;
-    logic [3:0] completion;  // 3:0: 0: one completion a message. 1, transmit ring: cumulative
+    logic [3:0] completion;  // 3:0: 0: one completion a message. 1, transmit ring: cumulative; shared receive ring: 16 bytes
   } qp_ring_format_t;
 
   // Start and stop; written last. The other words of the ring are read by the card when GEN changes with RUN set. (written by the host)
@@ -1507,6 +1512,46 @@ package rio_regs_pkg;
     logic [31:0] dest_id;  // byte 4: Own ID that it was sent to.
     logic [31:0] source;  // byte 0: destID of the sender.
   } shared_cpl_t;
+
+  // shared_short_cpl.place: What arrived.
+  localparam int SHARED_SHORT_CPL_PLACE_LENGTH_LSB = 0;
+  localparam int SHARED_SHORT_CPL_PLACE_LENGTH_WIDTH = 13;
+  localparam int SHARED_SHORT_CPL_PLACE_SEGMENTS_LSB = 13;
+  localparam int SHARED_SHORT_CPL_PLACE_SEGMENTS_WIDTH = 4;
+  localparam int SHARED_SHORT_CPL_PLACE_MBOX_LSB = 17;
+  localparam int SHARED_SHORT_CPL_PLACE_MBOX_WIDTH = 6;
+  localparam int SHARED_SHORT_CPL_PLACE_LETTER_LSB = 23;
+  localparam int SHARED_SHORT_CPL_PLACE_LETTER_WIDTH = 2;
+  localparam int SHARED_SHORT_CPL_PLACE_MAP_ENTRY_LSB = 25;
+  localparam int SHARED_SHORT_CPL_PLACE_MAP_ENTRY_WIDTH = 6;
+  typedef struct packed {
+    logic rsvd0;
+    logic [5:0] map_entry;  // 30:25: Entry of the receive map that gave the message to the queue pair: its DEST_ID is the own ID that it was sent to
+    logic [1:0] letter;  // 24:23: Letter
+    logic [5:0] mbox;  // 22:17: Mailbox
+    logic [3:0] segments;  // 16:13: Segments less one
+    logic [12:0] length;  // 12:0: Bytes that landed, padded to a multiple of 8; 0 if the buffer comes back empty
+  } shared_short_cpl_place_t;
+  // shared_short_cpl.status: Last word.
+  localparam int SHARED_SHORT_CPL_STATUS_CODE_LSB = 0;
+  localparam int SHARED_SHORT_CPL_STATUS_CODE_WIDTH = 8;
+  localparam int SHARED_SHORT_CPL_STATUS_ARRIVAL_LSB = 8;
+  localparam int SHARED_SHORT_CPL_STATUS_ARRIVAL_WIDTH = 23;
+  localparam int SHARED_SHORT_CPL_STATUS_PHASE_LSB = 31;
+  localparam int SHARED_SHORT_CPL_STATUS_PHASE_WIDTH = 1;
+  typedef struct packed {
+    logic phase;  // 31: Toggles each lap
+    logic [22:0] arrival;  // 30:8: Low bits of the arrival number, which counts messages by their first segment
+    status_e code;  // 7:0: How it ended
+  } shared_short_cpl_status_t;
+  // Received message, in the short format: without its time. All ones stand for nothing in SOURCE and PLACE.
+  localparam logic [31:0] SHARED_SHORT_CPL_BYTES = 32'd16;
+  typedef struct packed {
+    shared_short_cpl_status_t status;  // byte 12: Last word.
+    logic [31:0] index;  // byte 8: Free-running index of the buffer.
+    shared_short_cpl_place_t place;  // byte 4: What arrived.
+    logic [31:0] source;  // byte 0: destID of the sender.
+  } shared_short_cpl_t;
 
   // Entry of a dedicated receive ring.
   localparam logic [31:0] DEDICATED_DESC_BYTES = 32'd16;

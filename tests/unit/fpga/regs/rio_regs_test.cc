@@ -69,6 +69,7 @@ TEST(RioRegs, QueuePair) {
   EXPECT_EQ(qp::ring_filter(0, 8), 0x1121Cu);
   EXPECT_EQ(qp::ring_source(0, 8), 0x11220u);
   EXPECT_EQ(qp::ring_control(0, 0), 0x11024u);
+  EXPECT_EQ(qp::ring_format(0, 1), 0x11068u);
   EXPECT_EQ(qp::ring_coalesce(0, 0), 0x1102Cu);
   EXPECT_EQ(qp::ring_pasid(0, 0), 0x11030u);
   EXPECT_EQ(qp::ring_tph(0, 15), 0x113F4u);

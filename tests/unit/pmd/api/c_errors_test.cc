@@ -99,7 +99,7 @@ TEST_F(CApi, BadOptionsAreRefused) {
       {&rio_options::event_entries, 5, -EINVAL, "event_entries is 5"},
       {&rio_options::irq_rings, 2, -ENOTSUP, "stepping=thread"},
       {&rio_options::irq_moderation_us, 65536, -EINVAL, "irq_moderation_us is 65536"},
-      {&rio_options::reserved, 1, -EINVAL, "reserved 1"},
+      {&rio_options::receive_times, 2, -EINVAL, "receive_times 2"},
   };
   for (const auto& wrong : kWrong) {
     lines().clear();

@@ -236,6 +236,170 @@ TEST_F(SharedRxQueueTest, TakesNoMoreThanAsked) {
   EXPECT_EQ(burst(2), (Cookies{12}));
 }
 
+/// With short completions.
+class ShortRxQueueTest : public SharedRxQueueTest {
+ protected:
+  void SetUp() override { open_short(5, 0); }
+
+  void open_short(uint32_t log2, uint32_t start) {
+    Caps caps = test::full_caps();
+    caps.short_receive = true;
+    open_ring(
+        {.ring = 1, .log2 = log2, .start = start, .entry_bytes = 8, .cpl_bytes = 16, .format = 1},
+        caps);
+  }
+  void give_many(uint32_t from, uint32_t count) {
+    std::vector<RxBuffer> buffers;
+    for (uint32_t i = from; i != from + count; ++i) {
+      buffers.push_back({0x100, 0xC00000000u + i});
+    }
+    give(buffers, from + count);
+  }
+  struct Arrival {
+    uint32_t length = 64;
+    uint32_t segments = 1;
+    uint32_t mbox = 0;
+    uint32_t letter = 0;
+    uint32_t map_entry = 0;
+    uint32_t arrival = 0;
+    uint32_t status = 0;
+    uint32_t source = 0x51;
+  };
+  void arrive_short(uint32_t at, uint32_t index, const Arrival& a) {
+    arrive_words(
+        at, {a.source,
+             a.length | (a.segments - 1) << 13 | a.mbox << 17 | a.letter << 23 | a.map_entry << 25,
+             index, a.status | (a.arrival & 0x7FFFFF) << 8});
+  }
+  static void expect_same(const RxMessage& got, const Arrival& want, uint32_t index) {
+    EXPECT_EQ(got.cookie, 0xC00000000u + index);
+    EXPECT_EQ(got.source, want.source);
+    EXPECT_EQ(got.dest_id, 0xD0 + want.map_entry);
+    EXPECT_EQ(got.arrival, want.arrival);
+    EXPECT_EQ(got.time_ticks, 0u);
+    EXPECT_EQ(got.length_bytes, want.length);
+    EXPECT_EQ(got.mbox, want.mbox);
+    EXPECT_EQ(got.letter, want.letter);
+    EXPECT_EQ(got.segments, want.segments);
+    EXPECT_EQ(got.status, Status::kOk);
+  }
+};
+
+// In runs, which are decoded together, and one by one; `odd` is different, so that its run is not.
+TEST_F(ShortRxQueueTest, MessagesHaveAllFields) {
+  constexpr uint32_t kCount = 24;
+  for (const uint32_t start : {0u, 0xFFFFFFFBu}) {
+    for (uint32_t odd = 0; odd <= kCount; ++odd) {
+      open_short(5, start);
+      give_many(start, kCount);
+      std::vector<Arrival> all;
+      for (uint32_t i = 0; i < kCount; ++i) {
+        all.push_back({.length = i == 3 ? 4096 : 8 * i,
+                       .segments = 1 + i % 16,
+                       .mbox = (7 * i) % 64,
+                       .letter = i % 4,
+                       .map_entry = i == odd ? 63u : 5u,
+                       .arrival = 0x1FFFFFF0 + (i ^ 1),
+                       .source = 0xABCD0000 + i});
+        arrive_short(start + i, start + i, all.back());
+      }
+      const uint32_t missing =
+          0x20000000;  // the numbers begin near 0: their low bits are all that is known
+      RxMessage got[kCount];
+      ASSERT_EQ(queue_->burst(got, kCount), kCount) << odd;
+      uint64_t bytes = 0;
+      for (uint32_t i = 0; i < kCount; ++i) {
+        Arrival want = all[i];
+        want.arrival = 0x1FFFFFF0 + (i ^ 1) - missing;
+        expect_same(got[i], want, start + i);
+        bytes += want.length;
+      }
+      EXPECT_EQ(queue_->stats().bytes, bytes);
+      EXPECT_EQ(queue_->free_count(), 32);
+    }
+  }
+}
+
+TEST_F(ShortRxQueueTest, ArrivalNumbersAreExtended) {
+  uint32_t arrival = 0;
+  for (uint32_t i = 0; i < 64; ++i, arrival += 0x380000) {
+    give_many(i, 1);
+    arrive_short(i, i, {.arrival = arrival});
+    RxMessage got;
+    ASSERT_EQ(queue_->burst(&got, 1), 1);
+    EXPECT_EQ(got.arrival, arrival);
+  }
+}
+
+// One completion of a run is not plain: it is handed over, or dropped, with its neighbours.
+TEST_F(ShortRxQueueTest, FaultsInARunAreFound) {
+  for (uint32_t bad = 0; bad < 16; ++bad) {
+    for (const Arrival& fault :
+         {Arrival{.status = 10}, Arrival{.length = 4097}, Arrival{.length = 8191}}) {
+      open_short(5, 0);
+      give_many(0, 16);
+      for (uint32_t i = 0; i < 16; ++i) {
+        arrive_short(i, i, i == bad ? fault : Arrival{});
+      }
+      RxMessage got[16];
+      ASSERT_EQ(queue_->burst(got, 16), 16);
+      for (uint32_t i = 0; i < 16; ++i) {
+        EXPECT_EQ(got[i].status, i == bad ? Status::kFormat : Status::kOk);
+        EXPECT_LE(got[i].length_bytes, 64);
+      }
+      EXPECT_EQ(queue_->stats().failed, 1u);
+    }
+    open_short(5, 0);
+    give_many(0, 17);
+    for (uint32_t i = 0; i < 16; ++i) {
+      arrive_short(i, i == bad ? 99 : i, {});
+    }
+    RxMessage got[17];
+    EXPECT_EQ(queue_->burst(got, 17), 15);
+    EXPECT_EQ(queue_->stats().bad_completions, 1u);
+    EXPECT_EQ(queue_->outstanding(), 2);
+  }
+}
+
+TEST_F(ShortRxQueueTest, PlainMessagesAreHandedOverWithoutAList) {
+  give_many(0, 3);
+  SharedRxQueue::Plain plain{};
+  EXPECT_FALSE(queue_->alone(&plain));
+  arrive_short(0, 0, {.length = 40, .segments = 3, .map_entry = 1});
+  ASSERT_TRUE(queue_->alone(&plain));
+  EXPECT_EQ(plain.cookie, 0xC00000000u);
+  EXPECT_EQ(plain.source, 0x51u);
+  EXPECT_EQ(plain.length_bytes, 40u);
+  arrive_short(1, 1, {.length = 48, .mbox = 63});
+  EXPECT_FALSE(queue_->alone(&plain));
+  std::vector<uint32_t> lengths;
+  EXPECT_EQ(queue_->for_each_plain(8,
+                                   [&](uint64_t, uint32_t, uint32_t length) {
+                                     lengths.push_back(length);
+                                     return true;
+                                   }),
+            2u);
+  EXPECT_EQ(lengths, (std::vector<uint32_t>{40, 48}));
+}
+
+TEST_F(SharedRxQueueTest, TimesAskForLongCompletions) {
+  Caps caps = test::full_caps();
+  caps.short_receive = true;
+  close();
+  queue_.reset();
+  bus_ = std::make_unique<test::FakeBus>(&bar_);
+  script_.expect_start(bar_);
+  ASSERT_EQ(SharedRxQueue::create(*bus_, caps, {.ring = 1, .log2 = 2, .times = true}, &queue_), 0);
+  give({{0x100, 7}}, 1);
+  arrive(0, 0);
+  EXPECT_EQ(queue_->for_each_plain(1, [](uint64_t, uint32_t, uint32_t) { return true; }), 0u);
+  SharedRxQueue::Plain plain{};
+  EXPECT_FALSE(queue_->alone(&plain));
+  RxMessage got;
+  ASSERT_EQ(queue_->burst(&got, 1), 1);
+  EXPECT_EQ(got.time_ticks, 900u);
+}
+
 class SharedRxQueueWrapTest : public SharedRxQueueTest,
                               public ::testing::WithParamInterface<uint32_t> {};
 
