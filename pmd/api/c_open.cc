@@ -120,7 +120,7 @@ void fill_info(Endpoint& endpoint, rio_info* out) {
   out->queue_pairs = caps.queue_pairs;
   out->ring_entries_min = 1u << caps.ring_log2_min;
   out->ring_entries_max = 1u << caps.ring_log2_max;
-  out->inline_bytes = caps.wide ? regs::kWideInlineBytes : caps.inline_bytes;
+  out->inline_bytes = caps.inline_bytes_max();
   out->tx_addr_align = caps.tx_addr_align;
   out->shared_addr_align = caps.shared_addr_align;
   out->dedicated_addr_align = caps.dedicated_addr_align;

@@ -266,7 +266,7 @@ struct rio_info {
   uint32_t dma_bytes; /**< longest request; 0: no DMA queue */
   uint32_t tick_ns;   /**< of time_ticks */
   uint32_t windows;   /**< 1: the queue pair has inbound windows */
-  uint32_t wide;      /**< 1: rio_tx_burst_gather() works, and 48 bytes inline */
+  uint32_t wide;      /**< 1: rio_tx_burst_gather() works */
 };
 
 /* ---- Control -------------------------------------------------------------------------------- */

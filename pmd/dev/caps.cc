@@ -31,6 +31,8 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.letters = CapMessages::letters.get(messages);
   caps.order_depth = CapMessages::order_depth.get(messages);
   caps.inline_bytes = std::min(CapMessages::inline_bytes.get(messages), regs::kInlineBytes);
+  caps.inline_units =
+      std::clamp(regs::id::CapFormats::inline_units.get(formats), 1u, regs::kEntryUnits);
   caps.tx_addr_align = 1u << CapAlign::tx_addr_log2.get(align);
   caps.shared_addr_align = 1u << CapAlign::shared_addr_log2.get(align);
   caps.dedicated_addr_align = 1u << CapAlign::dedicated_addr_log2.get(align);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "fpga/regs/gen/rio_regs.hpp"
 #include "pmd/bus/mmio.hpp"
 
 namespace rio::pmd {
@@ -18,7 +19,8 @@ struct Caps {
   uint32_t rx_contexts;
   uint32_t letters;
   uint32_t order_depth;
-  uint32_t inline_bytes;  ///< of the 32-byte form
+  uint32_t inline_bytes;  ///< in one unit of a transmit entry
+  uint32_t inline_units;  ///< most units of an entry with inline bytes, 1 to regs::kEntryUnits
   uint32_t tx_addr_align;
   uint32_t shared_addr_align;
   uint32_t dedicated_addr_align;
@@ -34,8 +36,12 @@ struct Caps {
   bool dma;
   bool maint;
   bool atomics;
-  bool is_vf;     ///< a virtual function: the physical one gives it queue pairs and destIDs
-  uint32_t vfs;   ///< virtual functions that this physical one has
+  bool is_vf;    ///< a virtual function: the physical one gives it queue pairs and destIDs
+  uint32_t vfs;  ///< virtual functions that this physical one has
+  /// Most inline bytes of a message.
+  [[nodiscard]] uint32_t inline_bytes_max() const {
+    return inline_units < 2 ? inline_bytes : regs::kInlineBytes + (inline_units - 1) * 32;
+  }
   bool is_model;  ///< an emulated card: its figures say nothing about a real one
 };
 

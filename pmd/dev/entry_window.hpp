@@ -101,11 +101,18 @@ class EntryWindow {
 
   /// Note that `count` entries, at most room(), were written.
   void post(uint32_t count) { head_ += count; }
-  /// Note that an entry of two slots was written at head.
-  void post_pair() {
-    marks_[(head_ + 1) & mask_] = kSecond;
-    ++marked_;
-    head_ += 2;
+  /// Note that an entry of several slots, at most room(), was written at head.
+  void post_several(uint32_t slots) {
+    ++head_;
+    mark(slots - 1);
+  }
+  /// Note that `slots` slots, at most room(), are not used.
+  void skip(uint32_t slots) {
+    if (used() == 0) {
+      head_ = oldest_ += slots;
+    } else {
+      mark(slots);
+    }
   }
   /// Note that the `count` oldest, at most plain_in_a_row(), have completed in order.
   void complete_in_order(uint32_t count) { oldest_ += count; }
@@ -131,7 +138,14 @@ class EntryWindow {
  private:
   static constexpr size_t kCacheLineBytes = 64;
   static constexpr uint8_t kDone = 1;    // completed, waits for older ones
-  static constexpr uint8_t kSecond = 2;  // second slot of a pair: no entry of its own
+  static constexpr uint8_t kSecond = 2;  // not the first slot of an entry
+
+  void mark(uint32_t slots) {
+    marked_ += slots;
+    for (; slots != 0; --slots, ++head_) {
+      marks_[head_ & mask_] = kSecond;
+    }
+  }
 
   // Move `oldest` over the marks before it. Each entry is passed once, so a completion costs a
   // constant on the average.

@@ -140,7 +140,6 @@ struct ShortRun {
     Words good = {0, entry, index, flip, 0, entry, index + 1, flip};
     constexpr Words kNext = {0, 0, 2, 0, 0, 0, 2, 0};
     Words wrong = {};
-    Words none = {};
     Words longest = {};
     Words sum = {};
 #pragma GCC unroll 4
@@ -149,18 +148,14 @@ struct ShortRun {
       const Words rest = seen ^ good;
       good += kNext;
       wrong |= rest;
-      none |= reinterpret_cast<Words>(seen == ~Words{});
       const Words length = decode(seen, rest, i);
       sum += length;
       longest = longest > length ? longest : length;
     }
-    // A card writes no all ones as source: that word has not arrived yet.
     constexpr Words kWrong = {0, Place::map_entry.mask() | kPhaseBit, ~0u, kPhaseBit | kCodeMask,
                               0, Place::map_entry.mask() | kPhaseBit, ~0u, kPhaseBit | kCodeMask};
-    constexpr Words kNone = {~0u, 0, 0, 0, ~0u, 0, 0, 0};
     constexpr Words kLongest = {0, 0, regs::kMessageBytesMax, 0, 0, 0, regs::kMessageBytesMax, 0};
-    const Words faults =
-        (wrong & kWrong) | (none & kNone) | reinterpret_cast<Words>(longest > kLongest);
+    const Words faults = (wrong & kWrong) | reinterpret_cast<Words>(longest > kLongest);
     using Four [[gnu::vector_size(32)]] = uint64_t;
     const auto four = reinterpret_cast<Four>(faults);
     if ((four[0] | four[1] | four[2] | four[3]) != 0) {

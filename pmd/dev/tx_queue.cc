@@ -49,7 +49,8 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, Shared
   return make_queue(bus, out, [&](TxQueue& queue) {
     queue.addr_misaligned_ = caps.tx_addr_align - 1;
     queue.send_hook_ = bus.emulation().step_to_send_hook(config.qp);
-    queue.inline_bytes_max_ = std::min(caps.inline_bytes, regs::kInlineBytes);
+    queue.inline_bytes_ = caps.inline_bytes;
+    queue.inline_bytes_max_ = caps.inline_bytes_max();
     queue.wide_ = caps.wide;
     // Start with any valid message, so that the header always belongs to one.
     const TxMessage first = {

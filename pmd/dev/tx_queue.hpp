@@ -88,12 +88,14 @@ class alignas(64) TxQueue : public TxSlots {
   [[nodiscard]] uint32_t post_all(const TxMessage* messages, uint32_t n);
   [[nodiscard]] uint32_t post_run(const TxMessage* messages, size_t n);
   [[nodiscard]] bool post_slow(const TxMessage& message);
-  [[nodiscard]] bool post_wide_inline(const TxMessage& message, uint32_t control);
+  [[nodiscard]] bool post_long_inline(const TxMessage& message, uint32_t control);
+  [[nodiscard]] bool make_room(uint32_t units);
   [[nodiscard]] static Reject refusal(uint32_t length_bytes, uint32_t flags);
 
   TxHeader header_{};
   // Constant once created.
-  uint32_t inline_bytes_max_ = 0;
+  uint32_t inline_bytes_ = 0;      // in one unit
+  uint32_t inline_bytes_max_ = 0;  // in several
   bool wide_ = false;
 };
 

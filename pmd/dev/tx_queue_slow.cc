@@ -1,6 +1,7 @@
 // The slow path of posting, one by one: messages that differ from the one before, are not by
 // address, or are gathered.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "pmd/dev/tx_queue.hpp"
@@ -72,8 +73,8 @@ bool TxQueue::post_slow(const TxMessage& message) {
   }
   uint64_t words[2] = {message.iova, 0};  // the address, or the doorbell's information
   if ((flags & tx::kSpecialFlags) == TxFlags::kInline) {
-    if (length_bytes > inline_bytes_max_) {
-      return post_wide_inline(message, control);
+    if (length_bytes > inline_bytes_) {
+      return post_long_inline(message, control);
     }
     load_upto_16(static_cast<const uint8_t*>(message.data), length_bytes, words);
     control |= Control::inline_.put(1);
@@ -89,29 +90,46 @@ bool TxQueue::post_slow(const TxMessage& message) {
   return true;
 }
 
-bool TxQueue::post_wide_inline(const TxMessage& message, uint32_t control) {
-  const uint32_t length_bytes = message.length_bytes;
-  if (!wide_ || length_bytes > regs::kWideInlineBytes) {
-    return refuse(Reject::kLength);
-  }
-  if (window_.room() < 2) {
+/// Makes room for an entry of several units, which must not cross 4 KiB or the ring's end: skips
+/// the units before such a place. The ring begins at one. @return false: the ring is full.
+bool TxQueue::make_room(uint32_t units) {
+  const uint32_t apart = std::min<uint32_t>(window_.mask() + 1, 4096 / sizeof(regs::TxDesc));
+  const uint32_t left = apart - (window_.head() & (apart - 1));
+  const uint32_t skipped = left < units ? left : 0;
+  if (window_.room() < units + skipped) {
     return false;
   }
-  uint64_t words[6] = {};
-  const auto* const data = static_cast<const uint8_t*>(message.data);
-  for (uint32_t at = 0; at < length_bytes; at += 16) {
-    load_upto_16(data + at, std::min(length_bytes - at, 16u), &words[at / 8]);
+  for (uint32_t i = 0; i < skipped; ++i) {
+    entries_[(window_.head() + i) & window_.mask()].control =
+        Control::op.put(static_cast<uint32_t>(regs::TxOp::kSkip));
+  }
+  window_.skip(skipped);
+  return true;
+}
+
+bool TxQueue::post_long_inline(const TxMessage& message, uint32_t control) {
+  const uint32_t length_bytes = message.length_bytes;
+  if (length_bytes > inline_bytes_max_) {
+    return refuse(Reject::kLength);
+  }
+  const uint32_t units =
+      length_bytes <= regs::kInlineBytes ? 2 : 1 + (length_bytes - regs::kInlineBytes + 31) / 32;
+  if (!make_room(units)) {
+    return false;
   }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control | Control::inline_.put(1) | Control::wide.put(1),
-                    message.dest_id,
-                    static_cast<uint32_t>(message.cookie),
-                    length_bytes,
-                    words[0],
-                    words[1]};
-  std::memcpy(&entries_[(slot + 1) & window_.mask()], &words[2], sizeof(regs::TxWide));
+  regs::TxDesc* const entry = &entries_[slot];
+  entry[units - 1] = {};  // zeros behind the last byte
+  *entry = {control | Control::inline_.put(1) | Control::units.put(units - 1),
+            message.dest_id,
+            static_cast<uint32_t>(message.cookie),
+            length_bytes,
+            0,
+            0};
+  std::memcpy(reinterpret_cast<uint8_t*>(entry) + offsetof(regs::TxDesc, addr), message.data,
+              length_bytes);
   window_.cookies()[slot] = message.cookie;
-  window_.post_pair();
+  window_.post_several(units);
   return true;
 }
 
@@ -119,9 +137,6 @@ bool TxQueue::stage_gather(const TxGather& message) {
   const uint32_t count = message.count;
   if (!wide_ || count < 2 || count > regs::kWideAddrs || (message.flags & tx::kSpecialFlags) != 0) {
     return refuse(Reject::kOperation);
-  }
-  if (window_.room() < 2) {
-    return false;
   }
   uint64_t iova[regs::kWideAddrs] = {};
   uint16_t length[regs::kWideAddrs] = {};
@@ -147,17 +162,20 @@ bool TxQueue::stage_gather(const TxGather& message) {
   if ((addr_bits & addr_misaligned_) != 0) {
     return refuse(Reject::kAlignment);
   }
+  if (!make_room(2)) {
+    return false;
+  }
   const uint32_t slot = window_.head() & window_.mask();
-  entries_[slot] = {control | Control::wide.put(1) | Control::addrs.put(count),
+  entries_[slot] = {control | Control::units.put(1) | Control::addrs.put(count),
                     message.dest_id,
                     static_cast<uint32_t>(message.cookie),
                     sum_bytes,
                     iova[0],
                     length[0]};
   const regs::TxWide second = {iova[1], iova[2], iova[3], length[1], length[2], length[3], 0};
-  std::memcpy(&entries_[(slot + 1) & window_.mask()], &second, sizeof second);
+  std::memcpy(&entries_[slot + 1], &second, sizeof second);
   window_.cookies()[slot] = message.cookie;
-  window_.post_pair();
+  window_.post_several(2);
   return true;
 }
 

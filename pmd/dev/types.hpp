@@ -43,7 +43,7 @@ struct TxMessage {
   };
   uint64_t cookie;        ///< comes back in TxDone, any value
   uint32_t dest_id;       ///< destination
-  uint16_t length_bytes;  ///< 1 to 4096; inline 1 to Caps::inline_bytes
+  uint16_t length_bytes;  ///< 1 to 4096; inline 1 to Caps::inline_bytes_max()
   uint8_t mbox;           ///< 0 to 3, or 0 to 63 if one segment holds the message
   uint8_t flags;          ///< TxFlags
 };

@@ -34,7 +34,7 @@ int info_get(rte_rawdev* dev, rte_rawdev_obj_t out, size_t size) {
     info.ring_log2_min = caps.ring_log2_min;
     info.ring_log2_max = caps.ring_log2_max;
     info.vectors = caps.vectors;
-    info.inline_bytes = caps.inline_bytes;
+    info.inline_bytes = caps.inline_bytes_max();
     info.tx_addr_align = caps.tx_addr_align;
     info.shared_addr_align = caps.shared_addr_align;
     info.dedicated_addr_align = caps.dedicated_addr_align;

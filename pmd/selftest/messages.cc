@@ -137,8 +137,7 @@ std::vector<MessageTrial> length_trials(bool quick) {
 }
 
 std::vector<MessageTrial> inline_trials(const pmd::Caps& caps, bool quick) {
-  const uint32_t longest =
-      caps.inline_bytes != 0 && caps.wide ? regs::kWideInlineBytes : caps.inline_bytes;
+  const uint32_t longest = caps.inline_bytes_max();
   std::vector<MessageTrial> trials;
   for (uint32_t len = 1; len <= longest; ++len) {
     for (uint32_t mbox = 0; mbox < regs::kMailboxes; mbox += quick ? 21 : 1) {

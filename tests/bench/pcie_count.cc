@@ -77,7 +77,7 @@ class Exchange {
  private:
   void send(Port& port) {
     pmd::TxMessage messages[kBurst];
-    const bool in_entry = size_bytes_ <= port.card->caps().inline_bytes;
+    const bool in_entry = size_bytes_ <= port.card->caps().inline_bytes_max();
     for (pmd::TxMessage& message : messages) {
       message = port.message(port.pool->memory().iova, 0, size_bytes_);
       if (in_entry) {

@@ -116,21 +116,25 @@ TEST_P(Transmit, EachSegmentSizeIsUsed) {
   }
 }
 
-// T14
+// T17
 TEST_P(Transmit, InlineBytesAreSent) {
-  TestRing& ring = tx();
-  for (uint32_t length = 1; length <= 48; ++length) {
+  TestRing& ring = tx({.log2 = 7});
+  for (uint32_t length = 1; length <= 112; ++length) {
     const std::vector<uint8_t> bytes = pattern(length, length);
-    uint8_t raw[64] = {};
+    const uint32_t units = length <= 16 ? 1 : 1 + (length - 16 + 31) / 32;
+    uint8_t raw[112] = {};
     regs::TxDesc desc =
-        message(63, length, 0, length, kSsize256, C::inline_.put(1) | C::wide.put(length > 16));
+        message(63, length, 0, length, kSsize256, C::inline_.put(1) | C::units.put(units - 1));
     std::memcpy(raw, bytes.data(), length);
     std::memcpy(&desc.addr, raw, 16);
+    while (128 - ring.tail % 128 < units) {
+      ring.put(regs::TxDesc{C::op.put(2), 0, 0, 0, 0, 0});
+    }
     ring.put(desc);
-    if (length > 16) {
-      regs::TxWide wide;
-      std::memcpy(static_cast<void*>(&wide), raw + 16, 32);
-      ring.put(wide);
+    for (uint32_t i = 1; i < units; ++i) {
+      regs::TxWide unit;
+      std::memcpy(static_cast<void*>(&unit), raw + 32 * i - 16, 32);
+      ring.put(unit);
     }
     ring.post();
     const std::vector<Packet> segments = sent();
@@ -142,7 +146,7 @@ TEST_P(Transmit, InlineBytesAreSent) {
   }
 }
 
-// T14
+// T17
 TEST_P(Transmit, UpToFourAddressesAreGathered) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 8192);
@@ -158,7 +162,7 @@ TEST_P(Transmit, UpToFourAddressesAreGathered) {
       whole.insert(whole.end(), bytes.begin() + at[i], bytes.begin() + at[i] + len[i]);
     }
     regs::TxDesc desc = message(2, static_cast<uint32_t>(whole.size()), buffer.iova() + at[0], 3,
-                                kSsize256, C::wide.put(1) | C::addrs.put(count));
+                                kSsize256, C::units.put(1) | C::addrs.put(count));
     desc.aux = len[0];
     ring.put(desc);
     ring.put(regs::TxWide{buffer.iova() + at[1], buffer.iova() + at[2], buffer.iova() + at[3],
@@ -172,25 +176,66 @@ TEST_P(Transmit, UpToFourAddressesAreGathered) {
   }
 }
 
-TEST_P(Transmit, TheWideFormWrapsAtTheRingsEnd) {
-  TestRing& ring =
-      tx({.log2 = 3, .start = 0xFFFFFFFF});  // its halves are the last and the first entry
-  uint8_t raw[48];
-  std::iota(raw, raw + 48, static_cast<uint8_t>(1));
-  regs::TxDesc desc = message(4, 48, 0, 5, kSsize256, C::inline_.put(1) | C::wide.put(1));
-  regs::TxWide wide;
+// T18
+TEST_P(Transmit, AnEntryThatWrapsOrCrossesAPageIsRefused) {
+  // Of 4 KiB and more: 128 units are a page.
+  for (const uint32_t start : {255u, 253u, 127u, 125u}) {
+    TestRing ring(card(), {.log2 = 8, .start = start});
+    ring.start();
+    ring.put(message(4, 100, 0, start, kSsize256, C::inline_.put(1) | C::units.put(3)));
+    for (uint32_t i = 0; i < 3; ++i) {
+      ring.put(regs::TxWide{});
+    }
+    ring.put(message(4, 8, 0, 5, kSsize256, C::inline_.put(1)));
+    ring.post();
+    const std::vector<Packet> segments = sent();
+    ASSERT_EQ(segments.size(), 1u) << start;
+    answer_all(segments);
+    const auto done = ring.take_all<regs::TxCpl>();
+    ASSERT_EQ(done.size(), 2u);
+    EXPECT_EQ(code_of(done[0].status), Status::kBadDescriptor);
+    EXPECT_EQ(done[0].index, start);
+    EXPECT_EQ(code_of(done[1].status), Status::kOk);
+    EXPECT_EQ(done[1].index, start + 4);
+    ring.stop();
+  }
+}
+
+// T19
+TEST_P(Transmit, SkippedUnitsHaveNoCompletion) {
+  TestRing& ring = tx({.log2 = 3, .start = 0xFFFFFFFD});
+  const regs::TxDesc skip{C::op.put(2), 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, ~0ull, ~0ull};
+  for (uint32_t i = 0; i < 3; ++i) {
+    ring.put(skip);
+  }
+  ring.post();
+  EXPECT_TRUE(sent().empty());
+  uint8_t raw[112];
+  std::iota(raw, raw + 112, static_cast<uint8_t>(1));
+  regs::TxDesc desc = message(4, 112, 0, 5, kSsize256, C::inline_.put(1) | C::units.put(3));
   std::memcpy(&desc.addr, raw, 16);
-  std::memcpy(static_cast<void*>(&wide), raw + 16, 32);
   ring.put(desc);
-  ring.put(wide);
+  for (uint32_t i = 0; i < 3; ++i) {
+    regs::TxWide unit;
+    std::memcpy(static_cast<void*>(&unit), raw + 16 + 32 * i, 32);
+    ring.put(unit);
+  }
+  ring.put(skip);
   ring.post();
   const std::vector<Packet> segments = sent();
   ASSERT_EQ(segments.size(), 1u);
-  EXPECT_EQ(segments[0].data, std::vector<uint8_t>(raw, raw + 48));
+  EXPECT_EQ(segments[0].data, std::vector<uint8_t>(raw, raw + 112));
   answer_all(segments);
   const auto done = ring.take_all<regs::TxCpl>();
   ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].index, 0xFFFFFFFFu);
+  EXPECT_EQ(done[0].index, 0u);
+  card().set_link(false);  // nothing is flying: what is posted now is flushed
+  ring.put(skip);
+  ring.put(message(4, 8, 0, 6, kSsize256, C::inline_.put(1)));
+  ring.post();
+  const auto flushed = ring.take_all<regs::TxCpl>();
+  ASSERT_EQ(flushed.size(), 1u);
+  EXPECT_EQ(flushed[0].cookie, 6u);
 }
 
 // T3
@@ -206,14 +251,14 @@ TEST_P(Transmit, BadDescriptorsAreRefusedAndNamed) {
   refused(message(0, 129, b.iova(), 8, 9));  // 17 segments
   refused(message(4, 257, b.iova(), 9));     // several segments, mailbox 4
   refused(message(0, 17, 0, 10, kSsize256, C::inline_.put(1)));
-  refused(message(0, 8, b.iova(), 11, kSsize256, C::op.put(2)));
+  refused(message(0, 8, b.iova(), 11, kSsize256, C::op.put(3)));
   refused(message(0, 8, b.iova(), 12, kSsize256, C::addrs.put(2)));  // needs the wide form
 }
 
 TEST_P(Transmit, BadWideDescriptorsAreRefused) {
   const Buffer b(card(), 4096);
   const uint64_t a = b.iova();
-  const auto wide = C::wide.put(1);
+  const auto wide = C::units.put(1);
   const regs::TxWide second{a, a, a, 8, 8, 8, 0};
   refused(message(0, 49, 0, 1, kSsize256, wide | C::inline_.put(1)), &second);
   refused(message(0, 8, a, 2, kSsize256, wide), &second);  // neither inline nor addresses

@@ -16,6 +16,7 @@ inline pmd::Caps full_caps() {
   caps.rx_contexts = 64;
   caps.letters = 4;
   caps.inline_bytes = 16;
+  caps.inline_units = 2;
   caps.tx_addr_align = 8;
   caps.shared_addr_align = 256;
   caps.dedicated_addr_align = 4096;

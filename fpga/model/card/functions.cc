@@ -84,7 +84,8 @@ void Functions::tell_identity(const Function& function, uint32_t pairs) {
                                  id::CapFlags::vf.put(!physical));
   bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(kTickNs));
   bar.store(id::cap_dma_bytes(), kDmaBytesMax);
-  bar.store(id::cap_formats(), id::CapFormats::cumulative.put(1) |
+  bar.store(id::cap_formats(), id::CapFormats::inline_units.put(regs::kEntryUnits) |
+                                   id::CapFormats::cumulative.put(1) |
                                    id::CapFormats::short_receive.put(1) |
                                    id::CapFormats::per_tlp.put(kCplsPerTlp));
 }

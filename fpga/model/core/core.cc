@@ -63,7 +63,7 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
   return pair.last_flow = it->second.get();
 }
 
-void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl) {
+void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl, uint32_t units) {
   using Last = regs::tx_cpl::Status;
   // The status of a message that was delivered without a RETRY is 0.
   const uint32_t reported = Last::more.get(ring.gathered.status) + 1;
@@ -77,7 +77,7 @@ void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl) {
   ring.gathers = true;
   ring.gathered = cpl;
   ring.gathered.status |= Last::more.put(grows ? reported : 0);
-  ring.next_gathered = cpl.index + 1;
+  ring.next_gathered = cpl.index + units;
 }
 
 void Core::gather_short(Ring& ring, const regs::SharedShortCpl& cpl) {

@@ -253,13 +253,13 @@ struct Core {
     ++ring.cidx;
   }
 
-  /// Complete the transmit descriptor `index`. In exact mode a completion of the cumulative format
-  /// grows until the end of the step.
+  /// Complete the transmit entry `index` of so many units. In exact mode a completion of the
+  /// cumulative format grows until the end of the step.
   void complete_tx(Ring& ring, uint32_t cookie, uint32_t index, regs::Status status,
-                   uint32_t retries = 0) {
+                   uint32_t retries = 0, uint32_t units = 1) {
     regs::TxCpl cpl{cookie, index, ticks(), last_word(status, retries)};
     if (exact && ring.cumulative) {
-      gather_tx(ring, cpl);
+      gather_tx(ring, cpl, units);
     } else {
       complete(ring, &cpl, cpl.status);
     }
@@ -333,7 +333,7 @@ struct Core {
   }
 
  private:
-  void gather_tx(Ring& ring, const regs::TxCpl& cpl);
+  void gather_tx(Ring& ring, const regs::TxCpl& cpl, uint32_t units);
   void gather_short(Ring& ring, const regs::SharedShortCpl& cpl);
   void write_short(Ring& ring);
   [[nodiscard]] static uint32_t last_word(regs::Status status, uint32_t retries) {

@@ -89,6 +89,11 @@ inline constexpr uint32_t kTids = 256;
 
 struct Pair;
 
+/// The units of an entry behind the first one.
+struct TxFurther {
+  regs::TxWide units[regs::kEntryUnits - 1];
+};
+
 /// One destination of one queue pair.
 struct Flow {
   Flow(Pair& from, uint32_t dest, Outbound* out)
@@ -101,9 +106,8 @@ struct Flow {
   /// all mailboxes with the same low two bits, because its packets use the other mailbox bits for
   /// the segment number.
   uint8_t busy[regs::kMailboxes] = {};
-  std::vector<TxMsg> msgs;  ///< index: place_of(), letter * 64 + mailbox
-  std::unique_ptr<regs::TxWide[]>
-      wide;  ///< second halves of descriptors, index as msgs; created on first use
+  std::vector<TxMsg> msgs;               ///< index: place_of(), letter * 64 + mailbox
+  std::unique_ptr<TxFurther[]> further;  ///< index as msgs; created on first use
   /// The run of each mailbox; created on first use.
   std::unique_ptr<PullRun> runs[regs::kMultiMailboxes];
   std::vector<uint32_t> retries;  ///< refusals of messages, index as msgs; valid if TxMsg::retries
@@ -156,11 +160,11 @@ struct Flow {
     msg.retries = static_cast<uint8_t>(std::min<uint32_t>(count, UINT8_MAX));
     return count;
   }
-  [[nodiscard]] regs::TxWide& wide_of(const TxMsg& msg) {
-    if (wide == nullptr) {
-      wide = std::make_unique<regs::TxWide[]>(msgs.size());
+  [[nodiscard]] TxFurther& further_of(const TxMsg& msg) {
+    if (further == nullptr) {
+      further = std::make_unique<TxFurther[]>(msgs.size());
     }
-    return wide[place(msg)];
+    return further[place(msg)];
   }
 };
 

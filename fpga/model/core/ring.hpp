@@ -82,13 +82,20 @@ struct Ring {
     std::memcpy(&desc, entry(index, std::countr_zero(sizeof(Desc))), sizeof(Desc));
     return desc;
   }
-  /// Count the read of the next entry, which brings those posted behind it, too.
-  void count_fetch(uint32_t entry_bytes) {
-    if (static_cast<int32_t>(head - fetched) >= 0) {
-      const uint32_t count = std::min(posted(), PcieCounts::kMost / entry_bytes);
+  /// Count the reads of the next `units` entries, which are posted; they bring those behind them,
+  /// too.
+  void count_fetch(uint32_t entry_bytes, uint32_t units = 1) {
+    fetched = static_cast<int32_t>(head - fetched) > 0 ? head : fetched;
+    while (static_cast<int32_t>(head + units - fetched) > 0) {
+      const uint32_t count = std::min(tail - fetched, PcieCounts::kMost / entry_bytes);
       pcie.read(count * entry_bytes);
-      fetched = head + count;
+      fetched += count;
     }
+  }
+  /// Whether the next `units` entries cross 4 KiB or the ring's end.
+  [[nodiscard]] bool crosses(uint32_t entry_bytes, uint32_t units) const {
+    const uint64_t at = base_iova + uint64_t{head & mask} * entry_bytes;
+    return units > entries_in_a_row() || at % 4096 + units * entry_bytes > 4096;
   }
   /// Contiguous entries up to the end of the ring's memory.
   [[nodiscard]] uint32_t entries_in_a_row() const { return mask + 1 - (head & mask); }

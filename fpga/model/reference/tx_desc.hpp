@@ -14,6 +14,16 @@ inline constexpr uint32_t kSsize256 = 14;  ///< code of 256-byte segments
   return 1u << (code - 6);
 }
 
+/// Whether an entry is only to be passed.
+[[nodiscard]] constexpr bool is_skip(const regs::TxDesc& desc) {
+  return regs::tx_desc::Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kSkip);
+}
+
+/// Units of an entry.
+[[nodiscard]] constexpr uint32_t units_of(const regs::TxDesc& desc) {
+  return regs::tx_desc::Control::units.get(desc.control) + 1;
+}
+
 /// Number of segments of a message. @pre its ssize code is valid.
 [[nodiscard]] inline uint32_t segments_of(const regs::TxDesc& desc) {
   const uint32_t code = regs::tx_desc::Control::ssize.get(desc.control);
@@ -42,12 +52,13 @@ inline constexpr uint32_t kSsize256 = 14;  ///< code of 256-byte segments
   return total == desc.length;
 }
 
-/// Whether a message's descriptor is valid. @param wide its second half, or null.
-[[nodiscard]] inline bool acceptable(const regs::TxDesc& desc, const regs::TxWide* wide) {
+/// Whether a message's descriptor is valid. @param wide its second unit, if it has more than one.
+[[nodiscard]] inline bool acceptable(const regs::TxDesc& desc, const regs::TxWide& wide) {
   using Control = regs::tx_desc::Control;
   const uint32_t control = desc.control;
   const uint32_t code = Control::ssize.get(control);
-  const uint32_t limit = wide == nullptr ? regs::kInlineBytes : regs::kWideInlineBytes;
+  const uint32_t units = units_of(desc);
+  const uint32_t limit = regs::kInlineBytes + (units - 1) * uint32_t{sizeof(regs::TxWide)};
   const bool in_desc = Control::inline_.get(control) != 0;
   const uint32_t addrs = Control::addrs.get(control);
   if (desc.length == 0 || desc.length > regs::kMessageBytesMax || code < 9 || code > kSsize256 ||
@@ -57,10 +68,10 @@ inline constexpr uint32_t kSsize256 = 14;  ///< code of 256-byte segments
     return false;
   }
   if (addrs == 0) {
-    return in_desc || wide == nullptr;
+    return in_desc || units == 1;
   }
-  return wide != nullptr && !in_desc && addrs != 1 && addrs <= regs::kWideAddrs &&
-         pieces_acceptable(desc, *wide);
+  return units == 2 && !in_desc && addrs != 1 && addrs <= regs::kWideAddrs &&
+         pieces_acceptable(desc, wide);
 }
 
 }  // namespace rio::model

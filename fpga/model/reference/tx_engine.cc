@@ -34,16 +34,21 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
   if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
     return launch_doorbell(pair, ring, desc);
   }
-  const bool is_wide = Control::wide.get(desc.control) != 0;
-  regs::TxWide wide{};
-  if (is_wide) {
-    if (ring.posted() < 2) {
-      return false;  // the second half is not posted yet
-    }
-    wide = ring.fetch<regs::TxWide>(ring.head + 1);
+  if (is_skip(desc)) {
+    ++ring.head;
+    return true;
+  }
+  const uint32_t units = units_of(desc);
+  if (ring.posted() < units) {
+    return false;  // the other units are not posted yet
+  }
+  ring.count_fetch(sizeof(regs::TxDesc), units);
+  TxFurther further{};
+  for (uint32_t i = 1; i < units; ++i) {
+    further.units[i - 1] = ring.fetch<regs::TxWide>(ring.head + i);
   }
   if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
-      !acceptable(desc, is_wide ? &wide : nullptr)) {
+      !acceptable(desc, further.units[0]) || ring.crosses(sizeof(regs::TxDesc), units)) {
     finish_unsent(ring, desc, Status::kBadDescriptor);
     return true;
   }
@@ -61,11 +66,11 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
   TxMsg& msg = begin(*flow, place, desc, ring.head, segments, !core_.exact);
-  if (is_wide) {
-    flow->wide_of(msg) = wide;
+  if (units > 1) {
+    flow->further_of(msg) = further;
   }
   ++ring.outstanding;
-  ring.head += is_wide ? 2 : 1;
+  ring.head += units;
   if (!msg.whole || !send(*flow, msg, 0)) {
     send_later(*flow, msg);
   }
@@ -76,7 +81,7 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
 /// waits.
 bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
   Flow* flow = core_.flow(pair, desc.dest_id);
-  if (flow == nullptr || Control::wide.get(desc.control) != 0) {
+  if (flow == nullptr || Control::units.get(desc.control) != 0) {
     finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
     return true;
   }
@@ -149,10 +154,10 @@ bool TxEngine::gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t le
     return false;
   }
   if (Control::inline_.get(msg.desc.control) != 0) {
-    uint8_t bytes[regs::kWideInlineBytes];
-    std::memcpy(bytes, &msg.desc.addr, 16);
-    if (Control::wide.get(msg.desc.control) != 0) {
-      std::memcpy(bytes + 16, &flow.wide_of(msg), 32);
+    uint8_t bytes[regs::kEntryInlineBytes];
+    std::memcpy(bytes, &msg.desc.addr, regs::kInlineBytes);
+    if (units_of(msg.desc) > 1) {
+      std::memcpy(bytes + regs::kInlineBytes, &flow.further_of(msg), sizeof(TxFurther));
     }
     std::memcpy(to, bytes + offset, len);
     return true;
@@ -160,7 +165,7 @@ bool TxEngine::gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t le
   HostPort& host = *flow.pair.function->host;
   flow.pair.rings[kTxRing].pcie.read(len);
   if (Control::addrs.get(msg.desc.control) != 0) {
-    return gather_pieces(host, msg, flow.wide_of(msg), offset, len, to);
+    return gather_pieces(host, msg, flow.further_of(msg).units[0], offset, len, to);
   }
   const uint8_t* bytes = host.readable(msg.desc.addr + offset, len);
   if (bytes == nullptr) {
@@ -321,7 +326,7 @@ void TxEngine::end_message(Flow& flow, TxMsg& msg, Status status) {
     runs_->end(flow, msg, status);
   } else {
     Ring& ring = flow.pair.rings[kTxRing];
-    core_.complete_tx(ring, msg.desc.cookie, msg.index, status, msg.retries);
+    core_.complete_tx(ring, msg.desc.cookie, msg.index, status, msg.retries, units_of(msg.desc));
     --ring.outstanding;
   }
   contexts_used_ -= msg.segments > 1 ? 1 : 0;
@@ -384,8 +389,11 @@ void TxEngine::lose(Flow& flow) {
 
 void TxEngine::finish_unsent(Ring& ring, const regs::TxDesc& desc, Status status) {
   const uint32_t index = ring.head;
-  const bool is_wide = Control::wide.get(desc.control) != 0;
-  ring.head += is_wide && ring.posted() >= 2 ? 2 : 1;
+  if (is_skip(desc)) {
+    ++ring.head;
+    return;
+  }
+  ring.head += std::min(units_of(desc), ring.posted());
   core_.complete_tx(ring, desc.cookie, index, status);
 }
 

@@ -89,6 +89,7 @@ inline constexpr FieldName k_id_cap_timers[] = {
     {"tick_ns", 0, 16},
 };
 inline constexpr FieldName k_id_cap_formats[] = {
+    {"inline_units", 0, 3},
     {"cumulative", 3, 1},
     {"short_receive", 4, 1},
     {"per_tlp", 5, 3},
@@ -226,11 +227,11 @@ inline constexpr FieldName k_tx_desc_control[] = {
     {"op", 0, 2},
     {"inline", 2, 1},
     {"order", 3, 1},
-    {"wide", 4, 1},
     {"prio", 5, 2},
     {"addrs", 7, 3},
     {"ssize", 10, 4},
     {"mbox", 14, 6},
+    {"units", 20, 2},
 };
 inline constexpr MemberName k_tx_desc[] = {
     {"control", 0, 4, 1, k_tx_desc_control},

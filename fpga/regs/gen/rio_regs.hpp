@@ -51,8 +51,10 @@ inline constexpr uint32_t kMailboxes = 64u;
 inline constexpr uint32_t kMultiMailboxes = 4u;
 /// Most bytes inside a 32-byte transmit descriptor.
 inline constexpr uint32_t kInlineBytes = 16u;
-/// Most bytes inside a 64-byte transmit descriptor.
-inline constexpr uint32_t kWideInlineBytes = 48u;
+/// Most units of 32 bytes of a transmit entry.
+inline constexpr uint32_t kEntryUnits = 4u;
+/// Most bytes inside a transmit entry of entry_units.
+inline constexpr uint32_t kEntryInlineBytes = 112u;
 /// Most addresses inside a 64-byte transmit descriptor.
 inline constexpr uint32_t kWideAddrs = 4u;
 /// Longest maintenance access. RIO Part 1 §4.1.10
@@ -188,6 +190,8 @@ enum class TxOp : uint8_t {
   kMessage = 0,
   /// Type 10 doorbell; INFO is the first 16 bits of the inline data. RIO Part 2 §2.2.1
   kDoorbell = 1,
+  /// One unit that the card passes, without a completion
+  kSkip = 2,
 };
 
 /// Operation of a DMA descriptor. RIO Part 1 §3.1
@@ -343,7 +347,7 @@ struct CapFlags {
   static constexpr Field quirk_last_at_256{0, 1};
   /// Last segment is written as full 256 bytes. [S0]
   static constexpr Field quirk_last_full_256{1, 1};
-  /// 64-byte transmit descriptors
+  /// Transmit entries of two units, with up to four addresses
   static constexpr Field wide{2, 1};
   /// Write-combined slots for descriptors
   static constexpr Field write_combining{3, 1};
@@ -370,6 +374,8 @@ inline constexpr uint32_t kCapDmaBytesReset = 0x0u;
 constexpr uint32_t cap_formats() { return kBase + 0x038u; }
 inline constexpr uint32_t kCapFormatsReset = 0x0u;
 struct CapFormats {
+  /// Most units of 32 bytes of a transmit entry with inline bytes, 1 to 4
+  static constexpr Field inline_units{0, 3};
   /// Completions of the transmit ring may report several messages
   static constexpr Field cumulative{3, 1};
   /// Completions of the shared receive ring may have 16 bytes
@@ -868,7 +874,7 @@ constexpr uint32_t early_reserve(uint32_t qp) { return base(qp) + 0x3004u; }
 inline constexpr uint32_t kEarlyReserveReset = 0x0u;
 }  // namespace barrier
 
-/// Transmit descriptor. With WIDE the next entry holds 32 further bytes: up to 48 inline bytes, or up to 4 addresses.
+/// Transmit descriptor: the first unit of an entry. Each of up to three further units holds 32 further inline bytes; a second one may hold further addresses instead.
 struct TxDesc {
   /// The kind of message to send.
   uint32_t control;
@@ -876,7 +882,7 @@ struct TxDesc {
   uint32_t dest_id;
   /// Comes back in the completion.
   uint32_t cookie;
-  /// Bytes, 1 to 4096; inline 1 to 16 (48 in the 64-byte form).
+  /// Bytes, 1 to 4096; inline up to 16, and 32 for each further unit.
   uint32_t length;
   /// Bus address of the bytes, or inline bytes 0 to 7.
   uint64_t addr;
@@ -899,20 +905,20 @@ struct Control {
   static constexpr Field inline_{2, 1};
   /// Start after all responses to earlier messages for the same (destination, mailbox)
   static constexpr Field order{3, 1};
-  /// 64-byte form
-  static constexpr Field wide{4, 1};
   /// Priority, 0 to 2
   static constexpr Field prio{5, 2};
-  /// Addresses of the 64-byte form, 0 (one, in ADDR) or 2 to 4
+  /// Addresses, 0 (one, in ADDR) or, in an entry of two units, 2 to 4
   static constexpr Field addrs{7, 3};
   /// Segment size code of the specification; 9: 8 bytes … 14: 256 bytes
   static constexpr Field ssize{10, 4};
   /// Mailbox
   static constexpr Field mbox{14, 6};
+  /// Units of the entry, less one. They are adjacent: none crosses 4 KiB or wraps
+  static constexpr Field units{20, 2};
 };
 }  // namespace tx_desc
 
-/// Second entry of the 64-byte form: inline bytes 16 to 47, or addresses 1 to 3 with their lengths.
+/// Second unit of an entry: inline bytes 16 to 47, or addresses 1 to 3 with their lengths.
 struct TxWide {
   /// Second address.
   uint64_t addr1;

@@ -40,8 +40,10 @@ package rio_regs_pkg;
   localparam logic [31:0] MULTI_MAILBOXES = 32'h4;
   // Most bytes inside a 32-byte transmit descriptor.
   localparam logic [31:0] INLINE_BYTES = 32'h10;
-  // Most bytes inside a 64-byte transmit descriptor.
-  localparam logic [31:0] WIDE_INLINE_BYTES = 32'h30;
+  // Most units of 32 bytes of a transmit entry.
+  localparam logic [31:0] ENTRY_UNITS = 32'h4;
+  // Most bytes inside a transmit entry of entry_units.
+  localparam logic [31:0] ENTRY_INLINE_BYTES = 32'h70;
   // Most addresses inside a 64-byte transmit descriptor.
   localparam logic [31:0] WIDE_ADDRS = 32'h4;
   // Longest maintenance access. RIO Part 1 §4.1.10
@@ -134,7 +136,8 @@ package rio_regs_pkg;
   // Operation of a transmit descriptor.
   typedef enum logic [1:0] {
     TX_OP_MESSAGE = 2'd0,  // Type 11 message. RIO Part 2 §3.3.2
-    TX_OP_DOORBELL = 2'd1  // Type 10 doorbell; INFO is the first 16 bits of the inline data. RIO Part 2 §2.2.1
+    TX_OP_DOORBELL = 2'd1,  // Type 10 doorbell; INFO is the first 16 bits of the inline data. RIO Part 2 §2.2.1
+    TX_OP_SKIP = 2'd2  // One unit that the card passes, without a completion
   } tx_op_e;
 
   // Operation of a DMA descriptor. RIO Part 1 §3.1
@@ -333,7 +336,7 @@ package rio_regs_pkg;
     logic maint;  // 5: Maintenance queue
     logic dma;  // 4: DMA queues
     logic write_combining;  // 3: Write-combined slots for descriptors
-    logic wide;  // 2: 64-byte transmit descriptors
+    logic wide;  // 2: Transmit entries of two units, with up to four addresses
     logic quirk_last_full_256;  // 1: Last segment is written as full 256 bytes. [S0]
     logic quirk_last_at_256;  // 0: Last segment lands at base + 256 * (segments - 1) whatever ssize is. [S0]
   } id_cap_flags_t;
@@ -358,6 +361,8 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_CAP_FORMATS_OFFSET = 32'h38;
   localparam logic [31:0] ID_CAP_FORMATS_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_FORMATS = ID_BASE + ID_CAP_FORMATS_OFFSET;
+  localparam int ID_CAP_FORMATS_INLINE_UNITS_LSB = 0;
+  localparam int ID_CAP_FORMATS_INLINE_UNITS_WIDTH = 3;
   localparam int ID_CAP_FORMATS_CUMULATIVE_LSB = 3;
   localparam int ID_CAP_FORMATS_CUMULATIVE_WIDTH = 1;
   localparam int ID_CAP_FORMATS_SHORT_RECEIVE_LSB = 4;
@@ -371,14 +376,14 @@ package rio_regs_pkg;
   localparam int ID_CAP_FORMATS_TPH_LSB = 10;
   localparam int ID_CAP_FORMATS_TPH_WIDTH = 1;
   typedef struct packed {
-    logic [20:0] rsvd1;
+    logic [20:0] rsvd0;
     logic tph;  // 10: RING_TPH counts
     logic pasid;  // 9: RING_PASID and a window's PASID count
     logic coalescing;  // 8: RING_COALESCE counts
     logic [2:0] per_tlp;  // 7:5: Most completions of 16 bytes that the card writes at once, 1 to 4
     logic short_receive;  // 4: Completions of the shared receive ring may have 16 bytes
     logic cumulative;  // 3: Completions of the transmit ring may report several messages
-    logic [2:0] rsvd0;
+    logic [2:0] inline_units;  // 2:0: Most units of 32 bytes of a transmit entry with inline bytes, 1 to 4
   } id_cap_formats_t;
 
   // Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
@@ -1401,8 +1406,6 @@ package rio_regs_pkg;
   localparam int TX_DESC_CONTROL_INLINE_WIDTH = 1;
   localparam int TX_DESC_CONTROL_ORDER_LSB = 3;
   localparam int TX_DESC_CONTROL_ORDER_WIDTH = 1;
-  localparam int TX_DESC_CONTROL_WIDE_LSB = 4;
-  localparam int TX_DESC_CONTROL_WIDE_WIDTH = 1;
   localparam int TX_DESC_CONTROL_PRIO_LSB = 5;
   localparam int TX_DESC_CONTROL_PRIO_WIDTH = 2;
   localparam int TX_DESC_CONTROL_ADDRS_LSB = 7;
@@ -1411,29 +1414,32 @@ package rio_regs_pkg;
   localparam int TX_DESC_CONTROL_SSIZE_WIDTH = 4;
   localparam int TX_DESC_CONTROL_MBOX_LSB = 14;
   localparam int TX_DESC_CONTROL_MBOX_WIDTH = 6;
+  localparam int TX_DESC_CONTROL_UNITS_LSB = 20;
+  localparam int TX_DESC_CONTROL_UNITS_WIDTH = 2;
   typedef struct packed {
-    logic [11:0] rsvd0;
+    logic [9:0] rsvd1;
+    logic [1:0] units;  // 21:20: Units of the entry, less one. They are adjacent: none crosses 4 KiB or wraps
     logic [5:0] mbox;  // 19:14: Mailbox
     logic [3:0] ssize;  // 13:10: Segment size code of the specification; 9: 8 bytes … 14: 256 bytes
-    logic [2:0] addrs;  // 9:7: Addresses of the 64-byte form, 0 (one, in ADDR) or 2 to 4
+    logic [2:0] addrs;  // 9:7: Addresses, 0 (one, in ADDR) or, in an entry of two units, 2 to 4
     logic [1:0] prio;  // 6:5: Priority, 0 to 2
-    logic wide;  // 4: 64-byte form
+    logic rsvd0;
     logic order;  // 3: Start after all responses to earlier messages for the same (destination, mailbox)
     logic inline_;  // 2: The bytes are in the descriptor, not at ADDR
     tx_op_e op;  // 1:0: Operation
   } tx_desc_control_t;
-  // Transmit descriptor. With WIDE the next entry holds 32 further bytes: up to 48 inline bytes, or up to 4 addresses.
+  // Transmit descriptor: the first unit of an entry. Each of up to three further units holds 32 further inline bytes; a second one may hold further addresses instead.
   localparam logic [31:0] TX_DESC_BYTES = 32'd32;
   typedef struct packed {
     logic [63:0] aux;  // byte 24: Inline bytes 8 to 15; in the address form the low half is how many bytes ADDR holds.
     logic [63:0] addr;  // byte 16: Bus address of the bytes, or inline bytes 0 to 7.
-    logic [31:0] length;  // byte 12: Bytes, 1 to 4096; inline 1 to 16 (48 in the 64-byte form).
+    logic [31:0] length;  // byte 12: Bytes, 1 to 4096; inline up to 16, and 32 for each further unit.
     logic [31:0] cookie;  // byte 8: Comes back in the completion.
     logic [31:0] dest_id;  // byte 4: Destination.
     tx_desc_control_t control;  // byte 0: The kind of message to send.
   } tx_desc_t;
 
-  // Second entry of the 64-byte form: inline bytes 16 to 47, or addresses 1 to 3 with their lengths.
+  // Second unit of an entry: inline bytes 16 to 47, or addresses 1 to 3 with their lengths.
   localparam logic [31:0] TX_WIDE_BYTES = 32'd32;
   typedef struct packed {
     logic [15:0] reserved;  // byte 30: Zero.

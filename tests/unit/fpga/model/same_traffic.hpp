@@ -168,14 +168,14 @@ class RandomTraffic {
   }
   void widen_inline(Send* send) {
     send->wide = true;
-    send->desc.length = 1 + random_.below(regs::kWideInlineBytes);
+    send->desc.length = 1 + random_.below(regs::kInlineBytes + sizeof(regs::TxWide));
     send->desc.addr = random_.next();
     send->desc.aux = random_.next();
     send->second.addr1 = random_.next();
     send->second.addr2 = random_.next();
     send->second.addr3 = random_.next();
     send->second.len1 = static_cast<uint16_t>(random_.next());
-    add(send, Control::inline_.put(1) | Control::wide.put(1));
+    add(send, Control::inline_.put(1) | Control::units.put(1));
   }
   void widen(Send* send) {
     send->wide = true;
@@ -197,7 +197,7 @@ class RandomTraffic {
                     static_cast<uint16_t>(len[2]),
                     static_cast<uint16_t>(len[3]),
                     0};
-    add(send, Control::wide.put(1) | Control::addrs.put(pieces));
+    add(send, Control::units.put(1) | Control::addrs.put(pieces));
   }
   void other_ssize(Send* send) {
     const uint32_t code = 9 + random_.below(5);

@@ -155,7 +155,7 @@ TEST(RioRegs, TransmitDescriptor) {
   EXPECT_EQ(C::op.get(d.control), static_cast<uint32_t>(TxOp::kMessage));
   EXPECT_EQ(C::inline_.get(d.control), 1u);
   EXPECT_EQ(C::order.get(d.control), 1u);
-  EXPECT_EQ(C::wide.get(d.control), 0u);
+  EXPECT_EQ(C::units.get(d.control), 0u);
   EXPECT_EQ(C::prio.get(d.control), 3u);
   EXPECT_EQ(C::addrs.get(d.control), 1u);
   EXPECT_EQ(C::ssize.get(d.control), 14u);
@@ -171,7 +171,7 @@ TEST(RioRegs, InlineBytesAreContiguous) {
   EXPECT_EQ(offsetof(TxDesc, addr), 16u);
   EXPECT_EQ(offsetof(TxDesc, aux), 24u);
   EXPECT_EQ(sizeof(TxDesc) - offsetof(TxDesc, addr), kInlineBytes);
-  EXPECT_EQ(kInlineBytes + sizeof(TxWide), kWideInlineBytes);
+  EXPECT_EQ(kInlineBytes + (kEntryUnits - 1) * sizeof(TxWide), kEntryInlineBytes);
   EXPECT_EQ(sizeof(TxWide), 32u);
   EXPECT_EQ(offsetof(TxWide, len1), 24u);
 }

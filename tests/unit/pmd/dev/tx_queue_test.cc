@@ -196,7 +196,7 @@ TEST_F(TxQueueTest, WideInlineBytesAreInBothEntries) {
     ASSERT_EQ(send(inline_message(data, static_cast<uint16_t>(length))), 1);
     EXPECT_EQ(queue_->free_count(), 2);
     EXPECT_EQ(queue_->outstanding(), 1);
-    Bytes want = {0x14, 0x38, 0, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
+    Bytes want = {0x04, 0x38, 0x10, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
                   0,    0,    0};
     want.insert(want.end(), data, data + length);
     want.resize(64);
@@ -214,18 +214,18 @@ TEST_F(TxQueueTest, WideInlineBytesAreInBothEntries) {
 TEST_F(TxQueueTest, InlineBytesKeepToTheCardsLimit) {
   const uint8_t data[48] = {};
   Caps caps = test::full_caps();
-  caps.wide = false;
+  caps.inline_units = 1;
   caps.inline_bytes = 8;
   open(2, 0, caps);
   expect_refused(inline_message(data, 9), Reject::kLength);
   expect_refused(inline_message(data, 17), Reject::kLength);
   expect_tail(1);
   EXPECT_EQ(send(inline_message(data, 8)), 1);
-  caps.wide = true;
+  caps.inline_units = 2;
   open(2, 0, caps);
   expect_tail(2);
   EXPECT_EQ(send(inline_message(data, 9)), 1);
-  EXPECT_EQ(entry(0)[0], 0x14);
+  EXPECT_EQ(entry(0)[2], 0x10);
 }
 
 TEST_F(TxQueueTest, InlineMessagesAreChecked) {
@@ -237,14 +237,47 @@ TEST_F(TxQueueTest, InlineMessagesAreChecked) {
   expect_refused(one, Reject::kMailbox);
 }
 
-TEST_F(TxQueueTest, WideFormWrapsAroundTheRing) {
-  open(2, 3);
-  uint8_t data[48];
-  std::iota(data, data + 48, uint8_t{1});
-  expect_tail(5);
+// An entry of several units crosses neither the ring's end nor 4 KiB, which are 128 units.
+TEST_F(TxQueueTest, UnitsBeforeAnEdgeAreSkipped) {
+  Caps caps = test::full_caps();
+  caps.inline_units = 4;
+  uint8_t data[112];
+  std::iota(data, data + 112, uint8_t{1});
+  for (const uint32_t edge : {128u, 256u}) {
+    for (uint32_t before = 1; before < 4; ++before) {
+      const uint32_t start = edge - before;
+      open(8, start, caps);
+      expect_tail(edge + 4);
+      ASSERT_EQ(send(inline_message(data, 112)), 1);
+      for (uint32_t i = start; i != edge; ++i) {
+        EXPECT_EQ(entry(i)[0], 2) << "SKIP";
+      }
+      EXPECT_EQ(entry(edge)[2], 0x30);
+      EXPECT_EQ(entry(edge)[16], 1);
+      EXPECT_EQ(entry(edge + 3)[31], 112);
+      EXPECT_EQ(queue_->outstanding(), 1);
+      complete(start, edge);
+      ASSERT_EQ(reap(), (Cookies{0xC0}));
+      EXPECT_EQ(queue_->free_count(), 256);
+    }
+  }
+}
+
+TEST_F(TxQueueTest, SkippedUnitsGoWithTheEntryBeforeThem) {
+  open(3, 5);
+  uint8_t data[48] = {};
+  expect_tail(6);
+  ASSERT_EQ(send(message(1)), 1);
+  expect_tail(7);
+  ASSERT_EQ(send(message(2)), 1);
+  expect_tail(10);  // entry 7 is skipped
   ASSERT_EQ(send(inline_message(data, 48)), 1);
-  EXPECT_EQ(entry(3)[31], 16);
-  EXPECT_EQ(entry(4)[0], 17);
+  EXPECT_EQ(queue_->free_count(), 3);
+  complete(5, 8, 2 << 16);
+  EXPECT_EQ(reap(1), (Cookies{1}));
+  EXPECT_EQ(reap(), (Cookies{2, 0xC0}));
+  EXPECT_EQ(queue_->free_count(), 8);
+  EXPECT_EQ(queue_->outstanding(), 0);
 }
 
 TEST_F(TxQueueTest, WideFormNeedsTwoEntries) {
@@ -316,9 +349,10 @@ TEST_F(TxQueueTest, AGatheredMessageHasTheseBytes) {
                         .flags = TxFlags::kOrder};
   expect_tail(2);
   ASSERT_EQ(queue_->burst_gather(&one, 1), 1);
-  // order 1 << 3, wide 1 << 4, addrs 4 << 7, ssize 14 << 10, mbox 2 << 14
-  EXPECT_EQ(entry(0), (Bytes{0x18, 0xBA, 0, 0, 9, 0, 0, 0, 0x44, 0x33, 0x22, 0x11, 0x1D, 1, 0, 0,
-                             0,    0x10, 0, 0, 0, 0, 0, 0, 8,    0,    0,    0,    0,    0, 0, 0}));
+  // order 1 << 3, addrs 4 << 7, ssize 14 << 10, mbox 2 << 14, two units 1 << 20
+  EXPECT_EQ(entry(0),
+            (Bytes{0x08, 0xBA, 0x10, 0, 9, 0, 0, 0, 0x44, 0x33, 0x22, 0x11, 0x1D, 1, 0, 0,
+                   0,    0x10, 0,    0, 0, 0, 0, 0, 8,    0,    0,    0,    0,    0, 0, 0}));
   EXPECT_EQ(entry(1), (Bytes{8,    0, 2, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0xCD, 0xAB, 0, 0,
                              0x40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 16, 0, 5,    0,    0, 0}));
   complete(0, 0);
