@@ -52,6 +52,8 @@ struct Config {
   uint32_t tx_contexts = 64;  ///< messages of several segments sent at once, 1 to 1023
   uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
   uint32_t letters = 4;       ///< 1 to 4
+  /// Waiting entries of a transmit ring that the card passes over, 0 to 65535.
+  uint32_t pass_over = 256;
   uint32_t shared_addr_log2 = 8;
   uint32_t dedicated_addr_log2 = 12;
   uint32_t dedicated_size_log2 = 8;
@@ -69,9 +71,9 @@ struct Config {
   const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
   return in(c.queue_pairs, 1, regs::kMaxQps) && c.vfs <= regs::kMaxVfs &&
          in(c.letters, 1, regs::kLetters) && in(c.tx_contexts, 1, 1023) &&
-         in(c.rx_contexts, 1, 1023) && c.shared_addr_log2 <= 12 && c.dedicated_addr_log2 <= 12 &&
-         c.dedicated_size_log2 <= 12 && c.vectors <= 255 && c.faults.rate >= 0.0 &&
-         c.faults.rate <= 1.0;
+         in(c.rx_contexts, 1, 1023) && c.pass_over <= 0xFFFF && c.shared_addr_log2 <= 12 &&
+         c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 && c.vectors <= 255 &&
+         c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
 }
 
 }  // namespace rio::model

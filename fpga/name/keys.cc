@@ -160,6 +160,8 @@ constexpr Key kKeys[] = {
     {"faults", kModels, kSeedRate, "none", kSeedAndRate<&Model::fault_seed, &Model::fault_rate>},
     {"pcie", kModels, "a 64-bit seed, 0 for off", "0", kNumber<&Model::pcie_seed>},
     {"early", kModels, "0 or 1", "0", kFlag<&Model::early_status>},
+    {"pass_over", kModels, "0 to 65535 waiting messages", "256",
+     kNumber<&Model::pass_over, 0, UINT16_MAX>},
     {"topology", kSwitched, "a topology file", nullptr, kText<&Switched::topology, is_path>},
     {"at", kSwitched, "the name of an endpoint of the topology file", nullptr,
      kText<&Switched::at, is_path>},

@@ -20,6 +20,7 @@ namespace rio::name {
   config.faults.rate = said.fault_rate;
   config.pcie_seed = said.pcie_seed;
   config.early_status = said.early_status;
+  config.pass_over = said.pass_over;
   return config;
 }
 

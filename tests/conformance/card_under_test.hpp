@@ -59,6 +59,7 @@ struct CardOptions {
   uint32_t letters = 4;
   uint32_t tx_contexts = 64;
   uint32_t rx_contexts = 64;
+  uint32_t pass_over = 256;
   bool quirks = true;
   uint32_t vectors = 64;
 };

@@ -66,6 +66,7 @@ class ModelCard final : public ModelUnderTest {
     config.letters = options.letters;
     config.tx_contexts = options.tx_contexts;
     config.rx_contexts = options.rx_contexts;
+    config.pass_over = options.pass_over;
     config.quirk_last_at_256 = config.quirk_last_full_256 = options.quirks;
     config.vectors = options.vectors;
     if (!options.quirks) {

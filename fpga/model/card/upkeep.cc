@@ -52,6 +52,9 @@ void Upkeep::housekeep() {
 void Upkeep::set_link(bool up) {
   core_.link_up = up;
   engines_.maint.csr().set_link(up);
+  if (!up) {
+    engines_.tx.link_down();
+  }
   control_.tell_port();
   for (Pair& pair : core_.pairs) {
     core_.event(pair, regs::EventType::kLink, 0, up ? 1 : 0, {0, 0, 0, 0});

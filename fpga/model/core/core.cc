@@ -60,7 +60,9 @@ Flow* Core::find_flow(Pair& pair, uint32_t dest_id) {
     }
     it = pair.flows.emplace(dest_id, std::make_unique<Flow>(pair, dest_id, way)).first;
   }
-  return pair.last_flow = it->second.get();
+  Flow* const flow = it->second.get();
+  pair.last_flow = flow->waiting.empty() ? flow : nullptr;
+  return flow;
 }
 
 void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl, uint32_t units) {

@@ -93,7 +93,10 @@ struct Pair {
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
   uint32_t lost_events = 0;
-  Flow* last_flow = nullptr;
+  uint32_t waiting = 0;       ///< entries that wait inside the card, of all flows
+  uint32_t blocked_head = 0;  ///< head of the transmit ring when it last had to wait
+  uint32_t blocked_runs = 0;  ///< how often that head has had to wait
+  Flow* last_flow = nullptr;  ///< none of its entries waits, so the fast paths may send to it
   std::unordered_map<uint32_t, std::unique_ptr<Flow>> flows;
 };
 

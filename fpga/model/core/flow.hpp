@@ -52,6 +52,29 @@ static_assert(sizeof(TxLife) == 8 && offsetof(TxMsg, unsent) == 56 &&
               offsetof(TxMsg, whole) == 56 + offsetof(TxLife, whole));
 inline constexpr uint64_t kTxLife = std::bit_cast<uint64_t>(TxLife{});
 
+/// The units of an entry behind the first one.
+struct TxFurther {
+  regs::TxWide units[regs::kEntryUnits - 1];
+};
+
+/// An entry of the transmit ring that the card has copied.
+struct TxEntry {
+  regs::TxDesc desc;
+  TxFurther further;  ///< if the entry has several units
+  uint32_t index;     ///< ring index of the descriptor
+
+  [[nodiscard]] bool is_doorbell() const {
+    return regs::tx_desc::Control::op.get(desc.control) ==
+           static_cast<uint32_t>(regs::TxOp::kDoorbell);
+  }
+  /// Entries of one destination and lane start in order: those of mailboxes that share names, so
+  /// that no short message takes for ever the letters that a long one waits for; and doorbells.
+  [[nodiscard]] uint32_t lane_bit() const {
+    const uint32_t mbox = regs::tx_desc::Control::mbox.get(desc.control);
+    return 1u << (is_doorbell() ? regs::kMultiMailboxes : mbox % regs::kMultiMailboxes);
+  }
+};
+
 /// A run: messages sent one after the other with one letter, each after the answer to the one
 /// before. The receiver takes care of that, because one frame announces all of them. They end in
 /// order.
@@ -89,11 +112,6 @@ inline constexpr uint32_t kTids = 256;
 
 struct Pair;
 
-/// The units of an entry behind the first one.
-struct TxFurther {
-  regs::TxWide units[regs::kEntryUnits - 1];
-};
-
 /// One destination of one queue pair.
 struct Flow {
   Flow(Pair& from, uint32_t dest, Outbound* out)
@@ -113,6 +131,8 @@ struct Flow {
   std::vector<uint32_t> retries;  ///< refusals of messages, index as msgs; valid if TxMsg::retries
                                   ///< is not 0
   std::unique_ptr<Transaction[]> transactions;  ///< index: transaction ID; created on first use
+  std::vector<TxEntry> waiting;  ///< entries that wait inside the card, in the order of the ring
+  uint32_t waiting_lanes = 0;    ///< TxEntry::lane_bit() of those
   uint8_t next_tid = 0;
   uint32_t tids_busy = 0;  ///< transactions in flight or resting
 

@@ -61,7 +61,8 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   Flow* const flow = core_.flow(pair, desc.dest_id);
   const uint32_t mbox = Control::mbox.get(desc.control);
   const bool ordered = Control::order.get(desc.control) != 0;
-  if (flow == nullptr || flow->way->pulls == nullptr || flow->flies(mbox) || tx_.contexts_full()) {
+  if (flow == nullptr || flow->way->pulls == nullptr || !flow->waiting.empty() ||
+      flow->flies(mbox) || tx_.contexts_full()) {
     return 0;
   }
   // If the partner cannot pull, a run still helps ordered messages: they need not wait for each

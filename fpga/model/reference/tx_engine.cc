@@ -11,6 +11,22 @@ namespace rio::model {
 using regs::Status;
 using Control = regs::tx_desc::Control;
 
+namespace {
+
+/// How often the head of the ring has to wait before the card, in fast mode, passes over it.
+constexpr uint32_t kBlockedRuns = 8;
+
+/// Whether an entry is one that the card sends.
+bool is_wanted(const TxEntry& entry) {
+  if (entry.is_doorbell()) {
+    return units_of(entry.desc) == 1;
+  }
+  return Control::op.get(entry.desc.control) == static_cast<uint32_t>(regs::TxOp::kMessage) &&
+         acceptable(entry.desc, entry.further.units[0]);
+}
+
+}  // namespace
+
 void TxEngine::run(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
   uint32_t count = fetchable(ring);
@@ -30,25 +46,21 @@ void TxEngine::run(Pair& pair) {
 
 bool TxEngine::launch(Pair& pair, Ring& ring) {
   ring.count_fetch(sizeof(regs::TxDesc));
-  const auto desc = ring.fetch<regs::TxDesc>(ring.head);
-  if (Control::op.get(desc.control) == static_cast<uint32_t>(regs::TxOp::kDoorbell)) {
-    return launch_doorbell(pair, ring, desc);
-  }
-  if (is_skip(desc)) {
+  TxEntry entry = {ring.fetch<regs::TxDesc>(ring.head), {}, ring.head};
+  const regs::TxDesc& desc = entry.desc;
+  if (!entry.is_doorbell() && is_skip(desc)) {
     ++ring.head;
     return true;
   }
-  const uint32_t units = units_of(desc);
+  const uint32_t units = entry.is_doorbell() ? 1 : units_of(desc);
   if (ring.posted() < units) {
     return false;  // the other units are not posted yet
   }
   ring.count_fetch(sizeof(regs::TxDesc), units);
-  TxFurther further{};
   for (uint32_t i = 1; i < units; ++i) {
-    further.units[i - 1] = ring.fetch<regs::TxWide>(ring.head + i);
+    entry.further.units[i - 1] = ring.fetch<regs::TxWide>(ring.head + i);
   }
-  if (Control::op.get(desc.control) != static_cast<uint32_t>(regs::TxOp::kMessage) ||
-      !acceptable(desc, further.units[0]) || ring.crosses(sizeof(regs::TxDesc), units)) {
+  if (!is_wanted(entry) || ring.crosses(sizeof(regs::TxDesc), units)) {
     finish_unsent(ring, desc, Status::kBadDescriptor);
     return true;
   }
@@ -57,43 +69,125 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
     finish_unsent(ring, desc, Status::kLinkDown);
     return true;
   }
+  ++ring.outstanding;
+  const bool is_behind = (flow->waiting_lanes & entry.lane_bit()) != 0;
+  if (is_behind || !start(*flow, entry)) {
+    if (pair.waiting >= core_.config.pass_over || !(is_behind || passes_over(pair, ring, entry))) {
+      --ring.outstanding;
+      return false;
+    }
+    wait_inside(*flow, entry);
+  }
+  ring.head += units;
+  return true;
+}
+
+bool TxEngine::start(Flow& flow, const TxEntry& entry) {
+  const regs::TxDesc& desc = entry.desc;
+  if (entry.is_doorbell()) {
+    return transactions_.start(flow, {.ring = kTxRing,
+                                      .owner = entry.index,
+                                      .cookie = desc.cookie,
+                                      .address = desc.addr & 0xFFFF});
+  }
   const uint32_t mbox = Control::mbox.get(desc.control);
   const uint32_t segments = segments_of(desc);
-  const bool ordered = Control::order.get(desc.control) != 0 && flow->flies(mbox);
-  const int letter = free_letter(*flow, mbox, segments > 1);
+  const bool ordered = Control::order.get(desc.control) != 0 && flow.flies(mbox);
+  const int letter = free_letter(flow, mbox, segments > 1);
   if (ordered || letter < 0 || (segments > 1 && contexts_full())) {
     return false;
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
-  TxMsg& msg = begin(*flow, place, desc, ring.head, segments, !core_.exact);
-  if (units > 1) {
-    flow->further_of(msg) = further;
+  TxMsg& msg = begin(flow, place, desc, entry.index, segments, !core_.exact);
+  if (units_of(desc) > 1) {
+    flow.further_of(msg) = entry.further;
   }
-  ++ring.outstanding;
-  ring.head += units;
-  if (!msg.whole || !send(*flow, msg, 0)) {
-    send_later(*flow, msg);
+  if (!msg.whole || !send(flow, msg, 0)) {
+    send_later(flow, msg);
   }
   return true;
 }
 
-/// Fetch a doorbell: it is a transaction, not a message. @return false: none is free; the ring
-/// waits.
-bool TxEngine::launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc) {
-  Flow* flow = core_.flow(pair, desc.dest_id);
-  if (flow == nullptr || Control::units.get(desc.control) != 0) {
-    finish_unsent(ring, desc, flow == nullptr ? Status::kLinkDown : Status::kBadDescriptor);
+/// Whether the card passes over the head of the ring, which must wait. In fast mode not at once:
+/// most waits are short, and entries that wait inside the card take no fast path.
+bool TxEngine::passes_over(Pair& pair, const Ring& ring, const TxEntry& head) const {
+  if (core_.exact) {
     return true;
   }
-  if (!transactions_.start(*flow, {.ring = kTxRing,
-                                   .owner = ring.head,
-                                   .cookie = desc.cookie,
-                                   .address = desc.addr & 0xFFFF})) {
+  pair.blocked_runs = pair.blocked_head == ring.head ? pair.blocked_runs + 1 : 0;
+  pair.blocked_head = ring.head;
+  if (pair.blocked_runs % kBlockedRuns != kBlockedRuns - 1) {
     return false;
   }
-  ++ring.outstanding;
-  ++ring.head;
-  return true;
+  const uint32_t end = std::min(ring.posted(), core_.config.pass_over - pair.waiting + 1);
+  for (uint32_t i = 1; i < end; ++i) {
+    const TxEntry next = {ring.fetch<regs::TxDesc>(ring.head + i), {}, 0};
+    if (next.desc.dest_id != head.desc.dest_id || next.lane_bit() != head.lane_bit()) {
+      return true;
+    }
+    i += is_skip(next.desc) ? 0 : units_of(next.desc) - 1;
+  }
+  return false;
+}
+
+void TxEngine::wait_inside(Flow& flow, const TxEntry& entry) {
+  if (flow.pair.last_flow == &flow) {
+    flow.way->requests->publish();
+    flow.pair.last_flow = nullptr;
+  }
+  if (flow.waiting.empty()) {
+    due_.push_back({&flow, nullptr});
+  }
+  flow.waiting.push_back(entry);
+  flow.waiting_lanes |= entry.lane_bit();
+  ++flow.pair.waiting;
+}
+
+/// Start what may start of the flow's waiting entries.
+void TxEngine::start_waiting(Flow& flow) {
+  const Ring& ring = flow.pair.rings[kTxRing];
+  if (!ring.running() || ring.held) {
+    return;
+  }
+  std::vector<TxEntry>& waiting = flow.waiting;
+  uint32_t blocked_lanes = 0;
+  auto kept = waiting.begin();
+  auto next = kept;
+  for (; next != waiting.end() && blocked_lanes != flow.waiting_lanes; ++next) {
+    if ((blocked_lanes & next->lane_bit()) == 0 && start(flow, *next)) {
+      --flow.pair.waiting;
+      continue;
+    }
+    blocked_lanes |= next->lane_bit();
+    *kept++ = *next;
+  }
+  waiting.erase(kept, next);
+  flow.waiting_lanes = blocked_lanes;
+}
+
+void TxEngine::drop_waiting(Flow& flow) {
+  std::erase_if(due_, [&](const Due& due) { return due.flow == &flow && due.msg == nullptr; });
+  flow.pair.waiting -= static_cast<uint32_t>(flow.waiting.size());
+  flow.waiting.clear();
+  flow.waiting_lanes = 0;
+}
+
+void TxEngine::flush_waiting(Flow& flow, Status status) {
+  Ring& ring = flow.pair.rings[kTxRing];
+  for (const TxEntry& entry : flow.waiting) {
+    core_.complete_tx(ring, entry.desc.cookie, entry.index, status);
+    --ring.outstanding;
+  }
+  drop_waiting(flow);
+}
+
+void TxEngine::begin_stop(Ring& ring) {
+  core_.each_flow([this](Flow& flow) { flush_waiting(flow, Status::kFlushed); }, ring.pair);
+  flush_posted(ring, Status::kFlushed);
+}
+
+void TxEngine::link_down() {
+  core_.each_flow([this](Flow& flow) { flush_waiting(flow, Status::kLinkDown); });
 }
 
 void TxEngine::on_end(Ring& ring, const Transaction& doorbell, Status status) {
@@ -232,7 +326,16 @@ bool TxEngine::send(Flow& flow, TxMsg& msg, uint32_t segment) {
 }
 
 void TxEngine::send_due() {
-  std::erase_if(due_, [this](const Due& due) { return !send_again(*due.flow, *due.msg); });
+  sending_.swap(due_);  // what is sent now may have to be sent again
+  for (const Due& due : sending_) {
+    if (due.msg == nullptr) {
+      start_waiting(*due.flow);
+    }
+    if (due.msg == nullptr ? !due.flow->waiting.empty() : send_again(*due.flow, *due.msg)) {
+      due_.push_back(due);
+    }
+  }
+  sending_.clear();
 }
 
 /// Send what is unsent of a message, as far as it may be sent now. @return whether something is
@@ -375,6 +478,7 @@ void TxEngine::check_timer(Flow& flow, TxMsg& msg) {
 }
 
 void TxEngine::lose(Flow& flow) {
+  flush_waiting(flow, Status::kLinkDown);
   std::erase_if(due_, [&](const Due& due) { return due.flow == &flow; });
   flow.each_message([&](TxMsg& msg) {
     if (msg.state == TxMsg::kFlying) {
@@ -417,8 +521,12 @@ void TxEngine::forget(const Pair& pair) {
     msg.unsent = 0;
     msg.since_ns = core_.now_ns + core_.timers.response_ns;
   };
-  core_.each_flow([&rest](Flow& flow) { flow.each_message([&](TxMsg& msg) { rest(flow, msg); }); },
-                  &pair);
+  core_.each_flow(
+      [&](Flow& flow) {
+        drop_waiting(flow);
+        flow.each_message([&](TxMsg& msg) { rest(flow, msg); });
+      },
+      &pair);
 }
 
 }  // namespace rio::model

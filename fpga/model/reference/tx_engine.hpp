@@ -36,16 +36,18 @@ class TxEngine {
   void on_acks(Flow& flow, const InFrame& frame);
   /// A doorbell has ended.
   void on_end(Ring& ring, const Transaction& doorbell, regs::Status status);
-  /// Send pending segments, for the first time or again.
+  /// Send pending segments, for the first time or again, and begin waiting entries.
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Check response time-outs and ends of quarantines.
   void check_timers();
   /// The flow's partner is gone: messages sent to it are in doubt, unsent ones end with kLinkDown.
   void lose(Flow& flow);
-  /// Begin to stop the ring: entries not fetched are flushed, messages in flight are not sent
-  /// again.
-  void begin_stop(Ring& ring) { flush_posted(ring, regs::Status::kFlushed); }
+  /// Begin to stop the ring: entries that have not been sent are flushed, messages in flight are
+  /// not sent again.
+  void begin_stop(Ring& ring);
+  /// The link has gone down: entries that wait inside the card end with kLinkDown.
+  void link_down();
   /// The pair was reset: its letters in flight stay in quarantine, without a completion.
   void forget(const Pair& pair);
 
@@ -59,7 +61,8 @@ class TxEngine {
     }
     return count;
   }
-  /// Fetch the head of the ring and begin to send it. @return false: it must wait.
+  /// Fetch the head of the ring, and begin to send it or let it wait inside the card. @return
+  /// false: it must wait in the ring.
   [[nodiscard]] bool launch(Pair& pair, Ring& ring);
   /// A free letter for a message to this mailbox. @param several the message has several segments.
   /// @return -1: none.
@@ -81,10 +84,17 @@ class TxEngine {
  private:
   struct Due {
     Flow* flow;
-    TxMsg* msg;
+    TxMsg* msg;  // null: the flow's waiting entries
   };
 
-  [[nodiscard]] bool launch_doorbell(Pair& pair, Ring& ring, const regs::TxDesc& desc);
+  /// Begin the message or doorbell of an entry. @return false: it must wait.
+  [[nodiscard]] bool start(Flow& flow, const TxEntry& entry);
+  [[nodiscard]] bool passes_over(Pair& pair, const Ring& ring, const TxEntry& head) const;
+  void wait_inside(Flow& flow, const TxEntry& entry);
+  void start_waiting(Flow& flow);
+  /// Forget the flow's waiting entries.
+  void drop_waiting(Flow& flow);
+  void flush_waiting(Flow& flow, regs::Status status);
   static void flip_letter(Flow& flow, const TxMsg& msg);
   static void rest_over(Flow& flow, TxMsg& msg);
   /// Read bytes of a message from host memory. @return false: they cannot be read.
@@ -110,6 +120,7 @@ class TxEngine {
   uint64_t timers_response_ns_ = 0;  // time-out that timers_due_ns_ was computed with
   uint8_t letter_mask_ = static_cast<uint8_t>((1u << core_.config.letters) - 1);
   std::vector<Due> due_;
+  std::vector<Due> sending_;  // empty but in send_due()
 };
 
 }  // namespace rio::model

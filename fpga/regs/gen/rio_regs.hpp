@@ -370,6 +370,13 @@ struct CapTimers {
 /// Longest DMA descriptor in bytes. (written by the card)
 constexpr uint32_t cap_dma_bytes() { return kBase + 0x02Cu; }
 inline constexpr uint32_t kCapDmaBytesReset = 0x0u;
+/// Stores of entries and contexts that wait or are kept. (written by the card)
+constexpr uint32_t cap_waits() { return kBase + 0x034u; }
+inline constexpr uint32_t kCapWaitsReset = 0x0u;
+struct CapWaits {
+  /// Waiting entries of a transmit ring that later ones may pass, 0 if none may
+  static constexpr Field pass_over{16, 16};
+};
 /// Formats and options that the words of a ring may choose. (written by the card)
 constexpr uint32_t cap_formats() { return kBase + 0x038u; }
 inline constexpr uint32_t kCapFormatsReset = 0x0u;

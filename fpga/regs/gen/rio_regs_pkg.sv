@@ -357,6 +357,17 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_CAP_DMA_BYTES_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_DMA_BYTES = ID_BASE + ID_CAP_DMA_BYTES_OFFSET;
 
+  // Stores of entries and contexts that wait or are kept. (written by the card)
+  localparam logic [31:0] ID_CAP_WAITS_OFFSET = 32'h34;
+  localparam logic [31:0] ID_CAP_WAITS_RESET = 32'h0;
+  localparam logic [31:0] ID_CAP_WAITS = ID_BASE + ID_CAP_WAITS_OFFSET;
+  localparam int ID_CAP_WAITS_PASS_OVER_LSB = 16;
+  localparam int ID_CAP_WAITS_PASS_OVER_WIDTH = 16;
+  typedef struct packed {
+    logic [15:0] pass_over;  // 31:16: Waiting entries of a transmit ring that later ones may pass, 0 if none may
+    logic [15:0] rsvd0;
+  } id_cap_waits_t;
+
   // Formats and options that the words of a ring may choose. (written by the card)
   localparam logic [31:0] ID_CAP_FORMATS_OFFSET = 32'h38;
   localparam logic [31:0] ID_CAP_FORMATS_RESET = 32'h0;
