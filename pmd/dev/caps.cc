@@ -12,6 +12,7 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   using regs::id::CapFlags;
   using regs::id::CapMessages;
   using regs::id::CapQueues;
+  using regs::id::CapWaits;
   const uint32_t queues = bar.read32(regs::id::cap_queues());
   const uint32_t messages = bar.read32(regs::id::cap_messages());
   const uint32_t align = bar.read32(regs::id::cap_align());
@@ -30,6 +31,7 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.rx_contexts = CapMessages::rx_contexts.get(messages);
   caps.letters = CapMessages::letters.get(messages);
   caps.order_depth = CapMessages::order_depth.get(messages);
+  caps.pass_over = CapWaits::pass_over.get(bar.read32(regs::id::cap_waits()));
   caps.inline_bytes = std::min(CapMessages::inline_bytes.get(messages), regs::kInlineBytes);
   caps.inline_units =
       std::clamp(regs::id::CapFormats::inline_units.get(formats), 1u, regs::kEntryUnits);

@@ -21,6 +21,7 @@ struct Caps {
   uint32_t order_depth;
   uint32_t inline_bytes;  ///< in one unit of a transmit entry
   uint32_t inline_units;  ///< most units of an entry with inline bytes, 1 to regs::kEntryUnits
+  uint32_t pass_over;     ///< waiting entries of a transmit ring that later ones pass, 0: none
   uint32_t tx_addr_align;
   uint32_t shared_addr_align;
   uint32_t dedicated_addr_align;

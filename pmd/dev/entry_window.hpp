@@ -2,6 +2,7 @@
 /// Tells which entries of a ring the card still has, and keeps the user's cookies for them.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -10,38 +11,47 @@
 
 namespace rio::pmd {
 
-/// The outstanding entries of one ring. Entries are posted in order and complete in any order; all
+/// The outstanding entries of one ring. Entries are posted in order and complete in any order; the
 /// outstanding ones lie in [oldest, head), which is never longer than the ring, so a slot is not
-/// used again while its entry is outstanding. As long as entries complete in the order of their
-/// posting nothing is kept but the two indices; the others leave a mark until the oldest ones catch
-/// up. Nothing here comes from the card. One thread; complete() and the accessors are hot.
+/// used again while its entry is there. As long as entries complete in the order of their posting
+/// nothing is kept but the two indices; the others leave a mark until the oldest ones catch up. An
+/// entry that the others have left far behind is set aside, as a straggler: the card has copied it,
+/// so its slot is free, and it no longer holds up the ring. Nothing here comes from the card. One
+/// thread; complete() and the accessors are hot.
 class EntryWindow {
  public:
   EntryWindow() = default;
   ~EntryWindow() {
     if (bus_ != nullptr) {
-      bus_->shared_free(cookies_);
+      bus_->shared_free(stragglers_);
     }
   }
   EntryWindow(const EntryWindow&) = delete;
   EntryWindow& operator=(const EntryWindow&) = delete;
 
   /// Call once. @param bus gives the memory (Bus::shared_alloc()), outlives the object. @param log2
-  /// of the ring's entries; @param start_index of the first entry. @return 0 or -ENOMEM.
-  [[nodiscard]] int create(Bus& bus, uint32_t log2, uint32_t start_index) {
+  /// of the ring's entries; @param start_index of the first entry. @param stragglers_max how many
+  /// entries may be set aside, less than the ring has. @return 0 or -ENOMEM.
+  [[nodiscard]] int create(Bus& bus, uint32_t log2, uint32_t start_index,
+                           uint32_t stragglers_max = 0) {
     const size_t count = size_t{1} << log2;
-    void* const memory = bus.shared_alloc(
-        count * (sizeof *cookies_ + sizeof *sizes_ + sizeof *marks_), kCacheLineBytes);
+    void* const memory =
+        bus.shared_alloc(stragglers_max * sizeof *stragglers_ +
+                             count * (sizeof *cookies_ + sizeof *sizes_ + sizeof *marks_),
+                         kCacheLineBytes);
     if (memory == nullptr) {
       return -ENOMEM;
     }
     bus_ = &bus;
-    cookies_ = static_cast<uint64_t*>(memory);
+    stragglers_ = static_cast<Straggler*>(memory);
+    stragglers_max_ = stragglers_max;
+    cookies_ = reinterpret_cast<uint64_t*>(stragglers_ + stragglers_max);
     sizes_ = reinterpret_cast<uint32_t*>(cookies_ + count);
     marks_ = reinterpret_cast<uint8_t*>(sizes_ + count);
     head_ = start_index;
     oldest_ = start_index;
     mask_ = static_cast<uint32_t>(count - 1);
+    limit_ = mask_ + 1;
     return 0;
   }
 
@@ -50,10 +60,14 @@ class EntryWindow {
   [[nodiscard]] uint32_t mask() const { return mask_; }
   /// Entries in [oldest, head): those that take room, completed ones behind a straggler included.
   [[nodiscard]] uint32_t used() const { return head_ - oldest_; }
-  /// Entries that may be posted.
-  [[nodiscard]] uint32_t room() const { return mask_ + 1 - used(); }
-  /// Entries that the card has: those used, less those completed out of order.
-  [[nodiscard]] uint32_t outstanding() const { return used() - marked_; }
+  /// Entries that may be posted: with the stragglers not more than there are completions.
+  [[nodiscard]] uint32_t room() const { return limit_ - used(); }
+  /// Entries that the card has: those used, less those completed out of order, and the stragglers.
+  [[nodiscard]] uint32_t outstanding() const { return used() - marked_ + straggling(); }
+  [[nodiscard]] uint32_t straggling() const { return mask_ + 1 - limit_; }
+  [[nodiscard]] uint32_t stragglers_max() const { return stragglers_max_; }
+  /// Set fewer entries aside than create() was told. Call it before the first post.
+  void limit_stragglers(uint32_t most) { stragglers_max_ = std::min(stragglers_max_, most); }
 
   /// Entries that may be posted before the slots wrap.
   [[nodiscard]] uint32_t room_in_a_row() const {
@@ -99,6 +113,56 @@ class EntryWindow {
   [[nodiscard]] uint64_t* cookies() const { return cookies_; }
   [[nodiscard]] uint32_t* sizes() const { return sizes_; }
 
+  /// An entry that was set aside.
+  struct Straggler {
+    uint64_t cookie;
+    uint32_t index;
+    uint32_t size;  ///< bytes of its message
+  };
+  /// Whether the oldest entry should be set aside, since an entry far behind it has completed: the
+  /// card has passed over it, or waits for its answer only. @param completed index of that entry.
+  [[nodiscard]] bool has_straggler(uint32_t completed) const {
+    const auto ahead = static_cast<int32_t>(completed - oldest_);
+    return ahead > static_cast<int32_t>(mask_ / 4) && straggling() < stragglers_max_;
+  }
+  /// Set the oldest entry aside. @param size of it.
+  void set_aside(uint32_t size) {
+    stragglers_[straggling()] = {cookies_[oldest_ & mask_], oldest_, size};
+    --limit_;
+    ++oldest_;
+    catch_up();
+  }
+  [[nodiscard]] bool is_straggler(uint32_t index) const {
+    return std::any_of(stragglers_, stragglers_ + straggling(),
+                       [index](const Straggler& s) { return s.index == index; });
+  }
+  /// A straggler has completed: forget it. @param index from the card, any value. @return false: no
+  /// straggler has that index.
+  [[nodiscard]] bool complete_straggler(uint32_t index, Straggler* out) {
+    Straggler* const end = stragglers_ + straggling();
+    Straggler* const found =
+        std::find_if(stragglers_, end, [index](const Straggler& s) { return s.index == index; });
+    if (found == end) {
+      return false;
+    }
+    *out = *found;
+    *found = end[-1];
+    ++limit_;
+    return true;
+  }
+  /// Call `each(cookie)` for all outstanding entries.
+  template <class Each>
+  void for_each(Each&& each) const {
+    for (uint32_t i = 0; i < straggling(); ++i) {
+      each(stragglers_[i].cookie);
+    }
+    for (uint32_t index = oldest_; index != head_; ++index) {
+      if (is_out(index)) {
+        each(cookies_[index & mask_]);
+      }
+    }
+  }
+
   /// Note that `count` entries, at most room(), were written.
   void post(uint32_t count) { head_ += count; }
   /// Note that an entry of several slots, at most room(), was written at head.
@@ -117,7 +181,7 @@ class EntryWindow {
   /// Note that the `count` oldest, at most plain_in_a_row(), have completed in order.
   void complete_in_order(uint32_t count) { oldest_ += count; }
   /// Note that an entry has completed. @param index from the card, any value. @return false: no
-  /// entry of that index is outstanding, and nothing has changed.
+  /// entry of that index is outstanding in the window, and nothing has changed.
   [[nodiscard]] bool complete(uint32_t index) {
     const uint32_t slot = index & mask_;
     if (index - oldest_ >= used() || marks_[slot] != 0) [[unlikely]] {
@@ -160,11 +224,14 @@ class EntryWindow {
   uint32_t head_ = 0;
   uint32_t oldest_ = 0;
   uint32_t mask_ = 0;
-  uint32_t marked_ = 0;          // marks other than 0, all of them in [oldest, head)
-  uint64_t* cookies_ = nullptr;  // the allocation; the other arrays lie behind it
+  uint32_t marked_ = 0;  // marks other than 0, all of them in [oldest, head)
+  uint32_t limit_ = 0;   // entries of the ring, less the stragglers
+  uint64_t* cookies_ = nullptr;
   uint32_t* sizes_ = nullptr;
   uint8_t* marks_ = nullptr;
-  Bus* bus_ = nullptr;  // not used by bursts
+  Bus* bus_ = nullptr;               // not used by bursts
+  Straggler* stragglers_ = nullptr;  // the allocation; the other arrays lie behind it
+  uint32_t stragglers_max_ = 0;
 };
 
 }  // namespace rio::pmd

@@ -70,7 +70,7 @@ QueueBase::NextCompletion QueueBase::next_completion() const {
 }
 
 int PostingQueue::restart() {
-  if (window_.used() != 0 || ring_.running()) {
+  if (window_.outstanding() != 0 || ring_.running()) {
     return -EBUSY;
   }
   // Entries of two slots have one completion: now both counts agree again.
@@ -83,7 +83,12 @@ int PostingQueue::start(Bus& bus, const Caps& caps, const RingConfig& config,
   if (const int error = QueueBase::start(bus, caps, config, shape); error != 0) {
     return error;
   }
-  if (const int error = window_.create(bus, config.log2, config.start_index); error != 0) {
+  // Half of the ring is for entries that the card does not pass over.
+  const uint32_t stragglers_max = config.ring == static_cast<uint32_t>(regs::Ring::kTx)
+                                      ? std::min(caps.pass_over, (1u << config.log2) / 2)
+                                      : 0;
+  if (const int error = window_.create(bus, config.log2, config.start_index, stragglers_max);
+      error != 0) {
     return error;
   }
   sizes_ = window_.sizes();

@@ -204,11 +204,7 @@ class PostingQueue : public QueueBase {
   /// with each one's cookie.
   template <class Each>
   void for_each_outstanding(Each&& each) const {
-    for (uint32_t index = window_.oldest(); index != window_.head(); ++index) {
-      if (window_.is_out(index)) {
-        each(window_.cookies()[index & window_.mask()]);
-      }
-    }
+    window_.for_each(each);
   }
   /// Start the ring again after stopped() has said 1 and all was reaped; indices go on. Control
   /// path.

@@ -156,7 +156,7 @@ uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
 /// Not inlined, so that an empty poll saves no registers.
 [[gnu::noinline]] uint16_t TxQueue::reap_ready(TxDone* out, uint32_t n) {
   uint32_t given = 0;
-  while (given < n && window_.used() != 0) {
+  while (given < n && window_.outstanding() != 0) {
     uint32_t time = 0;
     const uint32_t of = delivered(&time);
     if (of != 0) [[likely]] {
@@ -204,8 +204,8 @@ inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uin
   return bytes;
 }
 
-/// Reports any completion that is there: out of order, failed, or nonsense, which is counted and
-/// dropped. @return how many messages, up to `limit`.
+/// Reports any completion that is there: out of order, failed, of an entry that was set aside, or
+/// nonsense, which is counted and dropped. @return how many messages, up to `limit`.
 [[gnu::noinline]] uint32_t TxQueue::report_slow(TxDone* out, uint32_t limit) {
   using Last = regs::tx_cpl::Status;
   const auto& cpl = *cursor_.at<regs::TxCpl>();
@@ -214,6 +214,23 @@ inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uin
   const uint32_t more = Last::more.get(last);
   const auto code = static_cast<Status>(Last::code.get(last));
   const uint32_t newest = cpl.index;
+  const auto give = [&](uint64_t cookie, uint32_t bytes, bool is_newest) {
+    const Status status = is_newest ? code : Status::kOk;
+    *out++ = {.cookie = cookie,
+              .time_ticks = static_cast<uint32_t>(words),
+              .status = status,
+              .retries = static_cast<uint8_t>(is_newest ? Last::retries.get(last) : 0)};
+    stats_.messages.add(status == Status::kOk ? 1 : 0);
+    stats_.bytes.add(status == Status::kOk ? bytes : 0);
+    stats_.failed.add(status == Status::kOk ? 0 : 1);
+  };
+  EntryWindow::Straggler late{};
+  if (more == 0 && window_.complete_straggler(newest, &late)) {
+    free_place(newest);
+    give(late.cookie, late.size, true);
+    ++cursor_.consumed;
+    return 1;
+  }
   uint32_t index = newest;
   uint32_t given = 0;
   uint32_t left = more + 1 - reported_;
@@ -226,14 +243,8 @@ inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uin
     if (!good) {
       break;
     }
-    const bool ok = index != newest || code == Status::kOk;
-    out[given] = {.cookie = window_.cookies()[slot],
-                  .time_ticks = static_cast<uint32_t>(words),
-                  .status = index == newest ? code : Status::kOk,
-                  .retries = static_cast<uint8_t>(index == newest ? Last::retries.get(last) : 0)};
-    stats_.messages.add(ok ? 1 : 0);
-    stats_.bytes.add(ok ? entries_[slot].length : 0);
-    stats_.failed.add(ok ? 0 : 1);
+    give(window_.cookies()[slot], entries_[slot].length, index == newest);
+    set_aside(index);
     index = next;
     ++given;
     --left;

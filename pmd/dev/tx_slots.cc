@@ -1,18 +1,32 @@
 // Messages written directly into the places of their entries.
 #include <cerrno>
+#include <new>
+#include <utility>
 
 #include "pmd/dev/tx_slots.hpp"
 
 namespace rio::pmd {
 
-int TxSlots::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes) {
+int TxSlots::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes, uint32_t spares) {
   if (va == nullptr || stride_bytes < regs::kMessageBytesMax ||
       ((iova | stride_bytes) & addr_misaligned_) != 0) {
     return -EINVAL;
   }
-  slots_va_ = va;
+  const uint32_t slots = window_.mask() + 1;
+  places_.reset(new (std::nothrow) uint8_t*[slots]);
+  asides_.reset(new (std::nothrow) Aside[spares]);
+  if (places_ == nullptr || asides_ == nullptr) {
+    return -ENOMEM;
+  }
+  window_.limit_stragglers(spares);
+  aside_count_ = spares;
+  for (uint32_t i = 0; i < slots; ++i) {
+    places_[i] = va + uint64_t{i} * stride_bytes;
+  }
+  for (uint32_t i = 0; i < spares; ++i) {
+    asides_[i] = {va + uint64_t{slots + i} * stride_bytes, 0, false, {}};
+  }
   slots_iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(va);
-  slot_stride_ = stride_bytes;
   slot_tail_ = bar_.word_to_write(tail_offset_);
   slot_hook_ = send_hook_;
   if (slot_tail_ == nullptr) {
@@ -32,6 +46,52 @@ void TxSlots::count_new_slots() {
     bar_.count_writes(window_.head() - slots_counted_);
     slots_counted_ = window_.head();
   }
+}
+
+void TxSlots::set_oldest_aside() {
+  const uint32_t index = window_.oldest();
+  window_.set_aside(entries_[index & window_.mask()].length);
+  if (aside_count_ == 0) {
+    return;  // the queue has no slots
+  }
+  const auto advance = [this] {
+    next_aside_ = next_aside_ + 1 == aside_count_ ? 0 : next_aside_ + 1;
+  };
+  while (asides_[next_aside_].is_out) {  // not all are: as many entries are set aside at most
+    advance();
+  }
+  Aside& aside = asides_[next_aside_];
+  advance();
+  const uint32_t slot = index & window_.mask();
+  aside.index = last_aside_ = index;
+  aside.is_out = true;
+  aside.desc = entries_[slot];
+  std::swap(aside.va, places_[slot]);
+  window_.cookies()[slot] = ~uint64_t{index};
+}
+
+void TxSlots::free_place(uint32_t index) {
+  for (uint32_t i = 0; i < aside_count_; ++i) {
+    asides_[i].is_out = asides_[i].is_out && asides_[i].index != index;
+  }
+}
+
+bool TxSlots::look_aside(uint32_t* index) {
+  look_at_ = look_at_ + 1 < aside_count_ ? look_at_ + 1 : 0;
+  if (aside_count_ == 0 || !asides_[look_at_].is_out) {
+    return false;
+  }
+  *index = asides_[look_at_].index;
+  return true;
+}
+
+const TxSlots::Aside* TxSlots::search_asides(uint32_t index) const {
+  for (uint32_t i = 0; i < aside_count_; ++i) {
+    if (asides_[i].index == index && asides_[i].desc.length != 0) {  // 0: never used
+      return &asides_[i];
+    }
+  }
+  return nullptr;
 }
 
 void TxSlots::write_and_hook(void* queue) noexcept {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "pmd/dev/queue_base.hpp"
 
@@ -18,36 +19,58 @@ class TxSlots : public PostingQueue {
   /// Give each entry of the ring a place for its message's bytes. Control path. From now on only
   /// this process may post. @param va, iova of the first place, aligned as Caps::tx_addr_align
   /// says; the caller's, and must outlive the queue. @param stride_bytes distance of places, at
-  /// least regs::kMessageBytesMax, aligned alike. @return 0, -EINVAL.
-  [[nodiscard]] int use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes);
+  /// least regs::kMessageBytesMax, aligned alike. @param spares more places behind them: a message
+  /// that is set aside (EntryWindow) keeps its place, and its slot gets a spare one. No more are
+  /// set aside than there are spares; more than stragglers_max() are of no use. @return 0, -EINVAL,
+  /// -ENOMEM.
+  [[nodiscard]] int use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes,
+                              uint32_t spares = 0);
+  /// Most entries that are set aside at a time.
+  [[nodiscard]] uint32_t stragglers_max() const { return window_.stragglers_max(); }
   /// Hot. Whether more than `spare` entries are free.
   [[nodiscard]] bool has_room(uint32_t spare) const { return window_.room() > spare; }
   /// Hot. The place of the next entry. Check has_room() before.
-  [[nodiscard]] uint8_t* slot_va() const { return slot_va(window_.head()); }
-  /// The place of an entry that was posted, or is next. @param index free-running.
+  [[nodiscard]] uint8_t* slot_va() const { return places_[window_.head() & window_.mask()]; }
+  /// The place of an entry that was posted. @param index free-running; here and below the entry is
+  /// outstanding, or has completed last, or is one of the last lap.
   [[nodiscard]] uint8_t* slot_va(uint32_t index) const {
-    return slots_va_ + uint64_t{index & window_.mask()} * slot_stride_;
+    const Aside* const aside = find_aside(index);
+    return aside != nullptr ? aside->va : places_[index & window_.mask()];
   }
-  /// The destination of the message last posted in a slot. @param index free-running.
-  [[nodiscard]] uint32_t slot_dest_id(uint32_t index) const {
-    return entries_[index & window_.mask()].dest_id;
-  }
+  /// The destination of an entry that was posted. @param index free-running.
+  [[nodiscard]] uint32_t slot_dest_id(uint32_t index) const { return entry(index).dest_id; }
   /// Whether an entry was posted by send_slot(), so that its slot holds the bytes. @param index
   /// free-running.
   [[nodiscard]] bool is_slot(uint32_t index) const {
-    return entries_[index & window_.mask()].addr ==
-           reinterpret_cast<uintptr_t>(slot_va(index)) + slots_iova_minus_va_;
+    return entry(index).addr == reinterpret_cast<uintptr_t>(slot_va(index)) + slots_iova_minus_va_;
   }
-  [[nodiscard]] uint32_t slot_bytes(uint32_t index) const {
-    return entries_[index & window_.mask()].length;
-  }
+  [[nodiscard]] uint32_t slot_bytes(uint32_t index) const { return entry(index).length; }
   /// Free-running index of the entry that is posted next.
   [[nodiscard]] uint32_t next_index() const { return window_.head(); }
-  /// Index of the oldest entry whose place is not free; next_index() if all are free.
+  /// Index of the oldest entry whose slot is not free; next_index() if all are free. Entries that
+  /// were set aside are older.
   [[nodiscard]] uint32_t oldest_index() const { return window_.oldest(); }
   /// Whether the card has not completed that entry. @param index from oldest_index() on, below
   /// next_index().
   [[nodiscard]] bool is_out(uint32_t index) const { return window_.is_out(index); }
+  /// Whether an entry was set aside, and the card has not completed it. @param index free-running.
+  [[nodiscard]] bool is_straggler(uint32_t index) const { return window_.is_straggler(index); }
+  /// Index of the entry that was set aside last; of the oldest one if there is none.
+  [[nodiscard]] uint32_t last_aside() const {
+    return window_.straggling() != 0 ? last_aside_ : window_.oldest();
+  }
+  /// Look at one of the places of entries that were set aside, at each call at the next one. @param
+  /// index set to its entry. @return false: it has none that the card has not completed.
+  [[nodiscard]] bool look_aside(uint32_t* index);
+  /// Call `each(index)` for all entries that are set aside. With use_slots() only.
+  template <class Each>
+  void for_each_straggler(Each&& each) const {
+    for (uint32_t i = 0; i < aside_count_; ++i) {
+      if (asides_[i].is_out) {
+        each(asides_[i].index);
+      }
+    }
+  }
 
   /// The first words of a descriptor that send_slot() posts. Parts known before the message may be
   /// computed early: mailboxes add up. @param dest_id, mbox as in TxMessage.
@@ -69,9 +92,7 @@ class TxSlots : public PostingQueue {
     uint32_t at;     ///< in the ring
   };
   [[nodiscard]] Slot next_slot() const { return {window_.head(), window_.head() & window_.mask()}; }
-  [[nodiscard]] uint8_t* slot_va(const Slot& slot) const {
-    return slots_va_ + uint64_t{slot.at} * slot_stride_;
-  }
+  [[nodiscard]] uint8_t* slot_va(const Slot& slot) const { return places_[slot.at]; }
   /// Like send_slot() above. @param slot next_slot(). @param va of the slot.
   void send_slot(const Slot& slot, const uint8_t* va, uint64_t words, uint32_t length_bytes) {
     // Written as words: the card's model loads words, and would wait for stores of another size.
@@ -97,6 +118,17 @@ class TxSlots : public PostingQueue {
  protected:
   TxSlots() = default;
   ~TxSlots() = default;
+
+  /// Set aside the entries that a completed one has left far behind (EntryWindow); their slots get
+  /// other places. @param completed its index.
+  void set_aside(uint32_t completed) {
+    while (window_.has_straggler(completed)) {
+      set_oldest_aside();
+    }
+  }
+  /// An entry that was set aside has completed. Its bytes stay until as many others were set aside
+  /// as there are spares.
+  void free_place(uint32_t index);
 
   /// Count the doorbells of send_slot() since the last call. Call it before each other doorbell.
   void count_slots() {
@@ -138,20 +170,45 @@ class TxSlots : public PostingQueue {
   uint32_t slots_counted_ = 0;    // head when the writes of send_slot() were counted last
 
  private:
+  /// An entry that was set aside, and its place; or a spare place.
+  struct Aside {
+    uint8_t* va;
+    uint32_t index;
+    bool is_out;  ///< the card has not completed it
+    regs::TxDesc desc;
+  };
+
+  /// Where an entry was set aside. @return null: its slot has it.
+  [[nodiscard]] const Aside* find_aside(uint32_t index) const {
+    // The cookie says which entry's place the slot has: send_slot() writes it.
+    const bool in_slot = aside_count_ == 0 || index - window_.oldest() < window_.used() ||
+                         window_.cookies()[index & window_.mask()] == index;
+    return in_slot ? nullptr : search_asides(index);
+  }
+  [[nodiscard]] const regs::TxDesc& entry(uint32_t index) const {
+    const Aside* const aside = find_aside(index);
+    return aside != nullptr ? aside->desc : entries_[index & window_.mask()];
+  }
+  [[nodiscard]] const Aside* search_asides(uint32_t index) const;
+  void set_oldest_aside();
   void count_new_slots();
   static void write_and_hook(void* queue) noexcept;
 
   // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.
   static constexpr uint32_t kSlotControl = regs::tx_desc::Control::ssize.put(14);
 
-  uint32_t slot_stride_ = 0;
-  uint8_t* slots_va_ = nullptr;
+  std::unique_ptr<uint8_t*[]> places_;  // of the slots
   uint64_t slots_iova_minus_va_ = 0;
   // Doorbell of send_slot(). If each write of the BAR has to be seen, it points to nowhere_ and the
   // hook writes.
   volatile uint32_t* slot_tail_ = nullptr;
   PollHook slot_hook_;
   uint32_t nowhere_ = 0;
+  std::unique_ptr<Aside[]> asides_;  // as many as spares
+  uint32_t aside_count_ = 0;
+  uint32_t last_aside_ = 0;
+  uint32_t look_at_ = 0;
+  uint32_t next_aside_ = 0;  // the one that has been a spare place for longest, or nearly
 };
 
 }  // namespace rio::pmd

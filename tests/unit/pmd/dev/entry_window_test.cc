@@ -57,6 +57,34 @@ TEST(EntryWindowTest, ItsArraysAreSharedAndContiguous) {
   EXPECT_EQ(bus.live_shared(), 0u);
 }
 
+TEST(EntryWindowTest, AnEntryFarBehindIsSetAside) {
+  test::FakeBus bus(nullptr);
+  EntryWindow window;
+  ASSERT_EQ(window.create(bus, 3, 0xFFFFFFFE, 1), 0);
+  window.cookies()[0xFFFFFFFE & window.mask()] = 77;
+  window.post(8);
+  for (uint32_t i = 1; i < 8; ++i) {
+    ASSERT_TRUE(window.complete(0xFFFFFFFE + i));
+    EXPECT_EQ(window.has_straggler(0xFFFFFFFE + i), i > 1) << "two behind: a quarter of the ring";
+  }
+  EXPECT_EQ(window.room(), 0u);
+  window.set_aside(5);
+  EXPECT_EQ(window.room(), 7u);
+  EXPECT_EQ(window.outstanding(), 1u);
+  EXPECT_TRUE(window.is_straggler(0xFFFFFFFE));
+  window.post(7);
+  ASSERT_TRUE(window.complete(window.head() - 1));
+  EXPECT_FALSE(window.has_straggler(window.head() - 1)) << "one is the limit";
+  EXPECT_FALSE(window.complete(0xFFFFFFFE));
+  EntryWindow::Straggler done{};
+  EXPECT_FALSE(window.complete_straggler(0xFFFFFFFF, &done));
+  ASSERT_TRUE(window.complete_straggler(0xFFFFFFFE, &done));
+  EXPECT_EQ(done.cookie, 77u);
+  EXPECT_EQ(done.size, 5u);
+  EXPECT_FALSE(window.complete_straggler(0xFFFFFFFE, &done));
+  EXPECT_EQ(window.room(), 1u);
+}
+
 // Compares with a set of indices, for any index that a card might report. Prints its seed.
 TEST(EntryWindowTest, AgreesWithASet) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
@@ -66,14 +94,30 @@ TEST(EntryWindowTest, AgreesWithASet) {
         static_cast<uint32_t>(random() % 2 == 0 ? 0xFFFFFFFF - random() % 64 : random());
     test::FakeBus bus(nullptr);
     EntryWindow window;
-    ASSERT_EQ(window.create(bus, 4, start), 0);
+    ASSERT_EQ(window.create(bus, 4, start, seed % 9), 0);
     std::set<uint32_t> outstanding;
     uint32_t of_several = 0;
+    const auto complete = [&](uint32_t index) {
+      EntryWindow::Straggler straggler{};
+      if (window.complete_straggler(index, &straggler)) {
+        EXPECT_EQ(straggler.index, index);
+        EXPECT_EQ(straggler.cookie, index + 1);
+        EXPECT_EQ(straggler.size, index + 2);
+        return true;
+      }
+      const bool known = window.complete(index);
+      while (known && window.has_straggler(index)) {
+        EXPECT_EQ(outstanding.count(window.oldest()), 1u);
+        window.set_aside(window.oldest() + 2);
+      }
+      return known;
+    };
     for (int step = 0; step < 400; ++step) {
       switch (random() % 4) {
         case 0:
           if (window.room() >= 1) {
             outstanding.insert(window.head());
+            window.cookies()[window.head() & window.mask()] = window.head() + 1;
             window.post(1);
           }
           break;
@@ -83,6 +127,7 @@ TEST(EntryWindowTest, AgreesWithASet) {
           if (window.room() >= slots + skipped) {
             window.skip(skipped);
             outstanding.insert(window.head());
+            window.cookies()[window.head() & window.mask()] = window.head() + 1;
             window.post_several(slots);
             ++of_several;
           }
@@ -95,11 +140,14 @@ TEST(EntryWindowTest, AgreesWithASet) {
             std::advance(it, random() % outstanding.size());
             index = *it;
           }
-          EXPECT_EQ(window.complete(index), outstanding.erase(index) == 1) << index;
+          const bool expected = outstanding.count(index) == 1;
+          EXPECT_EQ(complete(index), expected) << index;
+          outstanding.erase(index);
         }
       }
       ASSERT_EQ(window.outstanding(), outstanding.size());
-      ASSERT_LE(window.used(), 16u);
+      ASSERT_LE(outstanding.size() + window.room(), 16u) << "as many as completions at most";
+      ASSERT_LE(window.straggling(), seed % 9);
       if (outstanding.empty()) {
         ASSERT_EQ(window.used(), 0u);
       }

@@ -138,6 +138,89 @@ TEST_F(TxQueueSlotsTest, SettleWaitsForStragglers) {
   EXPECT_EQ(queue_->free_count(), 4);
 }
 
+/// Entries that the card passes over, on a ring of four.
+class TxQueueAsideTest : public TxQueueSlotsTest {
+ protected:
+  void SetUp() override {
+    memory_.resize(6ul * kStride);
+    Caps caps = test::full_caps();
+    caps.pass_over = 2;
+    open(2, kFirst, caps);
+    ASSERT_EQ(queue_->stragglers_max(), 2u);
+    ASSERT_EQ(queue_->use_slots(memory_.data(), kIova, kStride, 2), 0);
+  }
+  /// Sends one message, marked with its index. Its cookie is the index.
+  void send_marked(uint32_t index) {
+    queue_->slot_va()[0] = static_cast<uint8_t>(index);
+    expect_tail(index + 1);
+    queue_->send_slot(queue_->slot_va(), TxQueue::slot_words(index, 40), 8 + (index & 0xFF));
+  }
+  void expect_in_place(uint32_t index) {
+    EXPECT_EQ(queue_->slot_va(index)[0], static_cast<uint8_t>(index)) << index;
+    EXPECT_EQ(queue_->slot_dest_id(index), index);
+    EXPECT_EQ(queue_->slot_bytes(index), 8 + (index & 0xFF));
+    EXPECT_TRUE(queue_->is_slot(index));
+  }
+
+  static constexpr uint32_t kFirst = 0xFFFFFFFD;
+};
+
+TEST_F(TxQueueAsideTest, AStragglerKeepsItsPlaceForLaps) {
+  send_marked(kFirst);
+  uint32_t cpl = kFirst;
+  for (uint32_t index = kFirst + 1; index != kFirst + 20; ++index) {
+    ASSERT_TRUE(queue_->has_room(0)) << index;
+    send_marked(index);
+    complete(cpl++, index);
+    ASSERT_EQ(reap(), (Cookies{index}));
+    expect_in_place(kFirst);
+    expect_in_place(index);
+  }
+  EXPECT_EQ(queue_->outstanding(), 1);
+  EXPECT_TRUE(queue_->is_straggler(kFirst));
+  EXPECT_EQ(queue_->last_aside(), kFirst);
+  complete(cpl, kFirst, 2);
+  EXPECT_EQ(reap(), (Cookies{kFirst}));
+  EXPECT_EQ(queue_->stats().bytes, 19 * 8 + (0xFE + 0xFF + 16 * 17 / 2));
+  EXPECT_EQ(queue_->stats().failed, 1u);
+  expect_in_place(kFirst);  // for whoever handles the failure
+  EXPECT_FALSE(queue_->is_straggler(kFirst));
+  EXPECT_EQ(queue_->free_count(), 4);
+}
+
+TEST_F(TxQueueAsideTest, NoMoreAreSetAsideThanThereAreSpares) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    send_marked(kFirst + i);
+  }
+  uint32_t cpl = kFirst;
+  complete(cpl++, kFirst + 3);
+  EXPECT_EQ(reap().size(), 1u);
+  uint32_t stragglers = 0;
+  queue_->for_each_straggler([&](uint32_t index) {
+    EXPECT_LT(index - kFirst, 2u);
+    ++stragglers;
+  });
+  EXPECT_EQ(stragglers, 2u);
+  EXPECT_EQ(queue_->free_count(), 0) << "the third is in the way";
+  for (uint32_t i = 0; i < 4; ++i) {
+    expect_in_place(kFirst + i);
+  }
+  complete(cpl++, kFirst);
+  complete(cpl++, kFirst + 2);
+  EXPECT_EQ(reap(), (Cookies{kFirst, kFirst + 2}));
+  EXPECT_EQ(queue_->free_count(), 3);
+  send_marked(kFirst + 4);
+  expect_in_place(kFirst + 1);
+}
+
+TEST_F(TxQueueAsideTest, WithoutSparesNothingIsSetAside) {
+  Caps caps = test::full_caps();
+  caps.pass_over = 2;
+  open(2, 0, caps);
+  ASSERT_EQ(queue_->use_slots(memory_.data(), kIova, kStride), 0);
+  EXPECT_EQ(queue_->stragglers_max(), 0u);
+}
+
 // Several completions are checked at once: settle() stops at one that is not plain.
 TEST_F(TxQueueSlotsTest, SettleStopsAtOneThatIsNotPlain) {
   constexpr uint32_t kCount = 20;
