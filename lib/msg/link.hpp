@@ -59,6 +59,8 @@ struct Rest {
   uint64_t until_ns = 0;   ///< earliest end: the card does not reuse the peer's letters before
   uint64_t length_ns = 0;  ///< length of this rest, or of the last one
   uint64_t over_ns = 0;    ///< when the last rest ended
+  uint32_t passed = 0;     ///< ring entry of a message to the peer that others have passed
+  uint64_t passed_ns = 0;  ///< when that was seen; 0: not seen
 };
 
 /// A numbered message that is being handled, or is kept because it arrived before one with a lower

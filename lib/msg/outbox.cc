@@ -6,8 +6,10 @@ namespace rio::msg {
 
 int Outbox::start() {
   pmd::DmaMemory slots;
-  int rc = alloc_area(endpoint_, 1u << kRingLog2, &slots);
-  rc = rc != 0 ? rc : tx_.use_slots(static_cast<uint8_t*>(slots.va), slots.iova, kStrideBytes);
+  const uint32_t spares = tx_.stragglers_max();
+  int rc = alloc_area(endpoint_, (1u << kRingLog2) + spares, &slots);
+  rc = rc != 0 ? rc
+               : tx_.use_slots(static_cast<uint8_t*>(slots.va), slots.iova, kStrideBytes, spares);
   budget_end_ = tx_.next_index();
   return rc;
 }
@@ -126,6 +128,8 @@ uint32_t Outbox::out_to(uint32_t dest_id) const {
   for (uint32_t entry = tx_.oldest_index(); entry != tx_.next_index(); ++entry) {
     count += tx_.slot_dest_id(entry) == dest_id ? 1 : 0;
   }
+  tx_.for_each_straggler(
+      [&](uint32_t entry) { count += tx_.slot_dest_id(entry) == dest_id ? 1 : 0; });
   return count;
 }
 

@@ -31,18 +31,19 @@ class Outbox {
   static constexpr uint32_t kBudget = 96;   // user messages between two calls of reap()
   static constexpr uint32_t kReserve = 16;  // ring entries reserved for the library's own messages
   /// Most ring entries for one peer, so that a peer that accepts nothing leaves room for others.
-  static constexpr uint32_t kOutMax = 256;
+  /// With the next burst to it, as many as the ring sets aside (pmd::EntryWindow).
+  static constexpr uint32_t kOutMax = (1u << kRingLog2) / 2 - kBudget;
   /// Cookie bit of large-data messages: their completion goes to Events::on_large_done().
   static constexpr uint64_t kLargeCookie = uint64_t{1} << 63;
 
   /// Receives the ring's events. Called within reap() and within all functions that reap.
   class Events {
    public:
-    /// A message was not delivered, or is in doubt. It is still in its slot.
+    /// A message was not delivered, or is in doubt. It is still in its place.
     virtual void on_failed(const pmd::TxDone& done) = 0;
     /// A large-data message is completed, successfully or not.
     virtual void on_large_done(const pmd::TxDone& done) = 0;
-    /// Half of the ring is in use.
+    /// kOutMax entries of the ring are in use.
     virtual void on_half_full() = 0;
 
    protected:

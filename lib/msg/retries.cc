@@ -36,7 +36,8 @@ void Retries::send_again() {
   const pmd::TxQueue& ring = outbox_.ring();
   const uint32_t oldest = ring.oldest_index();
   std::erase_if(resent_, [&](const Resent& resent) {
-    const bool over = ring.next_index() - resent.entry > ring.next_index() - oldest;
+    const bool over = ring.next_index() - resent.entry > ring.next_index() - oldest &&
+                      !ring.is_straggler(resent.entry);
     if (over) {
       arrived_or_failed(resent);
     }
@@ -94,10 +95,14 @@ void Retries::hold(Link& link) {
 
 void Retries::hold_if_greedy() {
   const pmd::TxQueue& ring = outbox_.ring();
-  Link* const link = peers_.find(ring.slot_dest_id(ring.oldest_index()));
-  if (link != nullptr && outbox_.out_to(link->dest_id()) >= Outbox::kOutMax) {
-    hold(*link);
-  }
+  const auto hold_receiver = [&](uint32_t entry) {
+    Link* const link = peers_.find(ring.slot_dest_id(entry));
+    if (link != nullptr && outbox_.out_to(link->dest_id()) >= Outbox::kOutMax) {
+      hold(*link);
+    }
+  };
+  hold_receiver(ring.oldest_index());
+  hold_receiver(ring.last_aside());
 }
 
 void Retries::release_held() {
@@ -132,20 +137,24 @@ uint64_t Retries::find_lost(Link& link, uint32_t key, const uint32_t* not_taken)
       lost |= 1ull << header.from();
     }
   };
-  // Each slot keeps its last message; older ones have arrived. Large data ends with the session.
+  const auto check_slot = [&](uint32_t entry, bool is_out) {
+    const uint8_t* const slot = ring.slot_va(entry);
+    const bool is_late =
+        not_taken != nullptr && static_cast<int32_t>(load_header(slot).number() - *not_taken) >= 0;
+    if (ring.slot_dest_id(entry) == link.dest_id() && ring.is_slot(entry) && (is_out || is_late)) {
+      sort_out({link.index(), link.session, 0, {slot, slot + ring.slot_bytes(entry)}},
+               !is_out && !is_resent(entry));
+    }
+  };
+  // Each slot keeps its last message; of older ones only stragglers have not arrived. Large data
+  // ends with the session.
+  ring.for_each_straggler([&](uint32_t entry) { check_slot(entry, true); });
   const uint32_t oldest = ring.oldest_index();
   for (uint32_t back = 1u << Outbox::kRingLog2; back != 0; --back) {
     const uint32_t entry = ring.next_index() - back;
-    const uint8_t* const slot = ring.slot_va(entry);
-    const bool is_out = static_cast<int32_t>(entry - oldest) >= 0 && ring.is_out(entry);
-    const bool is_late =
-        not_taken != nullptr && static_cast<int32_t>(load_header(slot).number() - *not_taken) >= 0;
-    if (ring.slot_dest_id(entry) != link.dest_id() || !ring.is_slot(entry) ||
-        (!is_out && !is_late)) {
-      continue;
+    if (!ring.is_straggler(entry)) {
+      check_slot(entry, static_cast<int32_t>(entry - oldest) >= 0 && ring.is_out(entry));
     }
-    sort_out({link.index(), link.session, 0, {slot, slot + ring.slot_bytes(entry)}},
-             !is_out && !is_resent(entry));
   }
   for (const std::vector<Again>* const kept : {&again_, &flushed_}) {
     for (const Again& again : *kept) {

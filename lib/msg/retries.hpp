@@ -33,8 +33,8 @@ class Retries {
 
   /// Hold a link until all its resent messages have arrived.
   void hold(Link& link);
-  /// The ring is half full. If one peer, which does not accept its messages, fills most of it, hold
-  /// that peer's link.
+  /// Much of the ring is in use. If one peer, which does not accept its messages, fills most of it,
+  /// hold that peer's link.
   void hold_if_greedy();
 
   /// The ring runs again: post the messages that it returned.

@@ -36,6 +36,7 @@ void Silence::check_ring() {
     poll_stop();
     return;
   }
+  check_straggler();
   const uint32_t oldest = ring().oldest_index();
   if (oldest != stuck_.oldest || oldest == ring().next_index()) {
     stuck_ = {oldest, oldest, 0, 0};
@@ -55,12 +56,36 @@ void Silence::check_ring() {
   stuck_ = {oldest, ring().next_index(), 0, now};
 }
 
+/// Look at one of the messages that others have passed. If its receiver has answered nothing for a
+/// response time-out, it rests; the message stays with the card.
+void Silence::check_straggler() {
+  uint32_t entry = 0;
+  Link* const link =
+      ring().look_aside(&entry) ? works_.peers.find(ring().slot_dest_id(entry)) : nullptr;
+  if (link == nullptr || link->rest.on) {
+    return;
+  }
+  Rest& rest = link->rest;
+  const uint64_t now = base::now_ns();
+  if (rest.passed_ns == 0 || !ring().is_straggler(rest.passed)) {
+    rest.passed = entry;
+    rest.passed_ns = now;
+  } else if (now - rest.passed_ns > works_.config.response_timeout_ns()) {
+    rest.passed_ns = 0;
+    begin_rest(*link);
+  }
+}
+
 bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
   if (!ring().has_room(Outbox::kBudget +
                        Outbox::kReserve)) {  // room that large data leaves for other messages
     return true;
   }
-  // The card also sends in order: one message that waits for a letter blocks all later ones.
+  if (ring().stragglers_max() != 0) {
+    return false;  // the card passes over messages that wait, and their entries do not stop the
+                   // ring
+  }
+  // The card sends in order: one message that waits for a letter blocks all later ones.
   for (uint32_t entry = ring().oldest_index(); entry != end; ++entry) {
     if (ring().is_out(entry) && ring().slot_dest_id(entry) != silent_dest_id) {
       return true;

@@ -1,8 +1,9 @@
 /// @file
 /// Handles peers that have gone, and peers that do not answer. The card's events report that a peer
-/// has died or left the fabric. Ring entries are reused in order, so an unanswered one blocks all
-/// later ones: the ring is stopped and restarted, and the silent peer rests until it answers a
-/// small read. See docs/decisions/0019-a-peer-that-does-not-answer.md.
+/// has died or left the fabric. Where the card cannot pass over messages that wait, or too many
+/// wait, an unanswered message blocks all later ones: the ring is stopped and restarted, and the
+/// silent peer rests until it answers a small read. See
+/// docs/decisions/0019-a-peer-that-does-not-answer.md.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class Silence {
   explicit Silence(const PortObjects& objects) : works_(objects) {}
 
   /// Stop the ring if it makes no progress and other peers wait for it; restart it once it has
-  /// stopped. Called every now and then.
+  /// stopped. Let a peer rest whose message others have passed long ago. Called every now and then.
   void check_ring();
   /// Whether a silent peer delays other peers. @param end end of the ring entries to check.
   [[nodiscard]] bool others_wait(uint32_t silent_dest_id, uint32_t end) const;
@@ -66,6 +67,7 @@ class Silence {
   static constexpr uint32_t kBurst = 32;
 
   [[nodiscard]] Link* note_event(const pmd::CardEvent& event);
+  void check_straggler();
   void begin_restart();
   void poll_stop();
   void finish_restart();

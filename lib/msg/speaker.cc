@@ -167,7 +167,8 @@ bool Speaker::news_may_be_out(uint32_t context) const {
     return false;
   }
   const pmd::TxQueue& ring = on_.outbox.ring();
-  if (ring.next_index() - told_at_[context] < ring.next_index() - ring.oldest_index()) {
+  if (ring.next_index() - told_at_[context] < ring.next_index() - ring.oldest_index() ||
+      ring.is_straggler(told_at_[context] - 1)) {
     return true;
   }
   for (uint32_t i = 0; i < on_.peers.count(); ++i) {
