@@ -51,6 +51,9 @@ struct Config {
   bool early_status = false;
   uint32_t tx_contexts = 64;  ///< messages of several segments sent at once, 1 to 1023
   uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
+  uint32_t flights = 4096;    ///< single-segment messages in flight of a queue pair, 1 to 65535
+  uint32_t resting = 1024;    ///< letters of a queue pair that rest, 0 to 65535
+  uint32_t poisoned = 64;     ///< poisoned contexts, 0 to 65535
   uint32_t letters = 4;       ///< 1 to 4
   /// Waiting entries of a transmit ring that the card passes over, 0 to 65535.
   uint32_t pass_over = 256;
@@ -71,7 +74,8 @@ struct Config {
   const auto in = [](uint32_t v, uint32_t lo, uint32_t hi) { return v >= lo && v <= hi; };
   return in(c.queue_pairs, 1, regs::kMaxQps) && c.vfs <= regs::kMaxVfs &&
          in(c.letters, 1, regs::kLetters) && in(c.tx_contexts, 1, 1023) &&
-         in(c.rx_contexts, 1, 1023) && c.pass_over <= 0xFFFF && c.shared_addr_log2 <= 12 &&
+         in(c.rx_contexts, 1, 1023) && c.pass_over <= 0xFFFF && in(c.flights, 1, 0xFFFF) &&
+         c.resting <= 0xFFFF && c.poisoned <= 0xFFFF && c.shared_addr_log2 <= 12 &&
          c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 && c.vectors <= 255 &&
          c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
 }

@@ -20,6 +20,10 @@ namespace rio::name {
   config.faults.rate = said.fault_rate;
   config.pcie_seed = said.pcie_seed;
   config.early_status = said.early_status;
+  config.flights = said.flights;
+  config.resting = said.resting;
+  config.rx_contexts = said.rx_contexts;
+  config.poisoned = said.poisoned;
   config.pass_over = said.pass_over;
   return config;
 }

@@ -144,7 +144,8 @@ void Silence::begin_rest(Link& link) {
     return;
   }
   const uint64_t now = base::now_ns();
-  const uint64_t first_ns = works_.config.response_timeout_ns() * 5 / 2;
+  // Letters in doubt rest for two response time-outs, as late as a receiver and the card may be.
+  const uint64_t first_ns = pmd::latest_ns(pmd::latest_ns(2 * works_.config.response_timeout_ns()));
   const bool soon = rest.length_ns != 0 && now - rest.over_ns < kForgetNs;
   rest.length_ns = soon ? std::max(first_ns, std::min(2 * rest.length_ns, kRestMaxNs)) : first_ns;
   rest.since_ns = now;

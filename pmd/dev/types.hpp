@@ -10,14 +10,18 @@ namespace rio::pmd {
 
 using regs::Status;
 
+/// The latest end of a time-out of the card. docs/card.md
+[[nodiscard]] constexpr uint64_t latest_ns(uint64_t time_out_ns) {
+  return time_out_ns + time_out_ns / 16 + 1'000'000;
+}
 /// How long a stop may take, in ms: a card stops a ring or closes a window within about three
-/// response time-outs, each up to 1/16 late (docs/card.md, Rings). @param response_timeout_us in
+/// response time-outs, each as late as latest_ns() (docs/card.md, Rings). @param response_timeout_us in
 /// force, regs: ID.RESPONSE_US; more than a minute counts as a minute. @param slack_ms for the
 /// machine.
 [[nodiscard]] constexpr uint32_t stop_limit_ms(uint32_t response_timeout_us, uint32_t slack_ms) {
   constexpr uint64_t kMostUs = 60'000'000;
   const uint64_t us = response_timeout_us < kMostUs ? response_timeout_us : kMostUs;
-  return static_cast<uint32_t>(us * 3 * 17 / 16 / 1000 + slack_ms);
+  return static_cast<uint32_t>(3 * latest_ns(us * 1000) / 1'000'000 + slack_ms);
 }
 /// The slack for callers that have none of their own.
 inline constexpr uint32_t kStopSlackMs = 1000;

@@ -23,6 +23,13 @@ inline constexpr uint32_t kResponseUs = 10'000;
 inline constexpr uint32_t kReceiveUs = 20'000;
 inline constexpr uint32_t kSsize256 = 14;
 
+/// The latest end of a time-out or rest.
+[[nodiscard]] constexpr uint32_t latest_us(uint32_t us) {
+  return us + us / 16 + 1000;
+}
+/// The latest end of a letter's rest, which has to outlast a late receive time-out itself.
+inline constexpr uint32_t kRestUs = latest_us(latest_us(2 * kResponseUs));
+
 /// Bytes that identify their position.
 [[nodiscard]] inline std::vector<uint8_t> pattern(size_t len_bytes, uint32_t seed = 1) {
   std::vector<uint8_t> bytes(len_bytes);

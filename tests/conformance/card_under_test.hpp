@@ -60,6 +60,9 @@ struct CardOptions {
   uint32_t tx_contexts = 64;
   uint32_t rx_contexts = 64;
   uint32_t pass_over = 256;
+  uint32_t flights = 4096;
+  uint32_t resting = 1024;
+  uint32_t poisoned = 64;
   bool quirks = true;
   uint32_t vectors = 64;
 };

@@ -67,6 +67,9 @@ class ModelCard final : public ModelUnderTest {
     config.tx_contexts = options.tx_contexts;
     config.rx_contexts = options.rx_contexts;
     config.pass_over = options.pass_over;
+    config.flights = options.flights;
+    config.resting = options.resting;
+    config.poisoned = options.poisoned;
     config.quirk_last_at_256 = config.quirk_last_full_256 = options.quirks;
     config.vectors = options.vectors;
     if (!options.quirks) {

@@ -328,7 +328,7 @@ TEST_P(Receive, SilenceInTheMiddleEndsTheMessage) {
   deliver(0, 0, bytes, 256, {2, 0});
   card().advance_us(kReceiveUs * 9 / 10);
   EXPECT_TRUE(ring.take_all<regs::SharedCpl>().empty());
-  card().advance_us(kReceiveUs / 5);
+  card().advance_us(latest_us(kReceiveUs) - kReceiveUs * 9 / 10);
   expect_bad(ring, 0, Status::kReceiveTimeout);
 }
 

@@ -98,7 +98,9 @@ uint32_t Card::Impl::kicks_allowed() {
   const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
                      core.pairs.size() == 1 && ring.running() && !ring.held &&
                      !core.wire->may_enter_neighbour(core.thread);
-  return plain && engines.fast_tx.aim(core.pairs[0]) ? kKicksPerStep : 0;
+  return plain && engines.fast_tx.aim(core.pairs[0])
+             ? std::min(kKicksPerStep, core.flights_left(core.pairs[0]))
+             : 0;
 }
 
 void Card::Impl::count_kicks() {

@@ -73,7 +73,10 @@ void Functions::tell_identity(const Function& function, uint32_t pairs) {
                                     id::CapMessages::rx_contexts.put(c.rx_contexts) |
                                     id::CapMessages::letters.put(c.letters) |
                                     id::CapMessages::inline_bytes.put(regs::kInlineBytes));
-  bar.store(id::cap_waits(), id::CapWaits::pass_over.put(c.pass_over));
+  bar.store(id::cap_waits(),
+            id::CapWaits::poisoned.put(c.poisoned) | id::CapWaits::pass_over.put(c.pass_over));
+  bar.store(id::cap_stores(),
+            id::CapStores::flights.put(c.flights) | id::CapStores::resting.put(c.resting));
   bar.store(id::cap_align(), id::CapAlign::tx_addr_log2.put(kTxAddrLog2) |
                                  id::CapAlign::shared_addr_log2.put(c.shared_addr_log2) |
                                  id::CapAlign::dedicated_addr_log2.put(c.dedicated_addr_log2) |

@@ -93,7 +93,10 @@ struct Pair {
   uint32_t dedicated_source[regs::kDedicatedQueues] = {};
   uint32_t arrivals = 0;
   uint32_t lost_events = 0;
-  uint32_t waiting = 0;       ///< entries that wait inside the card, of all flows
+  uint32_t waiting = 0;    ///< entries that wait inside the card, of all flows
+  uint32_t no_flight = 0;  ///< outstanding entries of the transmit ring that have no flight: long,
+                           ///< doorbells, waiting; less flights that ended messages keep
+  uint32_t resting = 0;    ///< letters in quarantine
   uint32_t blocked_head = 0;  ///< head of the transmit ring when it last had to wait
   uint32_t blocked_runs = 0;  ///< how often that head has had to wait
   Flow* last_flow = nullptr;  ///< none of its entries waits, so the fast paths may send to it
@@ -102,6 +105,11 @@ struct Pair {
 
 inline constexpr uint8_t kNoPair = 0xFF;
 inline constexpr uint8_t kNoEntry = kNoPair;
+
+/// The latest end of a time-out, by docs/card.md.
+[[nodiscard]] constexpr uint64_t latest_ns(uint64_t time_out_ns) {
+  return time_out_ns + time_out_ns / 16 + 1'000'000;
+}
 
 /// One row of the receive map: the queue pairs that receive messages for one of the card's destIDs.
 struct Owner {
@@ -181,6 +189,10 @@ struct Core {
     }
     const auto it = pair.flows.find(dest_id);
     return it == pair.flows.end() ? nullptr : it->second.get();
+  }
+  /// Single-segment messages that a pair may still have in flight.
+  [[nodiscard]] uint32_t flights_left(const Pair& pair) const {
+    return config.flights + pair.no_flight - pair.rings[kTxRing].outstanding;
   }
   /// Call `fn(flow)` for all flows. It must not make a flow. @param only of this pair; null: of
   /// all.

@@ -18,7 +18,9 @@ namespace rio::model {
 /// A message, or a run of them, from its fetch to its last answer. There is one for each {mailbox,
 /// letter}.
 struct alignas(64) TxMsg {
-  enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
+  /// kQuarantine: it has ended and its letter rests. kKept: that, but without a resting place, so
+  /// it keeps that of its flight or context.
+  enum State : uint8_t { kFree = 0, kFlying, kQuarantine, kKept };
   /// Value of `segments` that marks a run; more than any message has.
   static constexpr uint8_t kRun = regs::kSegmentsMax + 1;
 
@@ -34,6 +36,8 @@ struct alignas(64) TxMsg {
   uint8_t segments;
   uint8_t retries;  ///< up to 255; Flow::retries counts further
   bool whole;       ///< sent as one unit; counts as one segment
+
+  [[nodiscard]] bool rests() const { return state >= kQuarantine; }
 };
 static_assert(sizeof(TxMsg) == 64);
 

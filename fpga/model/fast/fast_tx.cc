@@ -13,8 +13,12 @@ void FastTx::run(Pair& pair) {
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
-    if (direct_.send(pair, ring, left) > 0 || (left == 1 && send_single(pair)) ||
-        send_run(pair, ring, left) > 0 || pull_.launch(pair, ring, left) > 0) {
+    if (direct_.send(pair, ring, left) > 0) {
+      continue;
+    }
+    const uint32_t flights = std::min(left, core_.flights_left(pair));
+    if ((flights == 1 && send_single(pair)) || send_run(pair, ring, flights) > 0 ||
+        pull_.launch(pair, ring, left) > 0) {
       continue;
     }
     if (!tx_.launch(pair, ring)) {

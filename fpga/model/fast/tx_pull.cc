@@ -84,6 +84,7 @@ uint32_t TxPull::launch(Pair& pair, Ring& ring, uint32_t count) {
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
   TxMsg& msg = tx_.begin(*flow, place, desc, ring.head, TxMsg::kRun, true);
   ring.outstanding += found;
+  pair.no_flight += found;
   ring.head += found;
   if (!send(*flow, msg)) {
     tx_.send_later(*flow, msg);
@@ -172,6 +173,7 @@ void TxPull::complete(Flow& flow, const TxMsg& msg, uint32_t count, Status statu
                       msg.retries);
   }
   ring.outstanding -= count;
+  flow.pair.no_flight -= count;
 }
 
 void TxPull::end(Flow& flow, const TxMsg& msg, Status status) {
@@ -186,7 +188,7 @@ void TxPull::on_pulled(Flow& flow, const InFrame& frame) {
   }
   const PullRun& run = flow.run_of(msg);
   const uint32_t done = frame.ssize;
-  if (msg.state == TxMsg::kQuarantine) {
+  if (msg.rests()) {
     msg.open = 0;
     msg.since_ns = std::min(msg.since_ns, core_.now_ns);
     return;

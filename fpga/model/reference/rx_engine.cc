@@ -16,7 +16,7 @@ constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
 RxEngine::RxEngine(Core& core, Responder& responder, Admission& admission)
     : core_(core), responder_(responder), admission_(admission) {
-  contexts_.reserve(core.config.rx_contexts);
+  contexts_.reserve(core.config.rx_contexts + core.config.poisoned);
 }
 
 bool RxEngine::on_message(const InFrame& frame) {
@@ -34,7 +34,7 @@ bool RxEngine::on_message(const InFrame& frame) {
 Answer RxEngine::take(const InFrame& frame) {
   Reassembly* context = find(frame);
   if (!well_formed(frame)) {
-    if (context != nullptr && !context->broken) {
+    if (context != nullptr && context->poison == Poison::kNone) {
       drop(*context, Status::kFormat);
     }
     return Answer::kError;
@@ -42,11 +42,15 @@ Answer RxEngine::take(const InFrame& frame) {
   if (frame.segments == 1) {
     return take_whole(frame);
   }
-  if (context != nullptr) {
+  // Another message of that name than the one that was given up: its sender has ended the old one.
+  const bool is_other = context != nullptr && context->poison == Poison::kGivenUp &&
+                        context->message != frame.address;
+  if (context != nullptr && !is_other) {
     return take_next(*context, frame);
   }
-  if (given_up(frame)) {
-    return Answer::kError;
+  if (is_other) {
+    *context = contexts_.back();
+    contexts_.pop_back();
   }
   return full() ? Answer::kRetry : take_first(frame);
 }
@@ -134,7 +138,8 @@ Answer RxEngine::take_first(const InFrame& frame) {
 
 Answer RxEngine::take_next(Reassembly& context, const InFrame& frame) {
   const auto bit = static_cast<uint16_t>(1u << frame.segment);
-  if (context.broken) {
+  if (context.poison != Poison::kNone) {
+    context.since_ns = core_.now_ns;
     return Answer::kError;
   }
   if (frame.segments != context.segments || frame.ssize != context.ssize ||
@@ -165,57 +170,42 @@ Answer RxEngine::take_next(Reassembly& context, const InFrame& frame) {
   return Answer::kDone;
 }
 
-void RxEngine::drop(Reassembly& context, Status status) {
-  // Keep the context until the sender is silent, so that late segments are answered ERROR and do
-  // not begin a new message.
+void RxEngine::drop(Reassembly& context, Status status, Poison poison) {
   admission_.complete(context, 0, status);
-  context.broken = true;
+  context.poison = poison;
   context.since_ns = core_.now_ns;
 }
 
+bool RxEngine::full() const {
+  const auto poisoned = static_cast<uint32_t>(
+      std::count_if(contexts_.begin(), contexts_.end(),
+                    [](const Reassembly& context) { return context.poison != Poison::kNone; }));
+  return contexts_.size() - std::min(poisoned, core_.config.poisoned) >= core_.config.rx_contexts;
+}
+
 void RxEngine::check_timers() {
-  give_up_if([this](const Reassembly& context) {
+  const auto is_over = [this](const Reassembly& context) {
     return core_.now_ns - context.since_ns > core_.timers.receive_ns;
+  };
+  std::erase_if(contexts_, [&](const Reassembly& context) {
+    return context.poison != Poison::kNone && is_over(context);
   });
+  for (Reassembly& context : contexts_) {
+    if (is_over(context)) {
+      ++core_.counts.rx_timeouts;
+      drop(context, Status::kReceiveTimeout, Poison::kGivenUp);
+    }
+  }
 }
 
 void RxEngine::lose(uint32_t source) {
-  give_up_if([=](const Reassembly& context) { return context.source == source; });
-  std::erase_if(given_up_, [=](const auto& each) { return std::get<0>(each.first) == source; });
-}
-
-template <class Predicate>
-void RxEngine::give_up_if(Predicate is_over) {
-  std::erase_if(contexts_, [&](const Reassembly& context) {
-    if (!is_over(context)) {
-      return false;
-    }
-    if (!context.broken) {
+  std::erase_if(contexts_, [this, source](const Reassembly& context) {
+    if (context.source == source && context.poison == Poison::kNone) {
       ++core_.counts.rx_timeouts;
       admission_.complete(context, 0, Status::kReceiveTimeout);
-      remember(context);
     }
-    return true;
+    return context.source == source;
   });
-}
-
-/// Remember a message that is given up after some segments were answered DONE and none ERROR. If
-/// the rest were answered DONE, too, its sender would believe it delivered.
-void RxEngine::remember(const Reassembly& context) {
-  given_up_[{context.source, context.dest_id, context.place}] = context.message;
-}
-
-/// Whether a segment belongs to a message that was given up: remember().
-bool RxEngine::given_up(const InFrame& frame) {
-  const auto it = given_up_.find({frame.source, frame.dest, frame.place});
-  if (it == given_up_.end()) {
-    return false;
-  }
-  if (it->second == frame.address) {
-    return true;
-  }
-  given_up_.erase(it);  // the sender has begun another message, so forget the old one
-  return false;
 }
 
 bool RxEngine::on_doorbell(const InFrame& frame) {
@@ -260,9 +250,8 @@ void RxEngine::forget(const Pair& pair) {
 
 void RxEngine::stop(Ring& ring) {
   for (Reassembly& context : contexts_) {
-    if (context.ring == &ring && !context.broken) {
+    if (context.ring == &ring && context.poison == Poison::kNone) {
       drop(context, Status::kFlushed);
-      remember(context);
     }
   }
   if (ring.number >= kDedicatedRing) {

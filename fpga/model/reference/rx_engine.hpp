@@ -3,8 +3,6 @@
 /// complete. docs/card.md, Receiving
 #pragma once
 
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "fpga/model/core/responder.hpp"
@@ -22,7 +20,7 @@ class RxEngine {
   /// Receive a doorbell. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_doorbell(const InFrame& frame);
   /// Whether no message of several segments can begin.
-  [[nodiscard]] bool full() const { return contexts_.size() >= core_.config.rx_contexts; }
+  [[nodiscard]] bool full() const;
   /// The partner `source` is gone: end its partial messages.
   void lose(uint32_t source);
   /// Check receive time-outs.
@@ -39,17 +37,19 @@ class RxEngine {
   void land_whole(const Landing& landing, const InFrame& frame);
 
  private:
-  /// A message of several segments that is being reassembled.
+  /// Why later segments of a message, whose buffer was taken away, are answered ERROR: its segments
+  /// do not fit together, or came too late, after some were answered DONE.
+  enum class Poison : uint8_t { kNone, kBroken, kGivenUp };
+  /// A message of several segments that is being reassembled, or was, and may have segments on the
+  /// way.
   struct Reassembly : Landing {
-    bool broken = false;  ///< its buffer was taken away: later segments are answered ERROR
+    Poison poison = Poison::kNone;
     uint16_t ssize = 0;
     uint16_t last_len = 0;
     uint16_t missing = 0;  ///< segments that have not arrived, one bit each
     uint64_t message = 0;  ///< Frame::address of its segments
     uint64_t since_ns = 0;
   };
-  /// Identifies the segments of a message.
-  using Place = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, destID, place
 
   [[nodiscard]] static bool well_formed(const InFrame& frame);
   [[nodiscard]] Reassembly* find(const InFrame& frame);
@@ -58,20 +58,13 @@ class RxEngine {
   [[nodiscard]] Answer take_doorbell(const InFrame& frame);
   [[nodiscard]] Answer take_first(const InFrame& frame);
   [[nodiscard]] Answer take_next(Reassembly& context, const InFrame& frame);
-  void drop(Reassembly& context, regs::Status status);
-  /// End partial messages. @param is_over tells which.
-  template <class Predicate>
-  void give_up_if(Predicate is_over);
-  void remember(const Reassembly& context);
-  [[nodiscard]] bool given_up(const InFrame& frame);
+  /// End a message, and keep its context until its sender is silent.
+  void drop(Reassembly& context, regs::Status status, Poison poison = Poison::kBroken);
 
   Core& core_;
   Responder& responder_;
   Admission& admission_;
   std::vector<Reassembly> contexts_;
-  /// For each Place, the message (Frame::address) that was given up without telling its sender;
-  /// until a segment of another message arrives.
-  std::map<Place, uint64_t> given_up_;
 };
 
 }  // namespace rio::model

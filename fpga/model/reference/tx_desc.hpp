@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fpga/model/config.hpp"
+#include "fpga/model/core/flow.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::model {
@@ -33,6 +34,11 @@ inline constexpr uint32_t kSsize256 = 14;  ///< code of 256-byte segments
 /// A bit mask of all segments of a message.
 [[nodiscard]] constexpr uint16_t all_segments(uint32_t segments) {
   return static_cast<uint16_t>((1u << segments) - 1);
+}
+
+/// Whether a segment of a message was sent and was not refused.
+[[nodiscard]] inline bool begun(const TxMsg& msg) {
+  return msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
 }
 
 /// Check a message with several addresses: all pieces except the last must be multiples of 8, and

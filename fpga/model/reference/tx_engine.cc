@@ -85,19 +85,24 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
 bool TxEngine::start(Flow& flow, const TxEntry& entry) {
   const regs::TxDesc& desc = entry.desc;
   if (entry.is_doorbell()) {
-    return transactions_.start(flow, {.ring = kTxRing,
-                                      .owner = entry.index,
-                                      .cookie = desc.cookie,
-                                      .address = desc.addr & 0xFFFF});
+    const bool started = transactions_.start(flow, {.ring = kTxRing,
+                                                    .owner = entry.index,
+                                                    .cookie = desc.cookie,
+                                                    .address = desc.addr & 0xFFFF});
+    flow.pair.no_flight += started ? 1 : 0;
+    return started;
   }
   const uint32_t mbox = Control::mbox.get(desc.control);
   const uint32_t segments = segments_of(desc);
   const bool ordered = Control::order.get(desc.control) != 0 && flow.flies(mbox);
   const int letter = free_letter(flow, mbox, segments > 1);
-  if (ordered || letter < 0 || (segments > 1 && contexts_full())) {
+  // The entry is outstanding already, so it has taken a flight.
+  const bool is_full = segments > 1 ? contexts_full() : flights_full(flow.pair);
+  if (ordered || letter < 0 || is_full) {
     return false;
   }
   const uint32_t place = place_of(mbox, static_cast<uint32_t>(letter));
+  flow.pair.no_flight += segments > 1 ? 1 : 0;
   TxMsg& msg = begin(flow, place, desc, entry.index, segments, !core_.exact);
   if (units_of(desc) > 1) {
     flow.further_of(msg) = entry.further;
@@ -141,6 +146,7 @@ void TxEngine::wait_inside(Flow& flow, const TxEntry& entry) {
   flow.waiting.push_back(entry);
   flow.waiting_lanes |= entry.lane_bit();
   ++flow.pair.waiting;
+  ++flow.pair.no_flight;
 }
 
 /// Start what may start of the flow's waiting entries.
@@ -154,9 +160,13 @@ void TxEngine::start_waiting(Flow& flow) {
   auto kept = waiting.begin();
   auto next = kept;
   for (; next != waiting.end() && blocked_lanes != flow.waiting_lanes; ++next) {
-    if ((blocked_lanes & next->lane_bit()) == 0 && start(flow, *next)) {
-      --flow.pair.waiting;
-      continue;
+    if ((blocked_lanes & next->lane_bit()) == 0) {
+      --flow.pair.no_flight;
+      if (start(flow, *next)) {
+        --flow.pair.waiting;
+        continue;
+      }
+      ++flow.pair.no_flight;
     }
     blocked_lanes |= next->lane_bit();
     *kept++ = *next;
@@ -168,6 +178,7 @@ void TxEngine::start_waiting(Flow& flow) {
 void TxEngine::drop_waiting(Flow& flow) {
   std::erase_if(due_, [&](const Due& due) { return due.flow == &flow && due.msg == nullptr; });
   flow.pair.waiting -= static_cast<uint32_t>(flow.waiting.size());
+  flow.pair.no_flight -= static_cast<uint32_t>(flow.waiting.size());
   flow.waiting.clear();
   flow.waiting_lanes = 0;
 }
@@ -193,6 +204,7 @@ void TxEngine::link_down() {
 void TxEngine::on_end(Ring& ring, const Transaction& doorbell, Status status) {
   core_.complete_tx(ring, doorbell.cookie, doorbell.owner, status, doorbell.retries);
   --ring.outstanding;
+  --ring.pair->no_flight;
 }
 
 TxMsg& TxEngine::begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
@@ -238,7 +250,37 @@ void TxEngine::flip_letter(Flow& flow, const TxMsg& msg) {
   }
 }
 
+/// Let the letter of a message that has ended rest.
+void TxEngine::rest(Pair& pair, TxMsg& msg) {
+  msg.unsent = 0;
+  msg.state = TxMsg::kKept;
+  keep_place(pair, msg, 1);
+  find_resting_place(pair, msg);
+}
+
+/// Move a message without a resting place to one, if there is one.
+void TxEngine::find_resting_place(Pair& pair, TxMsg& msg) {
+  if (msg.state == TxMsg::kKept && pair.resting < core_.config.resting) {
+    ++pair.resting;
+    msg.state = TxMsg::kQuarantine;
+    keep_place(pair, msg, -1);
+  }
+}
+
+/// Take (1) or free (-1) the flight or context of a message that has ended.
+void TxEngine::keep_place(Pair& pair, const TxMsg& msg, int32_t more) {
+  if (msg.segments > 1) {
+    contexts_used_ += static_cast<uint32_t>(more);
+  } else {
+    pair.no_flight -= static_cast<uint32_t>(more);
+  }
+}
+
 void TxEngine::rest_over(Flow& flow, TxMsg& msg) {
+  if (msg.state == TxMsg::kKept) {
+    keep_place(flow.pair, msg, -1);
+  }
+  flow.pair.resting -= msg.state == TxMsg::kQuarantine ? 1 : 0;
   msg.state = TxMsg::kFree;
   flip_letter(flow, msg);
 }
@@ -386,7 +428,7 @@ void TxEngine::answered(Flow& flow, const Ack& ack) {
     return;  // answers nothing that is in flight
   }
   msg.open = static_cast<uint16_t>(msg.open & ~bit);
-  if (msg.state == TxMsg::kQuarantine) {
+  if (msg.rests()) {
     if (msg.open == 0) {
       msg.since_ns = std::min(msg.since_ns, core_.now_ns);
     }
@@ -431,17 +473,18 @@ void TxEngine::end_message(Flow& flow, TxMsg& msg, Status status) {
     Ring& ring = flow.pair.rings[kTxRing];
     core_.complete_tx(ring, msg.desc.cookie, msg.index, status, msg.retries, units_of(msg.desc));
     --ring.outstanding;
+    flow.pair.no_flight -= msg.segments > 1 ? 1 : 0;
   }
   contexts_used_ -= msg.segments > 1 ? 1 : 0;
-  const bool touched = msg.open != 0 || msg.unsent != all_segments(msg.whole ? 1 : msg.segments);
+  const bool touched = msg.open != 0 || begun(msg);
   const bool refused_whole =
       status == Status::kRetryExpired && msg.open == 0 && (msg.whole || msg.segments == 1);
-  msg.unsent = 0;
   if (status == Status::kOk || !touched || refused_whole) {
+    msg.unsent = 0;
     rest_over(flow, msg);
     return;
   }
-  msg.state = TxMsg::kQuarantine;
+  rest(flow.pair, msg);
   const bool expired = status == Status::kResponseTimeout || msg.open == 0;
   msg.since_ns =
       expired ? core_.now_ns : std::max(core_.now_ns, msg.since_ns + core_.timers.response_ns);
@@ -462,18 +505,24 @@ void TxEngine::check_timers() {
 void TxEngine::check_timer(Flow& flow, TxMsg& msg) {
   const uint64_t response_ns = core_.timers.response_ns;
   timers_due_ns_ = std::min(timers_due_ns_, msg.since_ns + response_ns);
-  if (msg.state == TxMsg::kQuarantine) {
-    if (core_.now_ns > msg.since_ns && core_.now_ns - msg.since_ns > 2 * response_ns) {
+  if (msg.rests()) {
+    // A receiver may be late in giving the message up.
+    if (core_.now_ns > msg.since_ns && core_.now_ns - msg.since_ns > latest_ns(2 * response_ns)) {
       rest_over(flow, msg);
+    } else {
+      find_resting_place(flow.pair, msg);
     }
   } else if (msg.open != 0) {
     if (core_.late(flow, kTxRing, msg.since_ns)) {
       ++core_.counts.tx_timeouts;
       end_message(flow, msg, Status::kResponseTimeout);
     }
-  } else if ((!core_.link_up || !flow.pair.rings[kTxRing].running()) &&
-             core_.now_ns - msg.since_ns > response_ns) {
-    end_message(flow, msg, core_.link_up ? Status::kFlushed : Status::kLinkDown);
+  } else if (core_.now_ns - msg.since_ns > response_ns) {
+    const bool stops = !flow.pair.rings[kTxRing].running();
+    // The receiver gives up a message whose next segment does not come.
+    if (!core_.link_up || stops || begun(msg)) {
+      end_message(flow, msg, core_.link_up && stops ? Status::kFlushed : Status::kLinkDown);
+    }
   }
 }
 
@@ -485,7 +534,7 @@ void TxEngine::lose(Flow& flow) {
       msg.pull_at = 0;  // the ring of frames is gone
       end_message(flow, msg, msg.unsent == 0 ? Status::kResponseTimeout : Status::kLinkDown);
     }
-    if (msg.state == TxMsg::kQuarantine) {
+    if (msg.rests()) {
       rest_over(flow, msg);  // the old partner can answer no more
     }
   });
@@ -507,24 +556,25 @@ void TxEngine::flush_posted(Ring& ring, Status status) {
   }
 }
 
-void TxEngine::forget(const Pair& pair) {
+void TxEngine::forget(Pair& pair) {
   std::erase_if(due_, [&pair](const Due& due) { return &due.flow->pair == &pair; });
-  const auto rest = [this](Flow& flow, TxMsg& msg) {
+  pair.no_flight = pair.waiting;  // the ring's entries count no more, but for places that are kept
+  const auto forget = [this, &pair](Flow& flow, TxMsg& msg) {
     if (msg.state != TxMsg::kFlying) {
+      pair.no_flight -= msg.state == TxMsg::kKept && msg.segments == 1 ? 1 : 0;
       return;
     }
     if (msg.pull_at != 0) {
       runs_->revoke(flow, msg);
     }
     contexts_used_ -= msg.segments > 1 ? 1 : 0;
-    msg.state = TxMsg::kQuarantine;
-    msg.unsent = 0;
+    rest(pair, msg);
     msg.since_ns = core_.now_ns + core_.timers.response_ns;
   };
   core_.each_flow(
       [&](Flow& flow) {
         drop_waiting(flow);
-        flow.each_message([&](TxMsg& msg) { rest(flow, msg); });
+        flow.each_message([&](TxMsg& msg) { forget(flow, msg); });
       },
       &pair);
 }

@@ -49,7 +49,7 @@ class TxEngine {
   /// The link has gone down: entries that wait inside the card end with kLinkDown.
   void link_down();
   /// The pair was reset: its letters in flight stay in quarantine, without a completion.
-  void forget(const Pair& pair);
+  void forget(Pair& pair);
 
   // Used by fast/.
   /// Read the tail of the transmit ring. @return entries that may be fetched now.
@@ -96,7 +96,13 @@ class TxEngine {
   void drop_waiting(Flow& flow);
   void flush_waiting(Flow& flow, regs::Status status);
   static void flip_letter(Flow& flow, const TxMsg& msg);
-  static void rest_over(Flow& flow, TxMsg& msg);
+  void rest(Pair& pair, TxMsg& msg);
+  void find_resting_place(Pair& pair, TxMsg& msg);
+  void keep_place(Pair& pair, const TxMsg& msg, int32_t more);
+  void rest_over(Flow& flow, TxMsg& msg);
+  [[nodiscard]] bool flights_full(const Pair& pair) const {
+    return static_cast<int32_t>(core_.flights_left(pair)) < 0;
+  }
   /// Read bytes of a message from host memory. @return false: they cannot be read.
   [[nodiscard]] bool gather(Flow& flow, const TxMsg& msg, uint32_t offset, uint32_t len,
                             uint8_t* to);

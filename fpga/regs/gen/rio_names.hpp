@@ -88,7 +88,12 @@ inline constexpr FieldName k_id_cap_flags[] = {
 inline constexpr FieldName k_id_cap_timers[] = {
     {"tick_ns", 0, 16},
 };
+inline constexpr FieldName k_id_cap_stores[] = {
+    {"flights", 0, 16},
+    {"resting", 16, 16},
+};
 inline constexpr FieldName k_id_cap_waits[] = {
+    {"poisoned", 0, 16},
     {"pass_over", 16, 16},
 };
 inline constexpr FieldName k_id_cap_formats[] = {
@@ -446,6 +451,7 @@ inline constexpr RegName kRegisters[] = {
     {"id", "cap_flags", 0x24, 1, 0x0, 1, 0, false, k_id_cap_flags},
     {"id", "cap_timers", 0x28, 1, 0x0, 1, 0, false, k_id_cap_timers},
     {"id", "cap_dma_bytes", 0x2C, 1, 0x0, 1, 0, false, {}},
+    {"id", "cap_stores", 0x30, 1, 0x0, 1, 0, false, k_id_cap_stores},
     {"id", "cap_waits", 0x34, 1, 0x0, 1, 0, false, k_id_cap_waits},
     {"id", "cap_formats", 0x38, 1, 0x0, 1, 0, false, k_id_cap_formats},
     {"id", "gen_ack", 0x40, 1, 0x0, 1, 0, false, {}},

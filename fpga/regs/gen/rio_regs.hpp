@@ -146,7 +146,7 @@ enum class Status : uint8_t {
   kHostReadFailed = 5,
   /// Never sent, or buffer returned unused: the ring was stopped
   kFlushed = 6,
-  /// Never sent: the link was down
+  /// Never sent whole: the link was down, or did not take the next segment
   kLinkDown = 7,
   /// Received in part: segments stayed away
   kReceiveTimeout = 8,
@@ -370,10 +370,21 @@ struct CapTimers {
 /// Longest DMA descriptor in bytes. (written by the card)
 constexpr uint32_t cap_dma_bytes() { return kBase + 0x02Cu; }
 inline constexpr uint32_t kCapDmaBytesReset = 0x0u;
+/// Stores of each queue pair. (written by the card)
+constexpr uint32_t cap_stores() { return kBase + 0x030u; }
+inline constexpr uint32_t kCapStoresReset = 0x0u;
+struct CapStores {
+  /// Messages of one segment that may be in flight at once
+  static constexpr Field flights{0, 16};
+  /// Letters that rest without the place of their flight or context
+  static constexpr Field resting{16, 16};
+};
 /// Stores of entries and contexts that wait or are kept. (written by the card)
 constexpr uint32_t cap_waits() { return kBase + 0x034u; }
 inline constexpr uint32_t kCapWaitsReset = 0x0u;
 struct CapWaits {
+  /// Poisoned contexts beside those of reassembly
+  static constexpr Field poisoned{0, 16};
   /// Waiting entries of a transmit ring that later ones may pass, 0 if none may
   static constexpr Field pass_over{16, 16};
 };

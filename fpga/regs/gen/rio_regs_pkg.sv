@@ -109,7 +109,7 @@ package rio_regs_pkg;
     STATUS_BAD_DESCRIPTOR = 8'd4,  // Never sent: the descriptor breaks the contract
     STATUS_HOST_READ_FAILED = 8'd5,  // Never sent whole: host memory could not be read
     STATUS_FLUSHED = 8'd6,  // Never sent, or buffer returned unused: the ring was stopped
-    STATUS_LINK_DOWN = 8'd7,  // Never sent: the link was down
+    STATUS_LINK_DOWN = 8'd7,  // Never sent whole: the link was down, or did not take the next segment
     STATUS_RECEIVE_TIMEOUT = 8'd8,  // Received in part: segments stayed away
     STATUS_SIZE_MISMATCH = 8'd9,  // Dedicated entry: the message is not of the entry's size, or an entry too many
     STATUS_FORMAT = 8'd10,  // Received in part: segments contradict each other
@@ -357,15 +357,30 @@ package rio_regs_pkg;
   localparam logic [31:0] ID_CAP_DMA_BYTES_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_DMA_BYTES = ID_BASE + ID_CAP_DMA_BYTES_OFFSET;
 
+  // Stores of each queue pair. (written by the card)
+  localparam logic [31:0] ID_CAP_STORES_OFFSET = 32'h30;
+  localparam logic [31:0] ID_CAP_STORES_RESET = 32'h0;
+  localparam logic [31:0] ID_CAP_STORES = ID_BASE + ID_CAP_STORES_OFFSET;
+  localparam int ID_CAP_STORES_FLIGHTS_LSB = 0;
+  localparam int ID_CAP_STORES_FLIGHTS_WIDTH = 16;
+  localparam int ID_CAP_STORES_RESTING_LSB = 16;
+  localparam int ID_CAP_STORES_RESTING_WIDTH = 16;
+  typedef struct packed {
+    logic [15:0] resting;  // 31:16: Letters that rest without the place of their flight or context
+    logic [15:0] flights;  // 15:0: Messages of one segment that may be in flight at once
+  } id_cap_stores_t;
+
   // Stores of entries and contexts that wait or are kept. (written by the card)
   localparam logic [31:0] ID_CAP_WAITS_OFFSET = 32'h34;
   localparam logic [31:0] ID_CAP_WAITS_RESET = 32'h0;
   localparam logic [31:0] ID_CAP_WAITS = ID_BASE + ID_CAP_WAITS_OFFSET;
+  localparam int ID_CAP_WAITS_POISONED_LSB = 0;
+  localparam int ID_CAP_WAITS_POISONED_WIDTH = 16;
   localparam int ID_CAP_WAITS_PASS_OVER_LSB = 16;
   localparam int ID_CAP_WAITS_PASS_OVER_WIDTH = 16;
   typedef struct packed {
     logic [15:0] pass_over;  // 31:16: Waiting entries of a transmit ring that later ones may pass, 0 if none may
-    logic [15:0] rsvd0;
+    logic [15:0] poisoned;  // 15:0: Poisoned contexts beside those of reassembly
   } id_cap_waits_t;
 
   // Formats and options that the words of a ring may choose. (written by the card)

@@ -24,7 +24,7 @@ class RestsTest : public testing::Test {
       return port_.outbox.ring().outstanding() == 0;
     });
   }
-  /// Waits for longer than a rest lasts, which is 2.5 ms.
+  /// Waits for longer than a rest lasts, which is 4.4 ms.
   static void wait_ms(uint32_t ms) {
     const uint64_t end = base::now_ns() + uint64_t{ms} * 1'000'000;
     while (base::now_ns() < end) {
@@ -58,7 +58,7 @@ TEST_F(RestsTest, WithoutAQuestionARestEndsByTheClock) {
   port_.silence.begin_rest(link_);
   port_.silence.check_rests();
   EXPECT_TRUE(link_.rest.on) << "letters in doubt are not used before the rest ends";
-  wait_ms(3);
+  wait_ms(5);
   port_.silence.check_rests();
   EXPECT_FALSE(link_.rest.on);
 }
