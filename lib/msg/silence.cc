@@ -95,13 +95,17 @@ bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
 }
 
 void Silence::begin_restart() {
-  ++works_.stats.restarts;
-  stop_ns_ = base::now_ns();
   // The peer rests even if its message never left the card and is returned unsent.
   Link* const silent = works_.peers.find(ring().slot_dest_id(ring().oldest_index()));
   if (silent != nullptr) {
     begin_rest(*silent);
   }
+  stop();
+}
+
+void Silence::stop() {
+  ++works_.stats.restarts;
+  stop_ns_ = base::now_ns();
   works_.outbox.begin_stop();
 }
 
@@ -205,6 +209,11 @@ bool Silence::still_rests(Link& link, uint64_t now) {
   if (link.state == LinkState::kUp && now - rest.since_ns > works_.config.deliver_ns()) {
     works_.sessions.end(link, -ETIMEDOUT);
     works_.retries.drop(link);
+    // The user's memory, which the card still reads from, must become the user's again.
+    if (works_.outbox.large_count() != 0 && works_.outbox.out_to(link.dest_id()) != 0 &&
+        !works_.outbox.stopped()) {
+      stop();
+    }
   }
   if (now < rest.until_ns || rest.asked) {
     return true;

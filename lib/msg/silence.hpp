@@ -69,6 +69,7 @@ class Silence {
   [[nodiscard]] Link* note_event(const pmd::CardEvent& event);
   void check_straggler();
   void begin_restart();
+  void stop();
   void poll_stop();
   void finish_restart();
   void give_up(const char* what);
