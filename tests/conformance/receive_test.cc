@@ -141,7 +141,7 @@ TEST_P(Receive, MessagesInterleave) {
   }
 }
 
-// V17
+// V18
 TEST_P(Receive, ShortCompletionsHaveAllFields) {
   using Place = regs::shared_short_cpl::Place;
   using Last = regs::shared_short_cpl::Status;
@@ -184,7 +184,7 @@ TEST_P(Receive, ShortCompletionsHaveAllFields) {
   EXPECT_EQ(Place::length.get(flushed[0].place), 0u);
 }
 
-// V18
+// V19
 // Whether they come one by one or several at once, each is whole, and none is held back.
 TEST_P(Receive, ShortCompletionsComeAtOnceAndInOrder) {
   TestRing ring(card(), {.ring = 1, .log2 = 6, .start = 3, .format = 1});

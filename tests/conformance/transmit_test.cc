@@ -116,7 +116,7 @@ TEST_P(Transmit, EachSegmentSizeIsUsed) {
   }
 }
 
-// T17
+// T14
 TEST_P(Transmit, InlineBytesAreSent) {
   TestRing& ring = tx({.log2 = 7});
   for (uint32_t length = 1; length <= 112; ++length) {
@@ -146,7 +146,7 @@ TEST_P(Transmit, InlineBytesAreSent) {
   }
 }
 
-// T17
+// T14
 TEST_P(Transmit, UpToFourAddressesAreGathered) {
   TestRing& ring = tx();
   const Buffer buffer(card(), 8192);
@@ -176,7 +176,7 @@ TEST_P(Transmit, UpToFourAddressesAreGathered) {
   }
 }
 
-// T18
+// T25
 TEST_P(Transmit, AnEntryThatWrapsOrCrossesAPageIsRefused) {
   // Of 4 KiB and more: 128 units are a page.
   for (const uint32_t start : {255u, 253u, 127u, 125u}) {
@@ -201,7 +201,7 @@ TEST_P(Transmit, AnEntryThatWrapsOrCrossesAPageIsRefused) {
   }
 }
 
-// T19
+// T26
 TEST_P(Transmit, SkippedUnitsHaveNoCompletion) {
   TestRing& ring = tx({.log2 = 3, .start = 0xFFFFFFFD});
   const regs::TxDesc skip{C::op.put(2), 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, ~0ull, ~0ull};
@@ -331,7 +331,7 @@ TEST_P(Transmit, ALinkThatIsDownIsReportedAtOnce) {
   expect_status(ring, 1, Status::kLinkDown);
 }
 
-// T15, T16
+// T23, T24
 // Each message is reported once, by a completion that was delivered if it reports several; the
 // answers come in the order of `turn`, and one of them may be ERROR.
 TEST_P(Transmit, CumulativeCompletionsReportEachMessageOnce) {

@@ -209,6 +209,7 @@ RingError Control::load_ring(Ring& ring) {
   }
   ring.cumulative = number == kTxRing && qp::RingFormat::completion.get(format) != 0;
   ring.gathers = false;
+  ring.newest = ring.head - 1;
   ring.brief = number == kSharedRing && qp::RingFormat::completion.get(format) != 0;
   ring.waiting = 0;
   ring.cpl_bytes = ring.brief ? sizeof(regs::SharedShortCpl) : ring_kind(number).centry_bytes;

@@ -183,7 +183,7 @@ TEST_F(TxQueueAsideTest, AStragglerKeepsItsPlaceForLaps) {
   EXPECT_EQ(reap(), (Cookies{kFirst}));
   EXPECT_EQ(queue_->stats().bytes, 19 * 8 + (0xFE + 0xFF + 16 * 17 / 2));
   EXPECT_EQ(queue_->stats().failed, 1u);
-  expect_in_place(kFirst);  // for whoever handles the failure
+  expect_in_place(kFirst);  // until the failure was handled
   EXPECT_FALSE(queue_->is_straggler(kFirst));
   EXPECT_EQ(queue_->free_count(), 4);
 }
