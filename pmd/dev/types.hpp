@@ -15,9 +15,9 @@ using regs::Status;
   return time_out_ns + time_out_ns / 16 + 1'000'000;
 }
 /// How long a stop may take, in ms: a card stops a ring or closes a window within about three
-/// response time-outs, each as late as latest_ns() (docs/card.md, Rings). @param response_timeout_us in
-/// force, regs: ID.RESPONSE_US; more than a minute counts as a minute. @param slack_ms for the
-/// machine.
+/// response time-outs, each as late as latest_ns() (docs/card.md, Rings). @param
+/// response_timeout_us in force, regs: ID.RESPONSE_US; more than a minute counts as a minute.
+/// @param slack_ms for the machine.
 [[nodiscard]] constexpr uint32_t stop_limit_ms(uint32_t response_timeout_us, uint32_t slack_ms) {
   constexpr uint64_t kMostUs = 60'000'000;
   const uint64_t us = response_timeout_us < kMostUs ? response_timeout_us : kMostUs;

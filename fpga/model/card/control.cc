@@ -209,7 +209,6 @@ RingError Control::load_ring(Ring& ring) {
   }
   ring.cumulative = number == kTxRing && qp::RingFormat::completion.get(format) != 0;
   ring.gathers = false;
-  ring.newest = ring.head - 1;
   ring.brief = number == kSharedRing && qp::RingFormat::completion.get(format) != 0;
   ring.waiting = 0;
   ring.cpl_bytes = ring.brief ? sizeof(regs::SharedShortCpl) : ring_kind(number).centry_bytes;
@@ -217,6 +216,7 @@ RingError Control::load_ring(Ring& ring) {
   ring.cmask = (1u << clog2) - 1;
   ring.cshift = static_cast<uint8_t>(clog2);
   ring.head = ring.tail = ring.cidx = ring.fetched = bar.load(qp::ring_start(q, number));
+  ring.newest = ring.head - 1;
   ring.irq = qp::RingIrq::enable.get(irq) != 0;
   ring.vector = static_cast<uint8_t>(qp::RingIrq::vector.get(irq));
   ring.moderation_us = qp::RingIrq::moderation_us.get(irq);
