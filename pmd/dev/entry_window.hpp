@@ -86,23 +86,33 @@ class EntryWindow {
   /// Like plain_in_a_row(), but across the end of the slots.
   [[nodiscard]] uint32_t plain() const { return marked_ == 0 ? used() : 0; }
 
-  /// The entry `count` entries before another, in the order of their posting. @param index from the
-  /// card, any value. @return false: there is none.
+  /// The entry `count` outstanding entries before another, in the order of their posting. @param
+  /// index from the card, any value. @return false: there is none.
   [[nodiscard]] bool find_before(uint32_t index, uint32_t count, uint32_t* out) const {
-    if (index - oldest_ >= used()) {
+    const Straggler* aside = stragglers_ + straggling();
+    if (index - oldest_ < used()) {
+      for (; count != 0 && index != oldest_; count -= marks_[index & mask_] != kSecond ? 1 : 0) {
+        --index;
+      }
+      if (count == 0) {
+        *out = index;
+        return true;
+      }
+    } else if (aside = find_straggler(index); aside == nullptr) {
       return false;
     }
-    for (; count != 0; count -= marks_[index & mask_] != kSecond ? 1 : 0) {
-      if (index == oldest_) {
-        return false;
-      }
-      --index;
+    if (static_cast<size_t>(aside - stragglers_) < count) {
+      return false;
     }
-    *out = index;
+    *out = aside[-static_cast<ptrdiff_t>(count)].index;
     return true;
   }
-  /// The entry behind another. @param index in [oldest, head).
+  /// The outstanding entry behind another, or head if there is none. @param index outstanding.
   [[nodiscard]] uint32_t next(uint32_t index) const {
+    if (index - oldest_ >= used()) {
+      const Straggler* const aside = find_straggler(index) + 1;
+      return aside == stragglers_ + straggling() ? oldest_ : aside->index;
+    }
     do {
       ++index;
     } while (index != head_ && marks_[index & mask_] == kSecond);
@@ -132,21 +142,16 @@ class EntryWindow {
     ++oldest_;
     catch_up();
   }
-  [[nodiscard]] bool is_straggler(uint32_t index) const {
-    return std::any_of(stragglers_, stragglers_ + straggling(),
-                       [index](const Straggler& s) { return s.index == index; });
-  }
+  [[nodiscard]] bool is_straggler(uint32_t index) const { return find_straggler(index) != nullptr; }
   /// A straggler has completed: forget it. @param index from the card, any value. @return false: no
   /// straggler has that index.
   [[nodiscard]] bool complete_straggler(uint32_t index, Straggler* out) {
-    Straggler* const end = stragglers_ + straggling();
-    Straggler* const found =
-        std::find_if(stragglers_, end, [index](const Straggler& s) { return s.index == index; });
-    if (found == end) {
+    Straggler* const found = find_straggler(index);
+    if (found == nullptr) {
       return false;
     }
     *out = *found;
-    *found = end[-1];
+    std::move(found + 1, stragglers_ + straggling(), found);
     ++limit_;
     return true;
   }
@@ -204,6 +209,14 @@ class EntryWindow {
   static constexpr uint8_t kDone = 1;    // completed, waits for older ones
   static constexpr uint8_t kSecond = 2;  // not the first slot of an entry
 
+  /// @return null: no straggler has that index.
+  [[nodiscard]] Straggler* find_straggler(uint32_t index) const {
+    Straggler* const end = stragglers_ + straggling();
+    Straggler* const found =
+        std::find_if(stragglers_, end, [index](const Straggler& s) { return s.index == index; });
+    return found != end ? found : nullptr;
+  }
+
   void mark(uint32_t slots) {
     marked_ += slots;
     for (; slots != 0; --slots, ++head_) {
@@ -230,7 +243,7 @@ class EntryWindow {
   uint32_t* sizes_ = nullptr;
   uint8_t* marks_ = nullptr;
   Bus* bus_ = nullptr;               // not used by bursts
-  Straggler* stragglers_ = nullptr;  // the allocation; the other arrays lie behind it
+  Straggler* stragglers_ = nullptr;  // the allocation, by index; the other arrays lie behind it
   uint32_t stragglers_max_ = 0;
 };
 

@@ -204,6 +204,20 @@ inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uin
   return bytes;
 }
 
+/// Notes that an entry has completed. @param entry replaced if it was set aside. @return false: no
+/// such entry is outstanding.
+inline bool TxQueue::complete(uint32_t index, EntryWindow::Straggler* entry) {
+  if (window_.complete(index)) {
+    set_aside(index);
+    return true;
+  }
+  if (window_.complete_straggler(index, entry)) {
+    free_place(index);
+    return true;
+  }
+  return false;
+}
+
 /// Reports any completion that is there: out of order, failed, of an entry that was set aside, or
 /// nonsense, which is counted and dropped. @return how many messages, up to `limit`.
 [[gnu::noinline]] uint32_t TxQueue::report_slow(TxDone* out, uint32_t limit) {
@@ -224,13 +238,6 @@ inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uin
     stats_.bytes.add(status == Status::kOk ? bytes : 0);
     stats_.failed.add(status == Status::kOk ? 0 : 1);
   };
-  EntryWindow::Straggler late{};
-  if (more == 0 && window_.complete_straggler(newest, &late)) {
-    free_place(newest);
-    give(late.cookie, late.size, true);
-    ++cursor_.consumed;
-    return 1;
-  }
   uint32_t index = newest;
   uint32_t given = 0;
   uint32_t left = more + 1 - reported_;
@@ -239,12 +246,12 @@ inline uint64_t TxQueue::report(TxDone* out, uint32_t index, uint32_t count, uin
   while (good && left != 0 && given < limit) {
     const size_t slot = index & window_.mask();
     const uint32_t next = window_.next(index);
-    good = window_.complete(index);
+    EntryWindow::Straggler entry = {window_.cookies()[slot], index, entries_[slot].length};
+    good = complete(index, &entry);
     if (!good) {
       break;
     }
-    give(window_.cookies()[slot], entries_[slot].length, index == newest);
-    set_aside(index);
+    give(entry.cookie, entry.size, index == newest);
     index = next;
     ++given;
     --left;

@@ -216,7 +216,6 @@ RingError Control::load_ring(Ring& ring) {
   ring.cmask = (1u << clog2) - 1;
   ring.cshift = static_cast<uint8_t>(clog2);
   ring.head = ring.tail = ring.cidx = ring.fetched = bar.load(qp::ring_start(q, number));
-  ring.newest = ring.head - 1;
   ring.irq = qp::RingIrq::enable.get(irq) != 0;
   ring.vector = static_cast<uint8_t>(qp::RingIrq::vector.get(irq));
   ring.moderation_us = qp::RingIrq::moderation_us.get(irq);

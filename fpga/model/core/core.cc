@@ -69,15 +69,13 @@ void Core::gather_tx(Ring& ring, const regs::TxCpl& cpl, uint32_t units) {
   using Last = regs::tx_cpl::Status;
   // The status of a message that was delivered without a RETRY is 0.
   const uint32_t reported = Last::more.get(ring.gathered.status) + 1;
-  const bool is_newest = static_cast<int32_t>(cpl.index - ring.newest) > 0;
-  const bool grows = ring.gathers && is_newest && cpl.index == ring.next_gathered &&
+  const bool grows = ring.gathers && cpl.index == ring.next_gathered &&
                      Last::retries.get(ring.gathered.status) == 0 &&
                      Last::code.get(ring.gathered.status) == 0 && Last::code.get(cpl.status) == 0 &&
                      reported < kGatheredMost;
   if (!grows) {
     end_gathering(ring);
   }
-  ring.newest = is_newest ? cpl.index : ring.newest;
   ring.gathers = true;
   ring.gathered = cpl;
   ring.gathered.status |= Last::more.put(grows ? reported : 0);

@@ -59,7 +59,6 @@ struct Ring {
   regs::TxCpl gathered{};          ///< transmit ring, exact mode: a completion that may still grow
   uint32_t next_gathered = 0;      ///< index of the message by which it grows; valid if it is there
   bool gathers = false;            ///< it is there
-  uint32_t newest = 0;   ///< transmit ring, exact mode: the newest entry that has completed
   uint32_t fetched = 0;  ///< entries before this one are in read requests that were counted
   PcieCounts pcie;       ///< since the card was made
 

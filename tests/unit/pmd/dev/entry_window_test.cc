@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "tests/support/fake_bus.hpp"
 
@@ -85,6 +87,26 @@ TEST(EntryWindowTest, AnEntryFarBehindIsSetAside) {
   EXPECT_EQ(window.room(), 1u);
 }
 
+/// Checks find_before() and next() for a run of messages that one completion may report: all are
+/// outstanding, and were posted one after the other.
+void expect_run(const EntryWindow& window, const std::vector<uint32_t>& posted,
+                const std::set<uint32_t>& outstanding, uint32_t newest, uint32_t count) {
+  const auto last = std::ranges::find(posted, newest);
+  if (last == posted.end() || last - posted.begin() < static_cast<ptrdiff_t>(count)) {
+    return;
+  }
+  const auto first = last - static_cast<ptrdiff_t>(count);
+  if (std::any_of(first, last + 1, [&](uint32_t one) { return outstanding.count(one) == 0; })) {
+    return;
+  }
+  uint32_t found = 0;
+  ASSERT_TRUE(window.find_before(newest, count, &found)) << newest << ", " << count;
+  EXPECT_EQ(found, *first);
+  for (auto at = first; at != last; ++at) {
+    EXPECT_EQ(window.next(*at), at[1]);
+  }
+}
+
 // Compares with a set of indices, for any index that a card might report. Prints its seed.
 TEST(EntryWindowTest, AgreesWithASet) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
@@ -96,6 +118,7 @@ TEST(EntryWindowTest, AgreesWithASet) {
     EntryWindow window;
     ASSERT_EQ(window.create(bus, 4, start, seed % 9), 0);
     std::set<uint32_t> outstanding;
+    std::vector<uint32_t> posted;
     uint32_t of_several = 0;
     const auto complete = [&](uint32_t index) {
       EntryWindow::Straggler straggler{};
@@ -117,6 +140,7 @@ TEST(EntryWindowTest, AgreesWithASet) {
         case 0:
           if (window.room() >= 1) {
             outstanding.insert(window.head());
+            posted.push_back(window.head());
             window.cookies()[window.head() & window.mask()] = window.head() + 1;
             window.post(1);
           }
@@ -127,6 +151,7 @@ TEST(EntryWindowTest, AgreesWithASet) {
           if (window.room() >= slots + skipped) {
             window.skip(skipped);
             outstanding.insert(window.head());
+            posted.push_back(window.head());
             window.cookies()[window.head() & window.mask()] = window.head() + 1;
             window.post_several(slots);
             ++of_several;
@@ -141,6 +166,7 @@ TEST(EntryWindowTest, AgreesWithASet) {
             index = *it;
           }
           const bool expected = outstanding.count(index) == 1;
+          expect_run(window, posted, outstanding, index, random() % 4);
           EXPECT_EQ(complete(index), expected) << index;
           outstanding.erase(index);
         }

@@ -211,19 +211,19 @@ TEST_F(QueuePairTest, StopGoesOnAfterAnError) {
 }
 
 TEST_F(QueuePairTest, AStopMayTakeThreeResponseTimeOuts) {
-  fake_.words[0x44] = 16000;  // 51 ms, and the slack
+  fake_.words[0x44] = 16000;  // 54 ms, and the slack
   ASSERT_EQ(open(1), 0);
   DedicatedRxQueue* queue = nullptr;
   ASSERT_EQ(pair_->open_dedicated(0, 0x99, 1, &queue), 0);
   fake_.answers = false;
   EXPECT_EQ(pair_->close_dedicated(0), -ETIMEDOUT);
-  EXPECT_TRUE(LogCapture::one_line_with({"not stopped within 53 ms"}));
+  EXPECT_TRUE(LogCapture::one_line_with({"not stopped within 56 ms"}));
   fake_.answers = true;
 }
 
 TEST(StopLimit, FollowsTheResponseTimeOut) {
-  EXPECT_EQ(stop_limit_ms(0, 5), 5u);
-  EXPECT_EQ(stop_limit_ms(100'000, 1000), 1318u);
+  EXPECT_EQ(stop_limit_ms(0, 5), 8u);
+  EXPECT_EQ(stop_limit_ms(100'000, 1000), 1321u);
   EXPECT_EQ(stop_limit_ms(~0u, 0), stop_limit_ms(60'000'000, 0))
       << "a lost card, or wrong gateware";
 }
