@@ -281,7 +281,7 @@ std::string wire_of(std::string_view args) {
 }
 
 std::string cardsim_help() {
-  constexpr size_t kColumn = 10;
+  constexpr size_t kColumn = 12;
   constexpr size_t kWidth = 86;  // rio-cardsim prints it behind a margin
   const Kinds made = kinds_at(Place::kCardsim);
   std::string help = "KIND:KEY=VALUE,...\n";

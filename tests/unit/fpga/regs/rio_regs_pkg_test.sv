@@ -40,9 +40,9 @@ module rio_regs_pkg_test;
   `CHECK(TX.control == 32'h0000B8EC && TX.dest_id == 32'h102 && TX.cookie == 32'hC00C1E55, "tx order")
   `CHECK(TX.length == 4096 && TX.addr == 64'h1716151413121110, "tx order")
   `CHECK(TX.aux == 64'h1F1E1D1C1B1A1918, "tx order")
-  // 0xB8EC: op 0, inline 1, order 1, wide 0, prio 3, addrs 1, ssize 14, mbox 2
+  // 0xB8EC: op 0, inline 1, order 1, units 0, prio 3, addrs 1, ssize 14, mbox 2
   `CHECK(TX.control.op == rio_regs_pkg::TX_OP_MESSAGE && TX.control.inline_ && TX.control.order, "tx control")
-  `CHECK(!TX.control.wide && TX.control.prio == 3 && TX.control.addrs == 1, "tx control")
+  `CHECK(TX.control.units == 0 && TX.control.prio == 3 && TX.control.addrs == 1, "tx control")
   `CHECK(TX.control.ssize == 14 && TX.control.mbox == 2, "tx control")
 
   `CHECK(CPL.source == 6 && CPL.dest_id == 7 && CPL.length == 256 && CPL.segments == 14, "shared order")
