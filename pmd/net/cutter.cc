@@ -78,6 +78,7 @@ CutSize size_of(Cutter cutter) {
     size.entries += piece.places == 0 ? 1 : 2;
     size.in_place += piece.places == 0 ? 0 : 1;
   }
+  size.entries = size.in_place == 0 ? size.entries : with_skips(size.entries);
   return size;
 }
 

@@ -51,10 +51,16 @@ class Cutter {
   bool is_first_ = true;
 };
 
+/// The most entries that messages take if some are gathered: the queue skips one where an entry of
+/// two units would cross 4 KiB or the ring's end. @param entries without these.
+[[nodiscard]] constexpr uint32_t with_skips(uint32_t entries) {
+  return entries + 1 + entries / (4096 / sizeof(regs::TxDesc));
+}
+
 /// Resources that a frame takes.
 struct CutSize {
   uint32_t messages = 0;
-  uint32_t entries = 0;   ///< entries of the ring
+  uint32_t entries = 0;   ///< entries of the ring, with_skips()
   uint32_t in_place = 0;  ///< messages with bytes that stay in place
 };
 [[nodiscard]] CutSize size_of(Cutter cutter);

@@ -142,10 +142,11 @@ void NetTx::stage_gather(uint32_t record, uint8_t mbox, uint16_t head_bytes, con
   message.count = static_cast<uint8_t>(heads + piece.places);
   std::copy_n(piece.iova, piece.places, message.iova + heads);
   std::copy_n(piece.length_bytes, piece.places, message.length_bytes + heads);
-  room_ -= 2;
+  const uint32_t head = queue_->next_index();
   ++staged_;
   [[maybe_unused]] const bool is_staged = queue_->stage_gather(message);
   assert(is_staged);  // Cutter keeps to the card's rules, and the caller has checked the room
+  room_ -= queue_->next_index() - head;
 }
 
 /// Sends a plain frame. @param copied copy it in any case; then the frame stays the caller's.
@@ -165,7 +166,7 @@ NetTx::Fate NetTx::send_plain(rte_mbuf& frame, uint32_t dest_id, bool copied) {
       !copied && frame.nb_segs == 1 && (rte_pktmbuf_iova(&frame) & misaligned_) == 0;
   const bool gathers = !one_place && !copied && cutter.next(&piece) &&
                        piece.bytes == length_bytes && piece.places > 1;
-  if (!has_room(gathers ? 2 : 1, 1)) {
+  if (!has_room(gathers ? with_skips(2) : 1, 1)) {
     return Fate::kNotNow;
   }
   const bool in_place = one_place || gathers;

@@ -205,9 +205,10 @@ TEST_F(NetAsleep, PeerIsNotAwaitedBeyondTheRetryLimit) {
   EXPECT_EQ(sent(to_peer(100)).size(), 1u) << "other peers do not wait for a sleeping one";
 }
 
-/// A sleeping peer, with a card that retries for ever.
+/// A sleeping peer, with a card that retries for ever, and on which others wait behind it.
 class NetSleeper : public NetPeer {
  protected:
+  explicit NetSleeper(const char* keys = ",pass_over=0") : NetPeer(keys) {}
   void fall_asleep() {
     ASSERT_EQ(peer_.ring(kCall, 1), 0);
     for (uint32_t i = 0; i < kQuietTurns; ++i) {
@@ -242,6 +243,19 @@ TEST_F(NetSleeper, IsGivenUpIfOtherPeersWait) {
   }
   EXPECT_TRUE(port_.send(port_.make(lost_)));
   EXPECT_EQ(port_.xstat("tx_no_peer"), before + 1) << "until it is heard";
+}
+
+/// With a card that passes over the messages to it.
+class NetPassedSleeper : public NetSleeper {
+ protected:
+  NetPassedSleeper() : NetSleeper("") {}
+};
+
+TEST_F(NetPassedSleeper, IsNotGivenUpAndNobodyWaits) {
+  call();
+  ASSERT_NO_FATAL_FAILURE(fall_asleep());
+  EXPECT_EQ(sent(to_peer(100)).size(), 1u);
+  EXPECT_EQ(port_.xstat("tx_refused"), 0u);
 }
 
 TEST_F(NetSleeper, IsCalledRarelyUntilItIsHeard) {

@@ -85,7 +85,7 @@ void expect_right(const Chain& chain, uint64_t misaligned, bool copied) {
   ASSERT_EQ(at, chain.bytes()) << "each byte once";
   const CutSize size = size_of(Cutter(chain.frame(), misaligned, copied));
   EXPECT_EQ(size.messages, wanted.messages);
-  EXPECT_EQ(size.entries, wanted.entries);
+  EXPECT_EQ(size.entries, wanted.in_place == 0 ? wanted.entries : with_skips(wanted.entries));
   EXPECT_EQ(size.in_place, wanted.in_place);
 }
 
