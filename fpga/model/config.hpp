@@ -57,6 +57,7 @@ struct Config {
   uint32_t letters = 4;       ///< 1 to 4
   /// Waiting entries of a transmit ring that the card passes over, 0 to 65535.
   uint32_t pass_over = 256;
+  uint32_t push_slots_log2 = 0;  ///< log2 of the slots of push mode, 0 (no push mode) to 8
   uint32_t shared_addr_log2 = 8;
   uint32_t dedicated_addr_log2 = 12;
   uint32_t dedicated_size_log2 = 8;
@@ -75,7 +76,8 @@ struct Config {
   return in(c.queue_pairs, 1, regs::kMaxQps) && c.vfs <= regs::kMaxVfs &&
          in(c.letters, 1, regs::kLetters) && in(c.tx_contexts, 1, 1023) &&
          in(c.rx_contexts, 1, 1023) && c.pass_over <= 0xFFFF && in(c.flights, 1, 0xFFFF) &&
-         c.resting <= 0xFFFF && c.poisoned <= 0xFFFF && c.shared_addr_log2 <= 12 &&
+         c.resting <= 0xFFFF && c.poisoned <= 0xFFFF &&
+         c.push_slots_log2 <= regs::kPushSlotsLog2Max && c.shared_addr_log2 <= 12 &&
          c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 && c.vectors <= 255 &&
          c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
 }

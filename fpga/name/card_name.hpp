@@ -26,15 +26,16 @@ struct Model {
   bool exact = false;  ///< segment by segment; set by faults and pcie_seed, too
   bool quirks = true;  ///< the two landing quirks of [S0], and its alignments
   uint64_t fault_seed = 0;
-  double fault_rate = 0.0;    ///< chance of a fault each time that it could happen, 0 to 1
-  bool early_status = false;  ///< a defect: says "done" before its last write
-  uint32_t flights = 4096;    ///< messages of one segment in flight of a queue pair, 1 to 65535
-  uint32_t resting = 1024;    ///< letters of a queue pair that rest, 0 to 65535
-  uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
-  uint32_t poisoned = 64;     ///< poisoned contexts, 0 to 65535
-  uint32_t pass_over = 256;   ///< waiting entries that the card passes over, 0 to 65535
-  uint64_t pcie_seed = 0;     ///< not 0: the PCIe layer delays and reorders by this seed
-  uint32_t vfs = 0;           ///< rio-cardsim: virtual functions, 0 to 30
+  double fault_rate = 0.0;       ///< chance of a fault each time that it could happen, 0 to 1
+  bool early_status = false;     ///< a defect: says "done" before its last write
+  uint32_t flights = 4096;       ///< messages of one segment in flight of a queue pair, 1 to 65535
+  uint32_t resting = 1024;       ///< letters of a queue pair that rest, 0 to 65535
+  uint32_t rx_contexts = 64;     ///< messages of several segments reassembled at once, 1 to 1023
+  uint32_t poisoned = 64;        ///< poisoned contexts, 0 to 65535
+  uint32_t pass_over = 256;      ///< waiting entries that the card passes over, 0 to 65535
+  uint32_t push_slots_log2 = 0;  ///< log2 of the slots of push mode, 0 (no push mode) to 8
+  uint64_t pcie_seed = 0;        ///< not 0: the PCIe layer delays and reorders by this seed
+  uint32_t vfs = 0;              ///< rio-cardsim: virtual functions, 0 to 30
 };
 
 /// A card on a cable of this process.

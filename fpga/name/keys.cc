@@ -166,6 +166,8 @@ constexpr Key kKeys[] = {
     {"poisoned", kModels, "0 to 65535", "64", kNumber<&Model::poisoned, 0, UINT16_MAX>},
     {"pass_over", kModels, "0 to 65535 waiting messages", "256",
      kNumber<&Model::pass_over, 0, UINT16_MAX>},
+    {"push_slots", kModels, "0 (no push mode) to 8, log2 of the slots", "0",
+     kNumber<&Model::push_slots_log2, 0, regs::kPushSlotsLog2Max>},
     {"topology", kSwitched, "a topology file", nullptr, kText<&Switched::topology, is_path>},
     {"at", kSwitched, "the name of an endpoint of the topology file", nullptr,
      kText<&Switched::at, is_path>},

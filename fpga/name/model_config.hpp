@@ -25,6 +25,7 @@ namespace rio::name {
   config.rx_contexts = said.rx_contexts;
   config.poisoned = said.poisoned;
   config.pass_over = said.pass_over;
+  config.push_slots_log2 = said.push_slots_log2;
   return config;
 }
 

@@ -63,6 +63,7 @@ struct CardOptions {
   uint32_t flights = 4096;
   uint32_t resting = 1024;
   uint32_t poisoned = 64;
+  uint32_t push_slots_log2 = 0;
   bool quirks = true;
   uint32_t vectors = 64;
 };

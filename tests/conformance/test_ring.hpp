@@ -9,6 +9,7 @@
 
 #include "fpga/regs/gen/rio_regs.hpp"
 #include "tests/conformance/card_under_test.hpp"
+#include "tests/support/push_slot.hpp"
 
 namespace rio::test {
 
@@ -98,6 +99,10 @@ class TestRing {
     // A completion-only ring starts with all entries free.
     tail = config_.start + (entry_bytes_ == 0 ? 1u << config_.clog2 : 0);
     card_.write32(qp::tail(q, r), tail);
+    for (uint32_t at = 0; qp::RingFormat::push.get(config_.format) != 0 && at < 64u << 8; at += 4) {
+      card_.write32(qp::base(q) + regs::kPushSlotsAt + at, 0);
+    }
+    slots_used = 0;
     arms_ = 0;
     card_.write32(qp::arm(q, r), config_.arm);
     control(true);
@@ -133,6 +138,35 @@ class TestRing {
     const uint32_t mask = (1u << config_.log2) - 1;
     std::memcpy(entries.va + static_cast<size_t>(tail & mask) * entry_bytes_, &desc, sizeof(desc));
     ++tail;
+  }
+  /// A word of a slot.
+  struct SlotWord {
+    uint32_t offset;
+    uint32_t value;
+  };
+  /// Writes an entry of one or two units, marks it, and takes the next slot for it. @param second
+  /// up to 28 bytes of a second unit. @return the words of the slot, which the test writes.
+  [[nodiscard]] std::vector<SlotWord> push(regs::TxDesc desc, uint32_t slots_log2,
+                                           const std::vector<uint8_t>& second = {}) {
+    desc.control |= regs::tx_desc::Control::pushed.put(1) |
+                    regs::tx_desc::Control::units.put(second.empty() ? 0 : 1);
+    std::array<uint32_t, 15> entry{};
+    std::memcpy(entry.data(), &desc, sizeof desc);
+    std::memcpy(entry.data() + 8, second.data(), second.size());
+    const uint32_t at = regs::qp::base(config_.qp) + regs::kPushSlotsAt +
+                        (slots_used & ((1u << slots_log2) - 1)) * 64;
+    std::vector<SlotWord> words;
+    for (const uint32_t word : slot_words(entry, tail, slots_used, slots_log2)) {
+      words.push_back({at + 4 * static_cast<uint32_t>(words.size()), word});
+    }
+    ++slots_used;
+    put(desc);
+    if (!second.empty()) {
+      regs::TxWide wide{};
+      std::memcpy(static_cast<void*>(&wide), second.data(), second.size());
+      put(wide);
+    }
+    return words;
   }
   void post() { card_.write32(regs::qp::tail(config_.qp, config_.ring), tail); }
 
@@ -180,6 +214,7 @@ class TestRing {
   uint32_t head = 0;
   uint32_t tail = 0;
   uint32_t cidx = 0;
+  uint32_t slots_used = 0;
 
  private:
   /// Makes all completions look old: those from START on get the phase of the lap before; those

@@ -4,16 +4,36 @@
 #include <cstring>
 
 #include "tests/fuzz/fuzz_card.hpp"
+#include "tests/support/push_slot.hpp"
 
 using namespace rio;
 using namespace rio::test;
+
+namespace {
+
+/// Writes the next slot of the transmit ring. @return units of the entry.
+uint32_t write_slot(FuzzCard& card, const uint8_t* desc, uint32_t index, uint32_t number) {
+  std::array<uint32_t, 15> entry{};
+  std::memcpy(entry.data(), desc, sizeof(regs::TxDesc));
+  uint32_t at = regs::qp::base(0) + regs::kPushSlotsAt +
+                number % (1u << FuzzCard::kSlotsLog2) * uint32_t{sizeof(regs::PushSlot)};
+  for (const uint32_t word : slot_words(entry, index, number, FuzzCard::kSlotsLog2)) {
+    card.write(at, word);
+    at += 4;
+  }
+  return 1 + regs::tx_desc::Control::units.get(entry[0]);
+}
+
+}  // namespace
 
 // Input: a byte of options, then entries: ring (1 byte), 32 bytes of descriptor.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) {
     return 0;
   }
-  FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0);
+  const bool push = (data[0] & 8) != 0;
+  FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0, 2, push);
+  uint32_t slots = 0;
   card.start_all();
   const bool mapped = (data[0] & 4) != 0;  // addresses are moved into mapped memory
   uint32_t tails[16] = {};
@@ -35,7 +55,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
     std::memcpy(card.ring(ring) + static_cast<size_t>(tails[ring] & 15) * bytes, desc, bytes);
-    card.write(regs::qp::tail(0, ring), ++tails[ring]);
+    if (push && ring == 0) {
+      tails[ring] += write_slot(card, desc, tails[ring], slots++);
+    } else {
+      card.write(regs::qp::tail(0, ring), ++tails[ring]);
+    }
     card.step(3);
     card.drop_sent();
     data += 33;

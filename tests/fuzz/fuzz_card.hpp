@@ -21,13 +21,17 @@ class FuzzCard {
   static constexpr uint32_t kId = 0x11;
   static constexpr uint32_t kLog2 = 4;
 
-  FuzzCard(bool exact, uint64_t pcie_seed, uint32_t queue_pairs = 2)
-      : boxes_(std::make_unique<Box[]>(4)) {
+  static constexpr uint32_t kSlotsLog2 = 1;
+
+  /// @param push the transmit ring is in push mode.
+  FuzzCard(bool exact, uint64_t pcie_seed, uint32_t queue_pairs = 2, bool push = false)
+      : boxes_(std::make_unique<Box[]>(4)), push_(push) {
     model::Config config;
     config.queue_pairs = queue_pairs;
     config.exact = exact;
     config.pcie_seed = pcie_seed;
     config.rx_contexts = 4;
+    config.push_slots_log2 = push ? kSlotsLog2 : 0;
     model::Ends ends;
     bar_.resize(model::Card::bar_bytes(queue_pairs) / sizeof(Page));
     ends.bar = reinterpret_cast<uint8_t*>(bar_.data());
@@ -123,6 +127,7 @@ class FuzzCard {
       write(qp::ring_size(0, r), kLog2 | kLog2 << 8);
       write(qp::ring_filter(0, r), r & 3);
       write(qp::ring_source(0, r), 2);
+      write(qp::ring_format(0, r), qp::RingFormat::push.put(r == 0 && push_ ? 1 : 0));
       write(qp::tail(0, r), free ? 1u << kLog2 : 0);
       write(qp::ring_control(0, r), 1 | 1u << 16);
     }
@@ -219,6 +224,7 @@ class FuzzCard {
   };
 
   std::unique_ptr<Box[]> boxes_;
+  bool push_;
   std::vector<Page> bar_;
   std::vector<Page> memory_;
   model::DmaTable table_;

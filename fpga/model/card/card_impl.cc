@@ -158,7 +158,21 @@ bool Card::Impl::check_host(bool* answers) {
   if (house_is_due) {
     upkeep.poll_link();  // must come before anything is sent
   }
+  if (core.config.push_slots_log2 != 0) [[unlikely]] {
+    look_at_slots();
+  }
   return house_is_due;
+}
+
+/// Send what was posted through slots. While a ring has slots, each step looks at them, and nothing
+/// replaces steps.
+void Card::Impl::look_at_slots() {
+  for (Pair& pair : core.pairs) {
+    if (pair.rings[kTxRing].slots_at != 0) {
+      engines.tx.run_slots(pair);
+      scan_in = looks = 0;
+    }
+  }
 }
 
 inline void Card::Impl::send_posted(bool* answers) {

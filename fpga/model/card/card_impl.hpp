@@ -81,6 +81,7 @@ struct Card::Impl final : Neighbour {
   static constexpr uint32_t kLooksApart = 2;  // looks in vain between messages that come singly
 
   [[nodiscard]] bool check_host(bool* answers);
+  void look_at_slots();
   void send_posted(bool* answers);
   void take_frames(bool answers);
   void finish_work();

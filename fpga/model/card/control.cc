@@ -14,9 +14,14 @@ namespace qp = regs::qp;
 using regs::RingError;
 using regs::RingState;
 
-/// Highest format of completions that a ring can have, beside format 0.
-uint32_t formats(uint32_t ring) {
-  return ring == kTxRing || ring == kSharedRing ? 1 : 0;
+constexpr uint32_t kPushRingLog2Max = 15;  // entries that PushSlot's index tells apart
+
+/// The bits that a ring's format may have. @param push whether the ring may have slots.
+uint32_t formats(uint32_t ring, bool push) {
+  using Format = qp::RingFormat;
+  return Format::relaxed.mask() |
+         (ring == kTxRing || ring == kSharedRing ? Format::completion.put(1) : 0) |
+         (ring == kTxRing && push ? Format::push.mask() : 0);
 }
 
 }  // namespace
@@ -204,9 +209,12 @@ RingError Control::load_ring(Ring& ring) {
       // No capability of these words.
       (bar.load(qp::ring_coalesce(q, number)) | bar.load(qp::ring_pasid(q, number)) |
        bar.load(qp::ring_tph(q, number))) != 0 ||
-      (format & ~qp::RingFormat::relaxed.mask()) > formats(number)) {
+      (format & ~formats(number, core_.config.push_slots_log2 != 0 && log2 <= kPushRingLog2Max)) !=
+          0) {
     return RingError::kConfig;
   }
+  ring.slots_at = qp::RingFormat::push.get(format) != 0 ? qp::base(q) + regs::kPushSlotsAt : 0;
+  ring.next_slot = 0;
   ring.cumulative = number == kTxRing && qp::RingFormat::completion.get(format) != 0;
   ring.gathers = false;
   ring.brief = number == kSharedRing && qp::RingFormat::completion.get(format) != 0;

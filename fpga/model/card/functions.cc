@@ -34,6 +34,9 @@ void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes) {
 void clear_pair(const Bar& bar, uint32_t slot) {
   clear_block(bar, qp::base(slot), qp::kSizeBytes);
   clear_block(bar, window::base(slot), window::kSizeBytes);
+  for (uint32_t at = 0; at < sizeof(regs::PushSlot) << regs::kPushSlotsLog2Max; at += 4) {
+    bar.store(qp::base(slot) + regs::kPushSlotsAt + at, 0);
+  }
 }
 
 void Functions::power_on() {
@@ -92,6 +95,7 @@ void Functions::tell_identity(const Function& function, uint32_t pairs) {
                                    id::CapFormats::cumulative.put(1) |
                                    id::CapFormats::short_receive.put(1) |
                                    id::CapFormats::per_tlp.put(kCplsPerTlp));
+  bar.store(id::cap_push(), id::CapPush::slots_log2.put(c.push_slots_log2));
 }
 
 void Functions::give(Pair& pair, const Function& function, uint32_t slot, bool last) {

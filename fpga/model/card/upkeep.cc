@@ -99,10 +99,11 @@ Activity Upkeep::activity() {
     if (!pair.live) {
       continue;
     }
-    now.posted = now.posted || pair.rings[kTxRing].outstanding > 0;
+    const Ring& tx = pair.rings[kTxRing];
+    now.posted = now.posted || tx.outstanding > 0 || engines_.tx.has_posted(tx) ||
+                 pair.rings[kDmaRing].waits() || pair.rings[kMaintRing].waits();
     for (const Ring& ring : pair.rings) {
       now.done += uint64_t{ring.head} + ring.cidx;
-      now.posted = now.posted || (ring.sends() && ring.waits());
     }
   }
   now.under_way = now.under_way || now.posted;

@@ -167,6 +167,10 @@ bool Core::doorbell_is_late(const Ring& ring) {
 }
 
 void Core::refuse_tail(Ring& ring) {
+  if (ring.slots_at != 0 && static_cast<int32_t>(ring.tail - ring.head) < 0) {
+    ring.tail = ring.head;  // the host has not told TAIL of entries that came through slots
+    return;
+  }
   fail_ring(ring, regs::RingError::kTail, ring.tail);
   ring.tail = ring.head;
 }

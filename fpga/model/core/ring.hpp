@@ -59,8 +59,10 @@ struct Ring {
   regs::TxCpl gathered{};          ///< transmit ring, exact mode: a completion that may still grow
   uint32_t next_gathered = 0;      ///< index of the message by which it grows; valid if it is there
   bool gathers = false;            ///< it is there
-  uint32_t fetched = 0;  ///< entries before this one are in read requests that were counted
-  PcieCounts pcie;       ///< since the card was made
+  uint32_t fetched = 0;    ///< entries before this one are in read requests that were counted
+  uint32_t slots_at = 0;   ///< transmit ring: BAR offset of its slots; 0: no push mode
+  uint32_t next_slot = 0;  ///< free-running number of the slot that is taken next
+  PcieCounts pcie;         ///< since the card was made
 
   /// Whether the card does what its entries say, rather than using them for arrivals.
   [[nodiscard]] bool sends() const {

@@ -25,8 +25,9 @@ constexpr uint32_t kBehindMax = 30 * 1024;
   const uint32_t control = desc.control;
   return Control::op.get(control) == static_cast<uint32_t>(regs::TxOp::kMessage) &&
          Control::ssize.get(control) == kSsize256 && Control::inline_.get(control) == 0 &&
-         Control::units.get(control) == 0 && Control::addrs.get(control) == 0 &&
-         Control::mbox.get(control) < regs::kMultiMailboxes && Control::prio.get(control) <= 2;
+         Control::units.get(control) == 0 && Control::pushed.get(control) == 0 &&
+         Control::addrs.get(control) == 0 && Control::mbox.get(control) < regs::kMultiMailboxes &&
+         Control::prio.get(control) <= 2;
 }
 
 /// Whether the partner can read this process's memory.

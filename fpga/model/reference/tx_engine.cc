@@ -57,6 +57,12 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
   for (uint32_t i = 1; i < units; ++i) {
     entry.further.units[i - 1] = ring.fetch<regs::TxWide>(ring.head + i);
   }
+  return launch_entry(pair, ring, entry);
+}
+
+bool TxEngine::launch_entry(Pair& pair, Ring& ring, const TxEntry& entry) {
+  const regs::TxDesc& desc = entry.desc;
+  const uint32_t units = entry.is_doorbell() ? 1 : units_of(desc);
   if (!is_wanted(entry) || ring.crosses(sizeof(regs::TxDesc), units)) {
     finish_unsent(ring, desc, Status::kBadDescriptor);
     return true;
@@ -76,6 +82,7 @@ bool TxEngine::launch(Pair& pair, Ring& ring) {
     wait_inside(*flow, entry);
   }
   ring.head += units;
+  ring.next_slot += Control::pushed.get(desc.control);
   return true;
 }
 
@@ -456,6 +463,7 @@ void TxEngine::finish_unsent(Ring& ring, const regs::TxDesc& desc, Status status
     return;
   }
   ring.head += std::min(units_of(desc), ring.posted());
+  ring.next_slot += Control::pushed.get(desc.control);
   core_.complete_tx(ring, desc.cookie, index, status);
 }
 

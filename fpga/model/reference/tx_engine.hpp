@@ -32,6 +32,10 @@ class TxEngine {
 
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
+  /// Send entries whose slots are whole.
+  void run_slots(Pair& pair);
+  /// Whether the ring's next entry is there, in the ring or in a slot.
+  [[nodiscard]] bool has_posted(const Ring& ring) const;
   /// Process answers to segments.
   void on_acks(Flow& flow, const InFrame& frame);
   /// A doorbell has ended.
@@ -89,6 +93,10 @@ class TxEngine {
 
   /// Begin the message or doorbell of an entry. @return false: it must wait.
   [[nodiscard]] bool start(Flow& flow, const TxEntry& entry);
+  /// Begin to send the entry at the head of the ring, or let it wait inside the card. @return
+  /// false: it must wait where it is.
+  [[nodiscard]] bool launch_entry(Pair& pair, Ring& ring, const TxEntry& entry);
+  [[nodiscard]] bool read_slot(const Ring& ring, TxEntry* out) const;
   [[nodiscard]] bool passes_over(Pair& pair, const Ring& ring, const TxEntry& head) const;
   void wait_inside(Flow& flow, const TxEntry& entry);
   void start_waiting(Flow& flow);

@@ -18,7 +18,7 @@ constexpr uint32_t kBlockedRuns = 8;
 /// Whether the card passes over the head of the ring, which must wait. In fast mode not at once:
 /// most waits are short, and entries that wait inside the card take no fast path.
 bool TxEngine::passes_over(Pair& pair, const Ring& ring, const TxEntry& head) const {
-  if (core_.exact) {
+  if (core_.exact || ring.slots_at != 0) {
     return true;
   }
   pair.blocked_runs = pair.blocked_head == ring.head ? pair.blocked_runs + 1 : 0;
@@ -100,6 +100,10 @@ void TxEngine::flush_waiting(Flow& flow, Status status) {
 void TxEngine::begin_stop(Ring& ring) {
   core_.each_flow([this](Flow& flow) { flush_waiting(flow, Status::kFlushed); }, ring.pair);
   flush_posted(ring, Status::kFlushed);
+  for (TxEntry entry{}; read_slot(ring, &entry);) {
+    ring.tail = ring.head + units_of(entry.desc);
+    finish_unsent(ring, entry.desc, Status::kFlushed);
+  }
 }
 
 void TxEngine::link_down() {

@@ -105,6 +105,9 @@ inline constexpr FieldName k_id_cap_formats[] = {
     {"pasid", 9, 1},
     {"tph", 10, 1},
 };
+inline constexpr FieldName k_id_cap_push[] = {
+    {"slots_log2", 0, 4},
+};
 inline constexpr FieldName k_rx_map_block[] = {
     {"type", 0, 8},
     {"version", 8, 8},
@@ -181,6 +184,7 @@ inline constexpr FieldName k_qp_ring_filter[] = {
 };
 inline constexpr FieldName k_qp_ring_format[] = {
     {"completion", 0, 4},
+    {"push", 4, 1},
     {"relaxed", 8, 1},
     {"no_snoop", 9, 1},
 };
@@ -240,6 +244,7 @@ inline constexpr FieldName k_tx_desc_control[] = {
     {"ssize", 10, 4},
     {"mbox", 14, 6},
     {"units", 20, 2},
+    {"pushed", 22, 1},
 };
 inline constexpr MemberName k_tx_desc[] = {
     {"control", 0, 4, 1, k_tx_desc_control},
@@ -257,6 +262,15 @@ inline constexpr MemberName k_tx_wide[] = {
     {"len2", 26, 2, 1, {}},
     {"len3", 28, 2, 1, {}},
     {"reserved", 30, 2, 1, {}},
+};
+inline constexpr FieldName k_push_slot_first[] = {
+    {"tops", 0, 15},
+    {"index", 15, 16},
+    {"phase", 31, 1},
+};
+inline constexpr MemberName k_push_slot[] = {
+    {"first", 0, 4, 1, k_push_slot_first},
+    {"entry", 4, 4, 15, {}},
 };
 inline constexpr FieldName k_tx_cpl_status[] = {
     {"code", 0, 8},
@@ -454,6 +468,7 @@ inline constexpr RegName kRegisters[] = {
     {"id", "cap_stores", 0x30, 1, 0x0, 1, 0, false, k_id_cap_stores},
     {"id", "cap_waits", 0x34, 1, 0x0, 1, 0, false, k_id_cap_waits},
     {"id", "cap_formats", 0x38, 1, 0x0, 1, 0, false, k_id_cap_formats},
+    {"id", "cap_push", 0x3C, 1, 0x0, 1, 0, false, k_id_cap_push},
     {"id", "gen_ack", 0x40, 1, 0x0, 1, 0, false, {}},
     {"id", "response_us", 0x44, 1, 0x0, 1, 0, false, {}},
     {"id", "gen_req", 0x1000, 1, 0x0, 1, 0, true, {}},
@@ -553,6 +568,7 @@ inline constexpr RegName kRegisters[] = {
 inline constexpr DescName kDescriptors[] = {
     {"tx_desc", 32, k_tx_desc},
     {"tx_wide", 32, k_tx_wide},
+    {"push_slot", 64, k_push_slot},
     {"tx_cpl", 16, k_tx_cpl},
     {"shared_desc", 8, k_shared_desc},
     {"shared_cpl", 32, k_shared_cpl},

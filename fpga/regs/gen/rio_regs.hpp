@@ -57,6 +57,12 @@ inline constexpr uint32_t kEntryUnits = 4u;
 inline constexpr uint32_t kEntryInlineBytes = 112u;
 /// Most addresses inside a 64-byte transmit descriptor.
 inline constexpr uint32_t kWideAddrs = 4u;
+/// First slot of a queue pair's transmit ring, from the base of the queue pair. Slots are the host's words.
+inline constexpr uint32_t kPushSlotsAt = 49152u;
+/// log2 of the most slots: 16 KiB.
+inline constexpr uint32_t kPushSlotsLog2Max = 8u;
+/// Most bytes inside a transmit entry in a slot.
+inline constexpr uint32_t kPushInlineBytes = 44u;
 /// Longest maintenance access. RIO Part 1 §4.1.10
 inline constexpr uint32_t kMaintBytesMax = 64u;
 /// Entries of the receive map.
@@ -407,6 +413,13 @@ struct CapFormats {
   /// RING_TPH counts
   static constexpr Field tph{10, 1};
 };
+/// Push mode. (written by the card)
+constexpr uint32_t cap_push() { return kBase + 0x03Cu; }
+inline constexpr uint32_t kCapPushReset = 0x0u;
+struct CapPush {
+  /// log2 of the slots of each transmit ring, 1 to PUSH_SLOTS_LOG2_MAX; 0: no push mode
+  static constexpr Field slots_log2{0, 4};
+};
 /// Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
 constexpr uint32_t gen_ack() { return kBase + 0x040u; }
 inline constexpr uint32_t kGenAckReset = 0x0u;
@@ -709,6 +722,8 @@ constexpr uint32_t ring_format(uint32_t qp, uint32_t i) { return base(qp) + 0x10
 struct RingFormat {
   /// 0: one completion a message. 1, transmit ring: cumulative; shared receive ring: 16 bytes
   static constexpr Field completion{0, 4};
+  /// 1, transmit ring of at most 2^15 entries: entries may come through slots. Only with ID.CAP_PUSH
+  static constexpr Field push{4, 1};
   /// 1: payload may be written with relaxed ordering; a completion never is
   static constexpr Field relaxed{8, 1};
   /// Must be 0
@@ -933,6 +948,8 @@ struct Control {
   static constexpr Field mbox{14, 6};
   /// Units of the entry, less one. They are adjacent: none crosses 4 KiB or wraps
   static constexpr Field units{20, 2};
+  /// The next slot holds the entry, too. Only with RING_FORMAT.PUSH
+  static constexpr Field pushed{22, 1};
 };
 }  // namespace tx_desc
 
@@ -961,6 +978,28 @@ static_assert(offsetof(TxWide, len1) == 24);
 static_assert(offsetof(TxWide, len2) == 26);
 static_assert(offsetof(TxWide, len3) == 28);
 static_assert(offsetof(TxWide, reserved) == 30);
+
+/// Slot for a transmit entry, in the BAR at PUSH_SLOTS_AT. Slot k mod the number of slots holds the k-th pushed entry since the start. Bit 31 of each word is the phase: 1 in laps with an even number, where the lap is k >> SLOTS_LOG2.
+struct PushSlot {
+  /// First word.
+  uint32_t first;
+  /// First 60 bytes of the entry, without their bits 31. Zeros behind an entry of one unit.
+  uint32_t entry[15];
+};
+static_assert(sizeof(PushSlot) == 64);
+static_assert(offsetof(PushSlot, first) == 0);
+static_assert(offsetof(PushSlot, entry) == 4);
+/// Fields of PushSlot.
+namespace push_slot {
+struct First {
+  /// Bit i is bit 31 of word i of the entry, whose place the phase has
+  static constexpr Field tops{0, 15};
+  /// Low bits of the entry's free-running index
+  static constexpr Field index{15, 16};
+  /// Toggles each lap
+  static constexpr Field phase{31, 1};
+};
+}  // namespace push_slot
 
 /// Completion of a transmit descriptor. Completions come in any order.
 struct TxCpl {

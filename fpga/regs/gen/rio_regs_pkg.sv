@@ -46,6 +46,12 @@ package rio_regs_pkg;
   localparam logic [31:0] ENTRY_INLINE_BYTES = 32'h70;
   // Most addresses inside a 64-byte transmit descriptor.
   localparam logic [31:0] WIDE_ADDRS = 32'h4;
+  // First slot of a queue pair's transmit ring, from the base of the queue pair. Slots are the host's words.
+  localparam logic [31:0] PUSH_SLOTS_AT = 32'hC000;
+  // log2 of the most slots: 16 KiB.
+  localparam logic [31:0] PUSH_SLOTS_LOG2_MAX = 32'h8;
+  // Most bytes inside a transmit entry in a slot.
+  localparam logic [31:0] PUSH_INLINE_BYTES = 32'h2C;
   // Longest maintenance access. RIO Part 1 §4.1.10
   localparam logic [31:0] MAINT_BYTES_MAX = 32'h40;
   // Entries of the receive map.
@@ -411,6 +417,17 @@ package rio_regs_pkg;
     logic cumulative;  // 3: Completions of the transmit ring may report several messages
     logic [2:0] inline_units;  // 2:0: Most units of 32 bytes of a transmit entry with inline bytes, 1 to 4
   } id_cap_formats_t;
+
+  // Push mode. (written by the card)
+  localparam logic [31:0] ID_CAP_PUSH_OFFSET = 32'h3C;
+  localparam logic [31:0] ID_CAP_PUSH_RESET = 32'h0;
+  localparam logic [31:0] ID_CAP_PUSH = ID_BASE + ID_CAP_PUSH_OFFSET;
+  localparam int ID_CAP_PUSH_SLOTS_LOG2_LSB = 0;
+  localparam int ID_CAP_PUSH_SLOTS_LOG2_WIDTH = 4;
+  typedef struct packed {
+    logic [27:0] rsvd0;
+    logic [3:0] slots_log2;  // 3:0: log2 of the slots of each transmit ring, 1 to PUSH_SLOTS_LOG2_MAX; 0: no push mode
+  } id_cap_push_t;
 
   // Generation that the card runs in. Until it equals GEN_REQ the card ignores all other words. (written by the card)
   localparam logic [31:0] ID_GEN_ACK_OFFSET = 32'h40;
@@ -996,6 +1013,8 @@ package rio_regs_pkg;
   endfunction
   localparam int QP_RING_FORMAT_COMPLETION_LSB = 0;
   localparam int QP_RING_FORMAT_COMPLETION_WIDTH = 4;
+  localparam int QP_RING_FORMAT_PUSH_LSB = 4;
+  localparam int QP_RING_FORMAT_PUSH_WIDTH = 1;
   localparam int QP_RING_FORMAT_RELAXED_LSB = 8;
   localparam int QP_RING_FORMAT_RELAXED_WIDTH = 1;
   localparam int QP_RING_FORMAT_NO_SNOOP_LSB = 9;
@@ -1004,7 +1023,8 @@ package rio_regs_pkg;
     logic [21:0] rsvd1;
     logic no_snoop;  // 9: Must be 0
     logic relaxed;  // 8: 1: payload may be written with relaxed ordering; a completion never is
-    logic [3:0] rsvd0;
+    logic [2:0] rsvd0;
+    logic push;  // 4: 1, transmit ring of at most 2^15 entries: entries may come through slots. Only with ID.CAP_PUSH
     logic [3:0] completion;  // 3:0: 0: one completion a message. 1, transmit ring: cumulative; shared receive ring: 16 bytes
   } qp_ring_format_t;
 
@@ -1442,8 +1462,11 @@ package rio_regs_pkg;
   localparam int TX_DESC_CONTROL_MBOX_WIDTH = 6;
   localparam int TX_DESC_CONTROL_UNITS_LSB = 20;
   localparam int TX_DESC_CONTROL_UNITS_WIDTH = 2;
+  localparam int TX_DESC_CONTROL_PUSHED_LSB = 22;
+  localparam int TX_DESC_CONTROL_PUSHED_WIDTH = 1;
   typedef struct packed {
-    logic [9:0] rsvd1;
+    logic [8:0] rsvd1;
+    logic pushed;  // 22: The next slot holds the entry, too. Only with RING_FORMAT.PUSH
     logic [1:0] units;  // 21:20: Units of the entry, less one. They are adjacent: none crosses 4 KiB or wraps
     logic [5:0] mbox;  // 19:14: Mailbox
     logic [3:0] ssize;  // 13:10: Segment size code of the specification; 9: 8 bytes … 14: 256 bytes
@@ -1476,6 +1499,25 @@ package rio_regs_pkg;
     logic [63:0] addr2;  // byte 8: Third address.
     logic [63:0] addr1;  // byte 0: Second address.
   } tx_wide_t;
+
+  // push_slot.first: First word.
+  localparam int PUSH_SLOT_FIRST_TOPS_LSB = 0;
+  localparam int PUSH_SLOT_FIRST_TOPS_WIDTH = 15;
+  localparam int PUSH_SLOT_FIRST_INDEX_LSB = 15;
+  localparam int PUSH_SLOT_FIRST_INDEX_WIDTH = 16;
+  localparam int PUSH_SLOT_FIRST_PHASE_LSB = 31;
+  localparam int PUSH_SLOT_FIRST_PHASE_WIDTH = 1;
+  typedef struct packed {
+    logic phase;  // 31: Toggles each lap
+    logic [15:0] index;  // 30:15: Low bits of the entry's free-running index
+    logic [14:0] tops;  // 14:0: Bit i is bit 31 of word i of the entry, whose place the phase has
+  } push_slot_first_t;
+  // Slot for a transmit entry, in the BAR at PUSH_SLOTS_AT. Slot k mod the number of slots holds the k-th pushed entry since the start. Bit 31 of each word is the phase: 1 in laps with an even number, where the lap is k >> SLOTS_LOG2.
+  localparam logic [31:0] PUSH_SLOT_BYTES = 32'd64;
+  typedef struct packed {
+    logic [14:0] [31:0] entry;  // byte 4: First 60 bytes of the entry, without their bits 31. Zeros behind an entry of one unit.
+    push_slot_first_t first;  // byte 0: First word.
+  } push_slot_t;
 
   // tx_cpl.status: Last word.
   localparam int TX_CPL_STATUS_CODE_LSB = 0;

@@ -140,13 +140,14 @@ TEST(Name, OfCardsim) {
   name = parsed(Place::kCardsim,
                 "doorbell:socket=s,ram=r,monitor=m,vectors=64,devfn=1f.7,name=left,at=host,"
                 "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7,early=1,"
-                "flights=1,resting=0,rx_contexts=1023,poisoned=7,pass_over=65535");
+                "flights=1,resting=0,rx_contexts=1023,poisoned=7,pass_over=65535,push_slots=8");
   EXPECT_TRUE(name.model.early_status);
   EXPECT_EQ(name.model.flights, 1u);
   EXPECT_EQ(name.model.resting, 0u);
   EXPECT_EQ(name.model.rx_contexts, 1023u);
   EXPECT_EQ(name.model.poisoned, 7u);
   EXPECT_EQ(name.model.pass_over, 65535u);
+  EXPECT_EQ(name.model.push_slots_log2, 8u);
   EXPECT_EQ(kind_in<Doorbell>(name).socket, "s");
   EXPECT_EQ(kind_in<Doorbell>(name).guest.monitor, "m");
   EXPECT_EQ(kind_in<Doorbell>(name).vectors, 64u);
