@@ -76,12 +76,14 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
   queues.rings = o.rings;
   set_unless_zero(o.stop_timeout_ms, &queues.stop_timeout_ms);
   config.irq_rings = o.irq_rings;
-  if (o.irq_moderation_us > UINT16_MAX || o.receive_times > 1) {
+  if (o.irq_moderation_us > UINT16_MAX || o.receive_times > 1 || o.push > 1) {
     base::log_error(
-        "rio_options: irq_moderation_us is %u, receive_times %u; give up to 65535, and 0 or 1",
-        o.irq_moderation_us, o.receive_times);
+        "rio_options: irq_moderation_us is %u, receive_times %u, push %u; give up to 65535, and 0 "
+        "or 1",
+        o.irq_moderation_us, o.receive_times, o.push);
     return -EINVAL;
   }
+  queues.push = o.push != 0;
   queues.receive_times = o.receive_times != 0;
   queues.irq_moderation_us = static_cast<uint16_t>(o.irq_moderation_us);
   *out = config;

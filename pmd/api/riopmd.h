@@ -244,6 +244,8 @@ struct rio_options {
   uint32_t irq_rings;           /**< RIO_RING_BITs that rio_irq_fd() tells about; default none */
   uint32_t irq_moderation_us;   /**< at most one interrupt a ring in this time; up to 65535 */
   uint32_t receive_times;       /**< 1: rio_rx_message.time_ticks is wanted; default: it is 0 */
+  uint32_t push;                /**< 1: short bursts to send are written into the card's slots, so
+                                     that it need not read them; -ENOTSUP if it has none */
 };
 
 /** A card and what it can. Sizes and alignments in bytes. */

@@ -64,6 +64,11 @@ OwnKeys card_keys(CardArgs* args) {
              20'000'000, &card.receive_timeout_us),
       number("retry_limit", "0 (never give up) to 1000000", 0, 1'000'000, &card.retry_limit),
       number("retry_delay_us", "1 to 1000000", 1, 1'000'000, &card.retry_delay_us),
+      {"push", "0 or 1",
+       [args](std::string_view text) {
+         args->queues.push = text == "1";
+         return text == "0" || text == "1";
+       }},
   };
   std::ranges::transform(kRingKeys, std::inserter(keys, keys.begin()), [&](const RingKey& one) {
     return ring(one.key, &(args->queues.*one.log2));

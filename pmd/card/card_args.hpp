@@ -20,7 +20,7 @@ struct CardArgs {
   std::string wire = "loop";         ///< of the emulated card, by name::wire_of()
   uint32_t base_dest_id = 0;         ///< of queue pair 0
   std::vector<std::string> given{};  ///< the keys that the text has, those of its owner, too
-  QueuePairConfig queues{};          ///< only the sizes of rings that have a key are used
+  QueuePairConfig queues{};          ///< only sizes of rings that have a key, and push, are used
   CardConfig card{};                 ///< time-outs and retries; dest_ids come from elsewhere
 };
 

@@ -20,6 +20,7 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   const uint32_t timers = bar.read32(regs::id::cap_timers());
   const uint32_t dma_bytes = bar.read32(regs::id::cap_dma_bytes());
   const uint32_t formats = bar.read32(regs::id::cap_formats());
+  const uint32_t push = regs::id::CapPush::slots_log2.get(bar.read32(regs::id::cap_push()));
   const uint32_t hw_version = bar.read32(regs::id::hw_version());
 
   Caps caps{};
@@ -52,17 +53,18 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.atomics = CapFlags::atomics.get(flags) != 0;
   caps.is_vf = CapFlags::vf.get(flags) != 0;
   caps.vfs = std::min(CapQueues::vfs.get(queues), regs::kMaxVfs);
+  caps.push_slots = push == 0 ? 0 : 1u << push;
   caps.is_model = regs::id::HwVersion::model.get(hw_version) != 0;
 
   const struct {
     bool broken;
     const char* name;
-  } rules[] = {
-      {(caps.queue_pairs == 0 && !caps.is_vf) || caps.queue_pairs > regs::kMaxQps,
-       "number of queue pairs"},
-      {caps.ring_log2_min > caps.ring_log2_max || caps.ring_log2_max == 0, "ring sizes"},
-      {caps.letters == 0 || caps.letters > regs::kLetters, "number of letters"},
-      {caps.dedicated_size_align > regs::kMessageBytesMax, "alignment of dedicated sizes"}};
+  } rules[] = {{(caps.queue_pairs == 0 && !caps.is_vf) || caps.queue_pairs > regs::kMaxQps,
+                "number of queue pairs"},
+               {caps.ring_log2_min > caps.ring_log2_max || caps.ring_log2_max == 0, "ring sizes"},
+               {caps.letters == 0 || caps.letters > regs::kLetters, "number of letters"},
+               {caps.dedicated_size_align > regs::kMessageBytesMax, "alignment of dedicated sizes"},
+               {push > regs::kPushSlotsLog2Max, "number of slots"}};
   for (const auto& rule : rules) {
     if (rule.broken) {
       *wrong = rule.name;

@@ -43,7 +43,8 @@ struct Caps {
   [[nodiscard]] uint32_t inline_bytes_max() const {
     return inline_units < 2 ? inline_bytes : regs::kInlineBytes + (inline_units - 1) * 32;
   }
-  bool is_model;  ///< an emulated card: its figures say nothing about a real one
+  uint32_t push_slots;  ///< of each transmit ring, a power of two; 0: no push mode
+  bool is_model;        ///< an emulated card: its figures say nothing about a real one
 };
 
 /// Read them from the BAR. Control path. regs: ID.CAP_*, ID.HW_VERSION. @return 0, or -EPROTO where

@@ -118,7 +118,8 @@ class QueueBase {
             .rejected = stats_.rejected.get(),
             .bad_completions = stats_.bad_completions.get()};
   }
-  /// BAR accesses of the bursts and of arm(): no reads, and at most one write per burst.
+  /// BAR accesses of the bursts and of arm(): no reads, and at most one write per burst;
+  /// in push mode one more for each slot.
   [[nodiscard]] MmioCounts mmio() const { return bar_.counts(); }
   /// Counts and BAR accesses together.
   [[nodiscard]] RingTotals totals() const { return {stats(), bar_.counts()}; }

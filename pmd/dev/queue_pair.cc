@@ -86,6 +86,7 @@ RingConfig QueuePair::ring_config(uint32_t ring, uint32_t log2) const {
   config.timeout_ms = stop_ms_;
   config.irq_vector = config_.irq_vectors[ring];
   config.irq_moderation_us = config_.irq_moderation_us;
+  config.push = config_.push && ring == static_cast<uint32_t>(RingId::kTx);
   config.times = config_.receive_times;
   return config;
 }

@@ -40,6 +40,7 @@ struct QueuePairConfig {
   std::array<int, regs::kRingsPerQp> irq_vectors = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                     -1, -1, -1, -1, -1, -1, -1, -1};
   uint16_t irq_moderation_us = 0;
+  bool push = false;  ///< short bursts to send go through the card's slots; needs Caps::push_slots
   bool receive_times = false;  ///< RxMessage::time_ticks is wanted: costs longer completions
 };
 

@@ -14,7 +14,8 @@ using RingControl = regs::qp::RingControl;
 using RingStatus = regs::qp::RingStatus;
 
 constexpr size_t kRingAlign = 4096;
-constexpr uint32_t kLog2Limit = 19;  // ARM.INDEX must tell a full ring from an empty one
+constexpr uint32_t kPushLog2Limit = 15;  // regs: RING_FORMAT.PUSH
+constexpr uint32_t kLog2Limit = 19;      // ARM.INDEX must tell a full ring from an empty one
 
 [[nodiscard]] uint32_t phase_not_expected(uint32_t completion_index, uint32_t clog2) {
   // In laps with an even number the expected phase is 1. regs: tx_cpl.status.phase
@@ -47,6 +48,13 @@ int Ring::check(const Caps& caps) const {
                     caps.ring_log2_min, caps.ring_log2_max);
     return -EINVAL;
   }
+  if (config_.push && (caps.push_slots == 0 || config_.log2 > kPushLog2Limit)) {
+    base::log_error(
+        "%s: no push mode: the card has %u slots, the ring 2^%u entries of at most 2^%u; "
+        "open it without push",
+        who().c_str(), caps.push_slots, config_.log2, kPushLog2Limit);
+    return -ENOTSUP;
+  }
   if (config_.irq_vector >= 0 && static_cast<uint32_t>(config_.irq_vector) >= caps.vectors) {
     base::log_error("%s: vector %d; the card has %u", who().c_str(), config_.irq_vector,
                     caps.vectors);
@@ -66,6 +74,7 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
   hook_ = bus.poll_hook(config.qp);
   config_ = config;
   shape_ = shape;
+  push_slots_ = config.push ? caps.push_slots : 0;
   if (const int error = check(caps); error != 0) {
     return error;
   }
@@ -113,6 +122,15 @@ void Ring::fill_phases() {
     uint8_t* const cpl = base + static_cast<size_t>(index & (count - 1)) * shape_.cpl_bytes;
     std::memcpy(cpl + shape_.cpl_bytes - sizeof last_word, &last_word, sizeof last_word);
   }
+  clear_slots();
+}
+
+/// Fills the slots with zeros, so that none seems to hold an entry.
+void Ring::clear_slots() {
+  const uint32_t first = regs::qp::base(config_.qp) + regs::kPushSlotsAt;
+  for (uint32_t i = 0; i < push_slots_ * sizeof(regs::PushSlot); i += 4) {
+    bar_.write32(first + i, 0);
+  }
 }
 
 void Ring::write_config() {
@@ -133,7 +151,8 @@ void Ring::write_config() {
   }
   bar_.write32(regs::qp::ring_irq(qp, ring), irq);
   bar_.write32(regs::qp::ring_format(qp, ring),
-               regs::qp::RingFormat::completion.put(shape_.format));
+               regs::qp::RingFormat::completion.put(shape_.format) |
+                   regs::qp::RingFormat::push.put(push_slots_ != 0 ? 1 : 0));
   // Another program may have used these; this driver does not.
   bar_.write32(regs::qp::ring_coalesce(qp, ring), 0);
   bar_.write32(regs::qp::ring_pasid(qp, ring), 0);

@@ -22,7 +22,9 @@ struct RingConfig {
   uint16_t irq_moderation_us = 0;
   uint32_t source = 0;  ///< dedicated rings: source ID that the ring takes
   uint32_t mbox = 0;    ///< dedicated rings: mailbox, 0 to 3
-  bool times = false;   ///< shared receive: RxMessage::time_ticks is wanted
+  bool push =
+      false;  ///< transmit: short bursts go through the card's slots; needs Caps::push_slots
+  bool times = false;  ///< shared receive: RxMessage::time_ticks is wanted
 };
 
 /// Bytes of a ring's entries.
@@ -44,8 +46,9 @@ class Ring {
 
   /// Check the configuration, allocate and fill the memory, start the ring and wait for the echo.
   /// Once per object. @param bus outlives the object.
-  /// @return 0, -EINVAL (size, vector, mailbox), -ENOENT (the queue pair has no such ring), -EBUSY
-  /// (it runs), -ENOMEM, -EIO (the card stopped it with an error), -ETIMEDOUT, -ENODEV (card gone).
+  /// @return 0, -EINVAL (size, vector, mailbox), -ENOTSUP (no slots), -ENOENT (the queue pair has
+  /// no such ring), -EBUSY (it runs), -ENOMEM, -EIO (the card stopped it with an error),
+  /// -ETIMEDOUT, -ENODEV (card gone).
   [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
                           const RingShape& shape);
 
@@ -90,6 +93,7 @@ class Ring {
   [[nodiscard]] int check(const Caps& caps) const;
   [[nodiscard]] int allocate();
   void fill_phases();
+  void clear_slots();
   void write_config();
   void write_tail();
   [[nodiscard]] uint32_t ask(bool run);
@@ -104,6 +108,7 @@ class Ring {
   RingShape shape_{};
   DmaMemory memory_;
   size_t cpl_at_ = 0;
+  uint32_t push_slots_ = 0;
   bool running_ = false;   // the card may touch the memory
   uint32_t stop_gen_ = 0;  // of the last begin_stop()
 };

@@ -56,8 +56,9 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, Shared
     const TxMessage first = {
         .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
     const bool valid = tx::header_of(first, &queue.header_);
-    const int error =
+    int error =
         queue.start<regs::TxCpl>(bus, caps, config, &queue.entries_, caps.cumulative ? 1 : 0);
+    error = error == 0 ? queue.prepare_tell(bus, caps) : error;
     return error != 0 || valid ? error : -EINVAL;
   });
 }

@@ -60,7 +60,9 @@ class alignas(64) TxQueue : public TxSlots {
   /// Add a gathered message to the burst. @return false: not taken, as by burst_gather().
   [[nodiscard]] bool stage_gather(const TxGather& message);
   void end_burst(uint32_t head_before) {
-    ring_doorbell(head_before);
+    if (window_.head() != head_before) {
+      tell_card();
+    }
     slots_counted_ = window_.head();
     send_hook_();
   }

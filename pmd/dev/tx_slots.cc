@@ -27,11 +27,11 @@ int TxSlots::use_slots(uint8_t* va, uint64_t iova, uint32_t stride_bytes, uint32
     asides_[i] = {va + uint64_t{slots + i} * stride_bytes, 0, false, {}};
   }
   slots_iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(va);
-  slot_tail_ = bar_.word_to_write(tail_offset_);
+  slot_tail_ = tail_word_;
   slot_hook_ = send_hook_;
   if (slot_tail_ == nullptr) {
     slot_tail_ = &nowhere_;
-    slot_hook_ = {&write_and_hook, this};
+    slot_hook_ = {&tell_and_hook, this};
   } else if (slot_hook_.fn == nullptr) {
     slot_hook_.fn = [](void* /*ctx*/) noexcept {
     };  // an empty hook, so that the hot path need not check for one
@@ -94,10 +94,34 @@ const TxSlots::Aside* TxSlots::search_asides(uint32_t index) const {
   return nullptr;
 }
 
-void TxSlots::write_and_hook(void* queue) noexcept {
+int TxSlots::prepare_tell(Bus& bus, const Caps& caps) {
+  const RingConfig& config = ring_.config();
+  if (!config.push) {
+    tail_word_ = bar_.word_to_write(tail_offset_);
+    return 0;
+  }
+  pusher_ = make_shared_object<Pusher>(bus, config.qp, caps.push_slots, config.start_index);
+  return pusher_ != nullptr ? 0 : -ENOMEM;
+}
+
+[[gnu::noinline]] void TxSlots::tell_card_slow() {
+  if (pusher_ == nullptr || !pusher_->push(bar_, entries_, window_)) {
+    bar_.write32(tail_offset_, window_.head());
+  }
+}
+
+void TxSlots::tell_and_hook(void* queue) noexcept {
   auto* const self = static_cast<TxSlots*>(queue);
-  self->bar_.write32(self->tail_offset_, self->window_.head());
+  self->tell_card_slow();
   self->send_hook_();
+}
+
+int TxSlots::restart() {
+  const int error = PostingQueue::restart();
+  if (error == 0 && pusher_ != nullptr) {
+    pusher_->begin(window_.head());
+  }
+  return error;
 }
 
 uint32_t TxSlots::skip_delivered() {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "pmd/dev/pusher.hpp"
 #include "pmd/dev/queue_base.hpp"
 
 namespace rio::pmd {
@@ -115,6 +116,11 @@ class TxSlots : public PostingQueue {
   /// Hot. Whether there is a completion to consume.
   [[nodiscard]] bool ready() const { return cursor_.ready<regs::TxCpl>(); }
 
+  /// Entries that were written into the card's slots, in push mode. Any thread. regs: push_slot
+  [[nodiscard]] uint64_t pushed() const { return pusher_ != nullptr ? pusher_->pushed() : 0; }
+  /// As PostingQueue::restart().
+  [[nodiscard]] int restart();
+
  protected:
   TxSlots() = default;
   ~TxSlots() = default;
@@ -134,6 +140,19 @@ class TxSlots : public PostingQueue {
   void count_slots() {
     if (slots_counted_ != window_.head()) {
       count_new_slots();
+    }
+  }
+
+  /// Prepare tell_card(), once the ring runs. @return 0 or -ENOMEM.
+  [[nodiscard]] int prepare_tell(Bus& bus, const Caps& caps);
+  /// Tell the card of all posted entries: by the doorbell, or, in push mode, through slots.
+  void tell_card() {
+    if (tail_word_ != nullptr) [[likely]] {
+      // Doorbell: entries visible before it; pairs as in ring_doorbell().
+      Mmio::write_word(tail_word_, window_.head());
+      bar_.count_writes(1);
+    } else {
+      tell_card_slow();
     }
   }
 
@@ -192,15 +211,16 @@ class TxSlots : public PostingQueue {
   [[nodiscard]] const Aside* search_asides(uint32_t index) const;
   void set_oldest_aside();
   void count_new_slots();
-  static void write_and_hook(void* queue) noexcept;
+  void tell_card_slow();
+  static void tell_and_hook(void* queue) noexcept;
 
   // The specification's code of 256-byte segments, RIO Part 2 §4.1.5.
   static constexpr uint32_t kSlotControl = regs::tx_desc::Control::ssize.put(14);
 
   std::unique_ptr<uint8_t*[]> places_;  // of the slots
   uint64_t slots_iova_minus_va_ = 0;
-  // Doorbell of send_slot(). If each write of the BAR has to be seen, it points to nowhere_ and the
-  // hook writes.
+  volatile uint32_t* tail_word_ = nullptr;  // doorbell; null: tell_card_slow() only
+  // Doorbell of send_slot(). Without tail_word_ it points to nowhere_, and the hook tells the card.
   volatile uint32_t* slot_tail_ = nullptr;
   PollHook slot_hook_;
   uint32_t nowhere_ = 0;
@@ -208,7 +228,8 @@ class TxSlots : public PostingQueue {
   uint32_t aside_count_ = 0;
   uint32_t last_aside_ = 0;
   uint32_t look_at_ = 0;
-  uint32_t next_aside_ = 0;  // the one that has been a spare place for longest, or nearly
+  SharedPtr<Pusher> pusher_;  // in push mode
+  uint32_t next_aside_ = 0;   // the one that has been a spare place for longest, or nearly
 };
 
 }  // namespace rio::pmd

@@ -187,6 +187,7 @@ void NetPort::release_tx(uint16_t queue) {
 int NetPort::open_pair(uint16_t queue) {
   QueuePairConfig config;
   config.tx_log2 = tx_[queue]->config().ring_log2;
+  config.push = card_->args().queues.push;
   config.rings = ring_bit(regs::Ring::kTx);
   if (queue == 0) {
     config.shared_log2 = log2_of(rx_queues_[0]->entries);

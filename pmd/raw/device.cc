@@ -140,6 +140,7 @@ int RawDevice::open_queue(uint32_t qp) {
   config.doorbell_log2 = queue.conf.doorbell_log2;
   config.dma_log2 = queue.conf.dma_log2;
   config.event_log2 = queue.conf.event_log2;
+  config.push = card_->args().queues.push;
   config.irq_moderation_us = queue.conf.irq_moderation_us;
   int rc = queue.irq.prepare(bus(), card()->caps(), qp, queue.conf.irq_rings, &config);
   rc = rc != 0 ? rc : card()->open_queue_pair(qp, config, &queue.pair);

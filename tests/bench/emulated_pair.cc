@@ -23,9 +23,11 @@ void open(const std::shared_ptr<pmd::EmuMemory>& memory, const name::Model& mode
   must(pmd::mem::BufferPool::create(*port->bus, EmulatedPair::kBuffers,
                                     port->card->caps().shared_addr_align, &port->pool),
        "BufferPool::create");
-  must(port->card->open_queue_pair(
-           0, {.tx_log2 = EmulatedPair::kRingLog2, .shared_log2 = EmulatedPair::kRingLog2},
-           &port->pair),
+  must(port->card->open_queue_pair(0,
+                                   {.tx_log2 = EmulatedPair::kRingLog2,
+                                    .shared_log2 = EmulatedPair::kRingLog2,
+                                    .push = model.push_slots_log2 != 0},
+                                   &port->pair),
        "Card::open_queue_pair");
   port->dest_id = dest_id;
   std::memset(port->pool->memory().va, 0x5A, port->pool->memory().len_bytes);

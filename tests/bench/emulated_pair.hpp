@@ -43,7 +43,8 @@ struct Port {
   }
 };
 
-/// The cards "bench"/0 and "bench"/1, with destIDs 1 and 2, full shared queues and more buffers.
+/// The cards "bench"/0 and "bench"/1, in push mode if they have it, with destIDs 1 and 2, full
+/// shared queues and more buffers.
 class EmulatedPair {
  public:
   static constexpr uint32_t kPosted = 256;   // as rio-testpmd

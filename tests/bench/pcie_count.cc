@@ -1,8 +1,10 @@
 // Counts the PCIe bytes and TLPs of messages between two emulated cards that both send and receive:
-//   pcie_count [BYTES, up to 256]
-// The cards are exact, as only such cards count, and without the landing quirks. Bursts have 32
-// messages, inline where the card takes them so. Prints one JSON object; doorbells are counted by
-// the driver's own accesses to the BAR.
+//   pcie_count [BYTES, up to 256 [BURST, up to 32 [PUSH]]]
+// The cards are exact, as only such cards count, and without the landing quirks. Messages are
+// inline where the card takes them so. With PUSH 1 they go in push mode. Prints one JSON object;
+// doorbells and slots are counted by the driver's own accesses to the BAR. Each slot is one TLP, as
+// on a write-combined mapping.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -16,21 +18,26 @@ namespace {
 constexpr uint64_t kRounds = 4096;  // the rings wrap many times
 constexpr uint32_t kStepsMax = 10000;
 constexpr uint32_t kDoorbellBytes = 4 + 24;
+constexpr uint32_t kSlotBytes = sizeof(regs::PushSlot) + 24;
+constexpr uint32_t kPushSlotsLog2 = 8;
 
 /// The counts of a port's transmit or shared receive ring, the doorbells included.
 model::PcieCounts counts(const Port& port, regs::Ring ring) {
   auto sum = port.bus->card()->statistics().pcie[static_cast<uint32_t>(ring)];
-  const pmd::MmioCounts bar = ring == regs::Ring::kTx ? port.tx().mmio() : port.shared().mmio();
+  const bool sends = ring == regs::Ring::kTx;
+  const pmd::MmioCounts bar = sends ? port.tx().mmio() : port.shared().mmio();
+  const uint64_t slots = sends ? port.tx().pushed() : 0;
   sum.down_tlps += bar.writes;
-  sum.down_bytes += bar.writes * kDoorbellBytes;
+  sum.down_bytes += (bar.writes - slots) * kDoorbellBytes + slots * kSlotBytes;
   return sum;
 }
 
 class Exchange {
  public:
-  explicit Exchange(uint32_t size_bytes)
-      : cards_({.exact = true, .quirks = false}),
+  Exchange(uint32_t size_bytes, uint32_t burst, bool push)
+      : cards_({.exact = true, .quirks = false, .push_slots_log2 = push ? kPushSlotsLog2 : 0}),
         size_bytes_(size_bytes),
+        burst_(burst),
         bytes_(size_bytes, 0x5A) {}
 
   void run(uint64_t rounds) {
@@ -38,7 +45,7 @@ class Exchange {
       for (size_t i = 0; i < 2; ++i) {
         send(cards_.port(i));
       }
-      uint32_t left[2] = {kBurst, kBurst};
+      uint32_t left[2] = {burst_, burst_};
       for (uint32_t steps = 0; steps < kStepsMax && work(left); ++steps) {
         cards_.step();
       }
@@ -49,7 +56,7 @@ class Exchange {
   }
   void print() {
     Port& port = cards_.port(0);
-    const auto messages = static_cast<double>(kRounds * kBurst);
+    const auto messages = static_cast<double>(kRounds * burst_);
     const char* separator = "{";
     for (const auto& [name, ring] :
          {std::pair{"send", regs::Ring::kTx}, std::pair{"receive", regs::Ring::kShared}}) {
@@ -85,7 +92,7 @@ class Exchange {
         message.flags = pmd::TxFlags::kInline;
       }
     }
-    if (port.tx().burst(messages, kBurst) != kBurst) {
+    if (port.tx().burst(messages, static_cast<uint16_t>(burst_)) != burst_) {
       give_up("sending a burst", 0);
     }
   }
@@ -103,6 +110,7 @@ class Exchange {
 
   EmulatedPair cards_;
   uint32_t size_bytes_;
+  uint32_t burst_;
   std::vector<uint8_t> bytes_;
   model::PcieCounts before_[regs::kRingsPerQp];
 };
@@ -111,8 +119,11 @@ class Exchange {
 }  // namespace rio::bench
 
 int main(int argc, char** argv) {
+  const auto number = [&](int i, uint32_t otherwise) {
+    return argc > i ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 0)) : otherwise;
+  };
   rio::bench::Exchange exchange(
-      static_cast<uint32_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 0) : 64));
+      number(1, 64), std::min<uint32_t>(number(2, 32), rio::bench::kBurst), number(3, 0) != 0);
   exchange.run(16);
   exchange.begin();
   exchange.run(rio::bench::kRounds);

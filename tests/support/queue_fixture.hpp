@@ -38,6 +38,7 @@ class QueueFixture : public Base {
     config.mbox = script.mbox;
     config.source = script.source;
     config.timeout_ms = timeout_ms;
+    config.push = script.push_slots != 0;
     ASSERT_EQ(Queue::create(*bus_, caps, config, &queue_), 0);
     bar_.verify();
   }

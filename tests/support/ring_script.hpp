@@ -22,6 +22,7 @@ struct RingScript {
   uint32_t mbox = 0;
   uint32_t source = 0;
   uint32_t format = 0;
+  uint32_t push_slots = 0;  ///< transmit: in push mode
 
   [[nodiscard]] uint32_t status_offset() const { return 0x10040 + ring * 8; }
   [[nodiscard]] uint32_t entry_offset() const { return 0x10044 + ring * 8; }
@@ -39,8 +40,11 @@ struct RingScript {
       bar.expect_read(0x3400 + 16 * i, 0xD0 + i);  // RX_MAP.DEST_ID
     }
     bar.expect_read(0x10008, 0xFFFF)  // QP.RINGS
-        .expect_read(status_offset(), 0)
-        .expect_write(config_offset() + 0x00, static_cast<uint32_t>(base))
+        .expect_read(status_offset(), 0);
+    for (uint32_t i = 0; i < push_slots * 16; ++i) {
+      bar.expect_write(0x1C000 + 4 * i, 0);
+    }
+    bar.expect_write(config_offset() + 0x00, static_cast<uint32_t>(base))
         .expect_write(config_offset() + 0x04, static_cast<uint32_t>(base >> 32))
         .expect_write(config_offset() + 0x08, static_cast<uint32_t>(cbase))
         .expect_write(config_offset() + 0x0C, static_cast<uint32_t>(cbase >> 32))

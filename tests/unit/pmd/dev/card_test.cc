@@ -49,6 +49,7 @@ TEST_F(CardTest, OpenDecodesCapabilities) {
   EXPECT_EQ(caps.letters, 4u);
   EXPECT_EQ(caps.order_depth, 0u);
   EXPECT_EQ(caps.inline_bytes, 16u);
+  EXPECT_EQ(caps.push_slots, 0u);
   EXPECT_EQ(caps.tx_addr_align, 8u);
   EXPECT_EQ(caps.shared_addr_align, 256u);
   EXPECT_EQ(caps.dedicated_addr_align, 4096u);
