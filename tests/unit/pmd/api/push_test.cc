@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kId = 9;
 constexpr uint32_t kBuffers = 64;
-constexpr uint32_t kMessages = 4000;
+constexpr uint32_t kMessages = 500;
 constexpr uint32_t kPollsMax = 100000000;
 
 class PushMode : public testing::TestWithParam<const char*> {
