@@ -88,15 +88,13 @@ RIO_REGISTER_PMD_INFO(
     raw_rio,
     "wire=<emu:loop|emu:name|emu:fabric|shm:name|udp:name|relay:name> qps=<1-31> id=<destID> "
     "stepping=<inline|thread> early=<0|1> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
-    "flights=<n> resting=<n> rx_contexts=<n> poisoned=<n> pass_over=<n> push_slots=<log2> "
     "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
     "patience=<s> loss=<seed:rate> board=<number> flights=<n> resting=<n> rx_contexts=<n> "
-    "poisoned=<n> pass_over=<n> "
+    "poisoned=<n> pass_over=<n> push_slots=<log2> "
     "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
     "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us> push=<0|1>; PCI: "
-    "class=<raw|net|dma[:...]> "
-    "ivshmem=<1>");
+    "class=<raw|net|dma[:...]> ivshmem=<1>");
 
 }  // namespace
 

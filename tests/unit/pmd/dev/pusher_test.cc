@@ -87,8 +87,8 @@ TEST_F(PusherTest, BytesOfTheMessageAreInTheSlot) {
   ASSERT_EQ(send(inline_message(data, 4)), 1);
 }
 
-/// Entries that do not fit, and bursts that the card fetches with one read, go by the doorbell. Later
-/// entries still find their slot.
+/// Entries that do not fit, and bursts that the card fetches with one read, go by the doorbell.
+/// Later entries still find their slot.
 TEST_F(PusherTest, OtherEntriesGoByTheDoorbell) {
   const std::array<uint8_t, 48> data{};
   expect_tail(2);
