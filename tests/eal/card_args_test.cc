@@ -48,7 +48,8 @@ TEST(CardDevargs, TakesAll) {
   ASSERT_EQ(parse("wire=left-right,qps=31,stepping=thread,exact=1,quirks=0,faults=0x10:0.25,"
                   "pcie=18446744073709551615,destid=0x200,tx_ring=1024,rx_ring=64,"
                   "dedicated_ring=16,doorbell_ring=8,dma_ring=32,event_ring=128,"
-                  "response_timeout_us=10,receive_timeout_us=20,retry_limit=0,retry_delay_us=7",
+                  "response_timeout_us=10,receive_timeout_us=20,retry_limit=0,retry_delay_us=7,"
+                  "push_slots=4,push=1",
                   &args),
             0)
       << logged;
@@ -69,6 +70,8 @@ TEST(CardDevargs, TakesAll) {
   EXPECT_EQ(args.queues.doorbell_log2, 3u);
   EXPECT_EQ(args.queues.dma_log2, 5u);
   EXPECT_EQ(args.queues.event_log2, 7u);
+  EXPECT_EQ(args.emu.model.push_slots_log2, 4u);
+  EXPECT_TRUE(args.queues.push);
   EXPECT_EQ(args.card.response_timeout_us, 10u);
   EXPECT_EQ(args.card.receive_timeout_us, 20u);
   EXPECT_EQ(args.card.retry_limit, 0u);
@@ -226,7 +229,8 @@ constexpr Bad kBad[] = {
     {"response_timeout_us=7,receive_timeout_us=15", "receive_timeout_us", "allowed is 1 to 14"},
     {"retry_limit=1000001", "retry_limit", "0 (never give up) to 1000000"},
     {"retry_delay_us=0", "retry_delay_us", "1 to 1000000"},
-    {"nonsense=1", "nonsense", "retry_delay_us, wire, qps"},
+    {"push=2", "push", "0 or 1"},
+    {"nonsense=1", "nonsense", "retry_delay_us, push, wire, qps"},
     {"exact=1,exact=1", "exact", "given twice"},
 };
 

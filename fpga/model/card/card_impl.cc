@@ -164,11 +164,12 @@ bool Card::Impl::check_host(bool* answers) {
   return house_is_due;
 }
 
-/// Send what was posted through slots. While a ring has slots, each step looks at them, and nothing
-/// replaces steps.
+/// Send entries that were posted through slots. While a ring with slots runs, each step looks at
+/// them, and nothing replaces steps.
 void Card::Impl::look_at_slots() {
   for (Pair& pair : core.pairs) {
-    if (pair.rings[kTxRing].slots_at != 0) {
+    const Ring& ring = pair.rings[kTxRing];
+    if (ring.slots_at != 0 && ring.running()) {
       engines.tx.run_slots(pair);
       scan_in = looks = 0;
     }

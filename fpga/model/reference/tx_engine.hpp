@@ -32,7 +32,7 @@ class TxEngine {
 
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
-  /// Send entries whose slots are whole.
+  /// Send entries whose slots are whole. @param pair its transmit ring runs.
   void run_slots(Pair& pair);
   /// Whether the ring's next entry is there, in the ring or in a slot.
   [[nodiscard]] bool has_posted(const Ring& ring) const;

@@ -52,7 +52,7 @@ bool TxEngine::has_posted(const Ring& ring) const {
 void TxEngine::run_slots(Pair& pair) {
   Ring& ring = pair.rings[kTxRing];
   TxEntry entry{};
-  while (ring.running() && !ring.held && read_slot(ring, &entry)) {
+  while (!ring.held && read_slot(ring, &entry)) {
     if (core_.host.posting() && core_.host.rng().below(3) == 0) {
       break;  // a word of the slot is still on its way
     }
