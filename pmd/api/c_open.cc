@@ -53,6 +53,7 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
   set_unless_zero(o.retry_delay_us, &config.card.retry_delay_us);
   set_unless_zero(o.stop_timeout_ms, &config.card.reset_timeout_ms);
   config.card.retry_limit = o.retry_limit;
+  config.card.vf_qps = std::min(o.vf_queue_pairs, regs::kMaxQps);  // more is refused alike
   pmd::QueuePairConfig& queues = config.queues;
   const struct {
     const char* name;

@@ -246,6 +246,7 @@ struct rio_options {
   uint32_t receive_times;       /**< 1: rio_rx_message.time_ticks is wanted; default: it is 0 */
   uint32_t push;                /**< 1: short bursts to send are written into the card's slots, so
                                      that it need not read them; -ENOTSUP if it has none */
+  uint32_t vf_queue_pairs; /**< for each virtual function, the card's last ones; default: none */
 };
 
 /** A card and what it can. Sizes and alignments in bytes. */

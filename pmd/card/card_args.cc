@@ -64,6 +64,7 @@ OwnKeys card_keys(CardArgs* args) {
              20'000'000, &card.receive_timeout_us),
       number("retry_limit", "0 (never give up) to 1000000", 0, 1'000'000, &card.retry_limit),
       number("retry_delay_us", "1 to 1000000", 1, 1'000'000, &card.retry_delay_us),
+      number("vf_qps", "0 to 30", 0, regs::kMaxQps - 1, &card.vf_qps),
       {"push", "0 or 1",
        [args](std::string_view text) {
          args->queues.push = text == "1";

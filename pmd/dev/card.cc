@@ -64,10 +64,8 @@ int Card::open(Bus& bus, const CardConfig& config, std::unique_ptr<Card>* out) {
   if (error != 0) {
     return error;
   }
-  for (uint32_t vf = 0; vf < config.vfs.size(); ++vf) {
-    if (error = card->give(vf, config.vfs[vf]); error != 0) {
-      return error;
-    }
+  if (error = card->give_all(config); error != 0) {
+    return error;
   }
   std::vector<RxMapEntry> map = config.rx_map;
   for (uint32_t qp = 0; config.rx_map.empty() && qp < config.dest_ids.size(); ++qp) {
@@ -182,6 +180,29 @@ int Card::check_vf(const CardConfig& config) {
           "destID out",
           bus_.name().c_str(), config.dest_ids[qp], qp, dest_id(qp));
       return -EINVAL;
+    }
+  }
+  return 0;
+}
+
+int Card::give_all(const CardConfig& config) {
+  std::vector<VfShare> shares = config.vfs;
+  if (shares.empty() && config.vf_qps != 0) {
+    const uint32_t own = caps_.queue_pairs - std::min(config.vf_qps * caps_.vfs, caps_.queue_pairs);
+    if (caps_.vfs == 0 || own == 0) {
+      base::log_error(
+          "%s: %u queue pairs for each virtual function; the card has %u functions and %u queue "
+          "pairs, of which at least one stays with the physical function",
+          bus_.name().c_str(), config.vf_qps, caps_.vfs, caps_.queue_pairs);
+      return -EINVAL;
+    }
+    for (uint32_t vf = 0; vf < caps_.vfs; ++vf) {
+      shares.push_back({.first = own + vf * config.vf_qps, .count = config.vf_qps});
+    }
+  }
+  for (uint32_t vf = 0; vf < shares.size(); ++vf) {
+    if (const int error = give(vf, shares[vf]); error != 0) {
+      return error;
     }
   }
   return 0;

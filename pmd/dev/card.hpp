@@ -38,6 +38,8 @@ struct CardConfig {
   std::vector<uint32_t> dest_ids;         ///< source ID of queue pair i; the missing ones get none
   std::vector<RxMapEntry> rx_map;         ///< empty: each destID to its queue pair, all mailboxes
   std::vector<VfShare> vfs;               ///< of virtual function i; the missing ones get none
+  uint32_t vf_qps = 0;                    ///< of each virtual function, if `vfs` is empty: the
+                                          ///< last queue pairs, in the order of the functions
   uint32_t dest_id_size = 1;              ///< 0: 8 bits, 1: 16 bits, 2: 32 bits
   uint32_t response_timeout_us = 100000;  ///< at least 1
   uint32_t receive_timeout_us = 200000;   ///< at most twice the response time-out
@@ -133,6 +135,7 @@ class Card {
   [[nodiscard]] int check(const CardConfig& config) const;
   [[nodiscard]] int check(std::span<const RxMapEntry> entries) const;
   [[nodiscard]] int check_vf(const CardConfig& config);
+  [[nodiscard]] int give_all(const CardConfig& config);
   [[nodiscard]] int give(uint32_t vf, const VfShare& share);
   void silence();
   void write_identity(const CardConfig& config);

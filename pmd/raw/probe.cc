@@ -93,8 +93,8 @@ RIO_REGISTER_PMD_INFO(
     "poisoned=<n> pass_over=<n> push_slots=<log2> "
     "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
-    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us> push=<0|1>; PCI: "
-    "class=<raw|net|dma[:...]> ivshmem=<1>");
+    "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us> vf_qps=<n> push=<0|1>; "
+    "PCI: class=<raw|net|dma[:...]> ivshmem=<1>");
 
 }  // namespace
 

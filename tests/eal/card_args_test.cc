@@ -49,7 +49,7 @@ TEST(CardDevargs, TakesAll) {
                   "pcie=18446744073709551615,destid=0x200,tx_ring=1024,rx_ring=64,"
                   "dedicated_ring=16,doorbell_ring=8,dma_ring=32,event_ring=128,"
                   "response_timeout_us=10,receive_timeout_us=20,retry_limit=0,retry_delay_us=7,"
-                  "push_slots=4,push=1",
+                  "push_slots=4,push=1,vf_qps=3",
                   &args),
             0)
       << logged;
@@ -76,6 +76,7 @@ TEST(CardDevargs, TakesAll) {
   EXPECT_EQ(args.card.receive_timeout_us, 20u);
   EXPECT_EQ(args.card.retry_limit, 0u);
   EXPECT_EQ(args.card.retry_delay_us, 7u);
+  EXPECT_EQ(args.card.vf_qps, 3u);
 }
 
 TEST(CardDevargs, TakesFabrics) {
@@ -229,8 +230,9 @@ constexpr Bad kBad[] = {
     {"response_timeout_us=7,receive_timeout_us=15", "receive_timeout_us", "allowed is 1 to 14"},
     {"retry_limit=1000001", "retry_limit", "0 (never give up) to 1000000"},
     {"retry_delay_us=0", "retry_delay_us", "1 to 1000000"},
+    {"vf_qps=31", "vf_qps", "0 to 30"},
     {"push=2", "push", "0 or 1"},
-    {"nonsense=1", "nonsense", "retry_delay_us, push, wire, qps"},
+    {"nonsense=1", "nonsense", "vf_qps, push, wire, qps"},
     {"exact=1,exact=1", "exact", "given twice"},
 };
 

@@ -44,8 +44,14 @@ class Card:
             memory = f"id=shm{index},size={bar_bytes(self.qps)},mem-path={folder}/bar{index},share=on"
             return ["-object", f"memory-backend-file,{memory}",
                     "-device", f"ivshmem-plain,memdev=shm{index},master=on,addr={self.devfn}"]
-        return ["-chardev", f"socket,path={folder}/ivs{index},id=ivs{index}",
-                "-device", f"ivshmem-doorbell,chardev=ivs{index},vectors={self.vectors},addr={self.devfn}"]
+        options, vfs = [], self.options.get("vfs", 0)
+        for function in range(1 + vfs):
+            path = f"{folder}/ivs{index}" + (f".vf{function - 1}" if function else "")
+            slot, first = self.devfn.split(".")
+            place = f"addr={slot}.{int(first) + function}" + (",multifunction=on" if vfs and not function else "")
+            options += ["-chardev", f"socket,path={path},id=ivs{index}.{function}",
+                        "-device", f"ivshmem-doorbell,chardev=ivs{index}.{function},vectors={self.vectors},{place}"]
+        return options
 
 
 FRESH = "rio_fresh=1"  # guest/init then loads no modules

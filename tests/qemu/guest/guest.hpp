@@ -61,6 +61,7 @@ int dedicated(const Arguments& args);
 int remote_memory(const Arguments& args);
 int doorbells(const Arguments& args);
 int pair(const Arguments& args);
+int functions(const Arguments& args);
 int interrupts(const Arguments& args);
 int user_memory(const Arguments& args);
 int user_memory_uio(const Arguments& args);

@@ -22,6 +22,7 @@ constexpr std::array kCommands = {
     Command{"dma", 1, rio::guest::remote_memory},
     Command{"doorbells", 1, rio::guest::doorbells},
     Command{"pair", 2, rio::guest::pair},
+    Command{"functions", 2, rio::guest::functions},
     Command{"interrupts", 1, rio::guest::interrupts},
     Command{"memory", 1, rio::guest::user_memory},
     Command{"memory-uio", 1, rio::guest::user_memory_uio},

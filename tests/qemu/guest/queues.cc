@@ -213,4 +213,35 @@ int pair(const Arguments& args) {
   return left.close() == 0 && right.close() == 0 ? 0 : 1;
 }
 
+/// functions CARD CARD: a physical function, and its virtual one, which is closed and opened again
+/// while the physical one goes on.
+int functions(const Arguments& args) {
+  Station physical;
+  EndpointConfig config;
+  config.card.vf_qps = 1;
+  if (!physical.open(args[0], config)) {
+    return 1;
+  }
+  config = {};
+  config.dest_id = kDestId + 1;
+  uint32_t value = 1;
+  for (int round = 0; round < 3; ++round) {
+    Station of_vf;
+    if (!of_vf.open(args[1], config)) {
+      return 1;
+    }
+    for (const uint32_t len_bytes : kSizes) {
+      if (!physical.pass(of_vf, len_bytes, value, 0) ||
+          !of_vf.pass(physical, len_bytes, value + 1, 1)) {
+        return 1;
+      }
+      value += 2;
+    }
+    if (of_vf.close() != 0 || !physical.pass(physical, kSizes[0], value, 2)) {
+      return 1;
+    }
+  }
+  return physical.close() == 0 ? 0 : 1;
+}
+
 }  // namespace rio::guest

@@ -100,6 +100,7 @@ TEST_F(CApi, BadOptionsAreRefused) {
       {&rio_options::irq_rings, 2, -ENOTSUP, "stepping=thread"},
       {&rio_options::irq_moderation_us, 65536, -EINVAL, "irq_moderation_us is 65536"},
       {&rio_options::receive_times, 2, -EINVAL, "receive_times 2"},
+      {&rio_options::vf_queue_pairs, 3, -EINVAL, "3 queue pairs for each virtual function"},
       {&rio_options::push, 2, -EINVAL, "push 2"},
       {&rio_options::push, 1, -ENOTSUP, "open it without push"},
   };

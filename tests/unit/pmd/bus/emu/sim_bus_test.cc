@@ -190,7 +190,7 @@ class TwoFunctions : public testing::Test {
  protected:
   std::unique_ptr<Endpoint> open_physical() {
     EndpointConfig config = config_of(1);
-    config.card.vfs = {{.first = 1, .count = 1}};
+    config.card.vf_qps = 2;
     return must_open("sim:" + dir_.at("a"), config);
   }
   std::unique_ptr<Endpoint> open_virtual() {
@@ -221,7 +221,7 @@ TEST_F(TwoFunctions, TwoProgramsHaveAFunctionEach) {
   const auto of_vf = open_virtual();
   ASSERT_TRUE(physical != nullptr && of_vf != nullptr);
   EXPECT_TRUE(of_vf->caps().is_vf);
-  EXPECT_EQ(of_vf->caps().queue_pairs, 1u);
+  EXPECT_EQ(of_vf->caps().queue_pairs, 2u);
   EXPECT_EQ(of_vf->dest_id(), 2u);
   send(*physical, *of_vf, 0x11);
   send(*of_vf, *physical, 0x22);
