@@ -251,7 +251,7 @@ class NetPassedSleeper : public NetSleeper {
   NetPassedSleeper() : NetSleeper("") {}
 };
 
-TEST_F(NetPassedSleeper, IsNotGivenUpAndNobodyWaits) {
+TEST_F(NetPassedSleeper, DoesNotDelayOthers) {
   call();
   ASSERT_NO_FATAL_FAILURE(fall_asleep());
   EXPECT_EQ(sent(to_peer(100)).size(), 1u);

@@ -102,7 +102,7 @@ class VfioMachine {
   Irqs irqs_;
   model::DmaTable memory_;
   std::unique_ptr<model::Card> card_;
-  std::mutex mutex_;    // the card makes no step while the kernel changes what follows
+  std::mutex mutex_;  // the card makes no step while the kernel changes what follows
   bool open_ = true;  // the kernel ends it with the device's file
   std::jthread stepper_;
 };

@@ -1095,7 +1095,7 @@ struct Status {
 struct SharedShortCpl {
   /// destID of the sender.
   uint32_t source;
-  /// What arrived.
+  /// The message's size, its mailbox and letter, and its entry of the receive map.
   uint32_t place;
   /// Free-running index of the buffer.
   uint32_t index;

@@ -1587,7 +1587,7 @@ package rio_regs_pkg;
     logic [31:0] source;  // byte 0: destID of the sender.
   } shared_cpl_t;
 
-  // shared_short_cpl.place: What arrived.
+  // shared_short_cpl.place: The message's size, its mailbox and letter, and its entry of the receive map.
   localparam int SHARED_SHORT_CPL_PLACE_LENGTH_LSB = 0;
   localparam int SHARED_SHORT_CPL_PLACE_LENGTH_WIDTH = 13;
   localparam int SHARED_SHORT_CPL_PLACE_SEGMENTS_LSB = 13;
@@ -1623,7 +1623,7 @@ package rio_regs_pkg;
   typedef struct packed {
     shared_short_cpl_status_t status;  // byte 12: Last word.
     logic [31:0] index;  // byte 8: Free-running index of the buffer.
-    shared_short_cpl_place_t place;  // byte 4: What arrived.
+    shared_short_cpl_place_t place;  // byte 4: The message's size, its mailbox and letter, and its entry of the receive map.
     logic [31:0] source;  // byte 0: destID of the sender.
   } shared_short_cpl_t;
 
