@@ -3,11 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "base/formatted.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
