@@ -49,6 +49,9 @@ struct Config {
   /// A defect, for tests of what notices it: words and interrupts that say "done" do not wait for
   /// posted writes. Only pcie_seed makes it visible.
   bool early_status = false;
+  /// The words of a completion, or of several in one write, become visible in any order. Only
+  /// pcie_seed makes it visible.
+  bool torn = false;
   uint32_t tx_contexts = 64;  ///< messages of several segments sent at once, 1 to 1023
   uint32_t rx_contexts = 64;  ///< messages of several segments reassembled at once, 1 to 1023
   uint32_t flights = 4096;    ///< single-segment messages in flight of a queue pair, 1 to 65535

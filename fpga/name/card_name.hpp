@@ -28,6 +28,7 @@ struct Model {
   uint64_t fault_seed = 0;
   double fault_rate = 0.0;       ///< chance of a fault each time that it could happen, 0 to 1
   bool early_status = false;     ///< a defect: says "done" before its last write
+  bool torn = false;             ///< words of a completion become visible in any order
   uint32_t flights = 4096;       ///< messages of one segment in flight of a queue pair, 1 to 65535
   uint32_t resting = 1024;       ///< letters of a queue pair that rest, 0 to 65535
   uint32_t rx_contexts = 64;     ///< messages of several segments reassembled at once, 1 to 1023

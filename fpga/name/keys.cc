@@ -160,6 +160,7 @@ constexpr Key kKeys[] = {
     {"faults", kModels, kSeedRate, "none", kSeedAndRate<&Model::fault_seed, &Model::fault_rate>},
     {"pcie", kModels, "a 64-bit seed, 0 for off", "0", kNumber<&Model::pcie_seed>},
     {"early", kModels, "0 or 1", "0", kFlag<&Model::early_status>},
+    {"torn", kModels, "0 or 1", "0", kFlag<&Model::torn>},
     {"flights", kModels, "1 to 65535", "4096", kNumber<&Model::flights, 1, UINT16_MAX>},
     {"resting", kModels, "0 to 65535", "1024", kNumber<&Model::resting, 0, UINT16_MAX>},
     {"rx_contexts", kModels, "1 to 1023", "64", kNumber<&Model::rx_contexts, 1, 1023>},

@@ -20,6 +20,7 @@ namespace rio::name {
   config.faults.rate = said.fault_rate;
   config.pcie_seed = said.pcie_seed;
   config.early_status = said.early_status;
+  config.torn = said.torn;
   config.flights = said.flights;
   config.resting = said.resting;
   config.rx_contexts = said.rx_contexts;

@@ -168,8 +168,8 @@ def emit(card):
     out = PROLOGUE.format(desc=card["desc"], source=card["source"], page=card["page_bytes"])
     out += contents(card) + layout(card)
     out += "## Blocks\n\n" + "".join(block(b, seen) for b in card["blocks"])
-    out += "## Descriptors and completions\n\nIn host memory, little-endian. The last word of a completion is" \
-           " written last and holds the phase.\n\n"
+    out += "## Descriptors and completions\n\nIn host memory, little-endian. The last word of a completion holds" \
+           " the phase.\n\n"
     out += "".join(descriptor(d, seen) for d in card["descriptors"])
     out += "## Enums\n\n" + "".join(enum(e) for e in card["enums"])
     out += "## Constants\n\n" + table(["Constant", "Value", "Meaning"], [

@@ -1,5 +1,5 @@
 // The model as a card under test: exact (segments), fast (messages as units), and behind the
-// PCIe layer with two seeds.
+// PCIe layer with two seeds, once with completions that are torn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,6 +51,7 @@ struct Mode {
   bool exact;
   uint64_t pcie_seed;
   bool early_status = false;
+  bool torn = false;
 };
 
 class ModelCard final : public ModelUnderTest {
@@ -62,6 +63,7 @@ class ModelCard final : public ModelUnderTest {
     config.exact = mode.exact;
     config.pcie_seed = mode.pcie_seed;
     config.early_status = mode.early_status;
+    config.torn = mode.torn;
     config.queue_pairs = options.queue_pairs;
     config.letters = options.letters;
     config.tx_contexts = options.tx_contexts;
@@ -254,7 +256,8 @@ Implementation implementation(const char* name, Mode mode) {
 
 std::vector<Implementation> implementations() {
   return {implementation("model_exact", {true, 0}), implementation("model_fast", {false, 0}),
-          implementation("model_pcie_1", {true, 1}), implementation("model_pcie_7", {true, 7})};
+          implementation("model_pcie_1", {true, 1}),
+          implementation("model_pcie_7_torn", {true, 7, false, true})};
 }
 
 std::vector<Implementation> early_implementations() {

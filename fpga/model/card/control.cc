@@ -217,6 +217,7 @@ RingError Control::load_ring(Ring& ring) {
   ring.next_slot = 0;
   ring.cumulative = number == kTxRing && qp::RingFormat::completion.get(format) != 0;
   ring.gathers = false;
+  ring.relaxed = qp::RingFormat::relaxed.get(format) != 0;
   ring.brief = number == kSharedRing && qp::RingFormat::completion.get(format) != 0;
   ring.waiting = 0;
   ring.cpl_bytes = ring.brief ? sizeof(regs::SharedShortCpl) : ring_kind(number).centry_bytes;

@@ -91,10 +91,10 @@ void Functions::tell_identity(const Function& function, uint32_t pairs) {
                                  id::CapFlags::vf.put(!physical));
   bar.store(id::cap_timers(), id::CapTimers::tick_ns.put(kTickNs));
   bar.store(id::cap_dma_bytes(), kDmaBytesMax);
-  bar.store(id::cap_formats(), id::CapFormats::inline_units.put(regs::kEntryUnits) |
-                                   id::CapFormats::cumulative.put(1) |
-                                   id::CapFormats::short_receive.put(1) |
-                                   id::CapFormats::per_tlp.put(kCplsPerTlp));
+  bar.store(id::cap_formats(),
+            id::CapFormats::inline_units.put(regs::kEntryUnits) |
+                id::CapFormats::cumulative.put(1) | id::CapFormats::short_receive.put(1) |
+                id::CapFormats::per_tlp.put(kCplsPerTlp) | id::CapFormats::relaxed.put(1));
   bar.store(id::cap_push(), id::CapPush::slots_log2.put(c.push_slots_log2));
 }
 
@@ -170,7 +170,7 @@ void Functions::give_all(uint32_t vf) {
 void Functions::replug(uint32_t vf, const FunctionEnds& ends) {
   // The former ends may have gone already: nothing touches them from here on.
   HostPort& host = core_.vf_hosts[vf];
-  host = HostPort(ends.memory, core_.config.pcie_seed);
+  host = HostPort(ends.memory, core_.config);
   core_.functions[vf + 1] = {Bar(ends.bar), &host, ends.irqs};
   give_all(vf);
   function(vf).bar.store(id::response_us(), static_cast<uint32_t>(core_.timers.response_ns / 1000));

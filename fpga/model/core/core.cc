@@ -10,14 +10,14 @@ using RingStatus = regs::qp::RingStatus;
 Core::Core(const Config& cfg, Ends ends)
     : config(cfg),
       bar(ends.bar),
-      host(ends.memory, cfg.pcie_seed),
+      host(ends.memory, cfg),
       wire(std::move(ends.wire)),
       clock(ends.clock),
       irqs(ends.irqs),
       pairs(cfg.queue_pairs) {
   functions.push_back({bar, &host, irqs});
   for (const FunctionEnds& vf : ends.vfs) {
-    functions.push_back({Bar(vf.bar), &vf_hosts.emplace_back(vf.memory, cfg.pcie_seed), vf.irqs});
+    functions.push_back({Bar(vf.bar), &vf_hosts.emplace_back(vf.memory, cfg), vf.irqs});
   }
 }
 
@@ -112,7 +112,7 @@ void Core::write_short(Ring& ring) {
   for (uint32_t i = 0; i < count; ++i) {
     auto* const out = reinterpret_cast<regs::SharedShortCpl*>(ring.cbase + at) + i;
     std::memcpy(static_cast<void*>(out), &from[i], sizeof(*out) - 4);
-    // release: payload and completion before the last word; pairs with dma_load_last_word.
+    // release: payload and completion before the last word; pairs with load_completion.
     __atomic_store_n(&out->status, from[i].status, __ATOMIC_RELEASE);
   }
 }

@@ -262,7 +262,7 @@ struct Core {
     } else {
       auto* out = reinterpret_cast<Cpl*>(ring.cbase + (ring.cidx & ring.cmask) * sizeof(Cpl));
       std::memcpy(static_cast<void*>(out), cpl, sizeof(Cpl) - 4);
-      // release: payload and completion before the last word; pairs with dma_load_last_word.
+      // release: payload and completion before the last word; pairs with load_completion.
       __atomic_store_n(&out->status, cpl->status, __ATOMIC_RELEASE);
     }
     ++ring.cidx;

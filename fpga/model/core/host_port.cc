@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace rio::model {
 
@@ -69,15 +70,24 @@ bool HostPort::read(uint64_t iova, void* to, uint64_t len) {
   });
 }
 
-void HostPort::write(uint64_t iova, const void* from, uint64_t len) {
+void HostPort::write(uint64_t iova, const void* from, uint64_t len, bool relaxed) {
   if (!posting_) {
     write_now(iova, from, len);
     return;
   }
+  relaxed_ = relaxed ? std::min(relaxed_, posted_.size()) : 0;
   const auto* bytes = static_cast<const uint8_t*>(from);
   for (uint64_t at = 0; at < len; at += 64) {
     post(iova + at, bytes + at, static_cast<uint32_t>(std::min<uint64_t>(64, len - at)), false);
+    if (relaxed) {
+      mix(++relaxed_);
+    }
   }
+}
+
+/// Swap the write posted last with one of the last `count`, itself included.
+void HostPort::mix(size_t count) {
+  std::swap(posted_.back(), posted_[posted_.size() - 1 - rng_.below(static_cast<uint32_t>(count))]);
 }
 
 void HostPort::write_now(uint64_t iova, const void* from, uint64_t len) {
@@ -90,16 +100,20 @@ void HostPort::write_now(uint64_t iova, const void* from, uint64_t len) {
 }
 
 void HostPort::post_completion(uint64_t iova, const uint32_t* words, uint32_t count) {
+  relaxed_ = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    post(iova + 4ull * i, &words[i], 4, (i & 3) == 3);
+    post(iova + 4ull * i, &words[i], 4, true);
+    if (torn_) {
+      mix(i + 1);
+    }
   }
 }
 
-void HostPort::post(uint64_t iova, const void* from, uint32_t len, bool last_word) {
+void HostPort::post(uint64_t iova, const void* from, uint32_t len, bool of_completion) {
   Posted& posted = posted_.emplace_back();
   posted.iova = iova;
   posted.len = len;
-  posted.last_word = last_word;
+  posted.of_completion = of_completion;
   std::memcpy(posted.bytes, from, len);
 }
 
@@ -107,10 +121,10 @@ void HostPort::drain(uint32_t count) {
   for (; count > 0 && !posted_.empty(); --count) {
     const Posted& posted = posted_.front();
     HostWindow window;
-    if (posted.last_word && find(posted.iova, true, &window) && window.holds(posted.iova, 4)) {
+    if (posted.of_completion && find(posted.iova, true, &window) && window.holds(posted.iova, 4)) {
       uint32_t word = 0;
       std::memcpy(&word, posted.bytes, 4);
-      // release: all earlier writes visible before the last word; pairs with dma_load_last_word.
+      // release: all earlier writes visible before the word; pairs with load_completion.
       __atomic_store_n(reinterpret_cast<uint32_t*>(window.at(posted.iova)), word, __ATOMIC_RELEASE);
     } else {
       write_now(posted.iova, posted.bytes, posted.len);

@@ -2,20 +2,25 @@
 /// The card's PCIe master: reads and writes host memory, checked against the host's mappings.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 
 #include "base/random.hpp"
+#include "fpga/model/config.hpp"
 #include "fpga/model/host_memory.hpp"
 
 namespace rio::model {
 
 class HostPort {
  public:
-  /// @param pcie_seed not 0: writes are posted, and reach memory later, in order, completions word
-  /// by word.
-  HostPort(HostMemory* memory, uint64_t pcie_seed)
-      : memory_(memory), posting_(pcie_seed != 0), rng_(pcie_seed) {}
+  /// @param config if pcie_seed is not 0, writes are posted, and reach memory later, completions
+  /// word by word; if torn, the words of one write of completions in any order.
+  HostPort(HostMemory* memory, const Config& config)
+      : memory_(memory),
+        posting_(config.pcie_seed != 0),
+        torn_(config.torn),
+        rng_(config.pcie_seed) {}
 
   /// Address of [iova, iova + len) for reading; null: not mapped, or in more than one window. Valid
   /// until the end of the step.
@@ -44,9 +49,10 @@ class HostPort {
   /// Copy from host memory, across any number of windows. @return false: a byte is not mapped.
   [[nodiscard]] bool read(uint64_t iova, void* to, uint64_t len);
   /// Copy to host memory. A refused write is lost and counted; a real card cannot notice it either.
-  void write(uint64_t iova, const void* from, uint64_t len);
-  /// Post a completion, or several of 16 bytes, if writes are posted. A last word becomes visible
-  /// after all earlier writes.
+  /// @param relaxed parts of such writes may pass each other, but no other write.
+  void write(uint64_t iova, const void* from, uint64_t len, bool relaxed = false);
+  /// Post a completion, or several of 16 bytes, as one write, if writes are posted. It becomes
+  /// visible after all earlier writes.
   void post_completion(uint64_t iova, const uint32_t* words, uint32_t count);
 
   /// The windows of the last readable() and writable(), for runs; possibly empty.
@@ -86,7 +92,7 @@ class HostPort {
   struct Posted {
     uint64_t iova;
     uint32_t len;
-    bool last_word;
+    bool of_completion;  ///< one word
     uint8_t bytes[64];
   };
 
@@ -95,7 +101,8 @@ class HostPort {
   void refuse(uint64_t iova);
   void forget();
   void drain(uint32_t count);
-  void post(uint64_t iova, const void* from, uint32_t len, bool last_word);
+  void post(uint64_t iova, const void* from, uint32_t len, bool of_completion);
+  void mix(size_t count);
   void write_now(uint64_t iova, const void* from, uint64_t len);
   template <class Fn>
   [[nodiscard]] bool each_piece(uint64_t iova, uint64_t len, bool written, Fn fn);
@@ -105,6 +112,8 @@ class HostPort {
   HostMemory* memory_;
   uint32_t generation_ = 0;
   bool posting_;
+  bool torn_;
+  size_t relaxed_ = 0;  // the last posted writes, which may pass each other
   uint64_t refused_ = 0;
   uint64_t first_refused_ = 0;
   base::Random rng_;

@@ -51,6 +51,7 @@ struct Ring {
   uint64_t cbase_iova = 0;
   Pair* pair = nullptr;
   uint32_t number = 0;    ///< in its pair
+  bool relaxed = false;   ///< RING_FORMAT.RELAXED
   bool brief = false;     ///< shared receive ring: RING_FORMAT.COMPLETION
   uint8_t cpl_bytes = 0;  ///< of a completion
   uint8_t waiting = 0;    ///< exact mode: short completions before `cidx` that are not written yet

@@ -114,7 +114,8 @@ std::optional<regs::Status> Transactions::conclude(Flow& flow, Transaction& t,
     return regs::Status::kErrorResponse;
   }
   if (returns_data(t)) {
-    flow.pair.function->host->write(t.bus_addr, response.payload(), response.length);
+    flow.pair.function->host->write(t.bus_addr, response.payload(), response.length,
+                                    flow.pair.rings[t.ring].relaxed);
   }
   return regs::Status::kOk;
 }

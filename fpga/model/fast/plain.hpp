@@ -124,7 +124,7 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
                                                uint64_t last_word) {
   store32(cpl, cookie);
   store32(cpl + 4, index);
-  // release: the completion visible before its last word; pairs with dma_load_last_word.
+  // release: the completion visible before its last word; pairs with load_completion.
   base::tsan_release(cpl + 12);
   __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
 }
@@ -172,7 +172,7 @@ struct Completion {
     store32(cpl + 8, bytes | segments << 16 | place << 24);
     store32(cpl + 12, index);
     store64(cpl + 16, arrival | time);
-    // release: payload and completion visible before the last word; pairs with dma_load_last_word.
+    // release: payload and completion visible before the last word; pairs with load_completion.
     base::tsan_release(cpl + 28);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
   }

@@ -288,7 +288,7 @@ void RxPull::complete_entries(const Pull& pull, uint32_t begin, uint32_t end, ui
   ring.cidx += end - begin;
   for (; begin < end; ++begin, out += sizeof(regs::EntryCpl)) {
     store64(out, pull.cookies[begin] | static_cast<uint64_t>(pull.index + begin) << 32);
-    // release: payload and completion visible before the last word; pairs with dma_load_last_word.
+    // release: payload and completion visible before the last word; pairs with load_completion.
     base::tsan_release(out + 12);
     __atomic_store_n(reinterpret_cast<uint64_t*>(out + 8), last_words, __ATOMIC_RELEASE);
   }

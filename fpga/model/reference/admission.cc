@@ -103,12 +103,12 @@ void Admission::land(const Landing& landing, const InFrame& frame, uint32_t segm
   if (last && core_.config.quirk_last_full_256) {
     uint8_t full[kFull] = {};
     std::memcpy(full, bytes, len);
-    host.write(landing.addr + offset, full, kFull);
+    host.write(landing.addr + offset, full, kFull, landing.ring->relaxed);
     landing.ring->pcie.write(kFull);
     return;
   }
   landing.ring->pcie.write(len);
-  host.write(landing.addr + offset, bytes, len);
+  host.write(landing.addr + offset, bytes, len, landing.ring->relaxed);
 }
 
 void Admission::complete(const Landing& landing, uint32_t bytes, Status status) {

@@ -104,6 +104,7 @@ inline constexpr FieldName k_id_cap_formats[] = {
     {"coalescing", 8, 1},
     {"pasid", 9, 1},
     {"tph", 10, 1},
+    {"relaxed", 11, 1},
 };
 inline constexpr FieldName k_id_cap_push[] = {
     {"slots_log2", 0, 4},

@@ -412,6 +412,8 @@ struct CapFormats {
   static constexpr Field pasid{9, 1};
   /// RING_TPH counts
   static constexpr Field tph{10, 1};
+  /// RING_FORMAT.RELAXED counts
+  static constexpr Field relaxed{11, 1};
 };
 /// Push mode. (written by the card)
 constexpr uint32_t cap_push() { return kBase + 0x03Cu; }

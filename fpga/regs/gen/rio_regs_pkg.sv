@@ -407,8 +407,11 @@ package rio_regs_pkg;
   localparam int ID_CAP_FORMATS_PASID_WIDTH = 1;
   localparam int ID_CAP_FORMATS_TPH_LSB = 10;
   localparam int ID_CAP_FORMATS_TPH_WIDTH = 1;
+  localparam int ID_CAP_FORMATS_RELAXED_LSB = 11;
+  localparam int ID_CAP_FORMATS_RELAXED_WIDTH = 1;
   typedef struct packed {
-    logic [20:0] rsvd0;
+    logic [19:0] rsvd0;
+    logic relaxed;  // 11: RING_FORMAT.RELAXED counts
     logic tph;  // 10: RING_TPH counts
     logic pasid;  // 9: RING_PASID and a window's PASID count
     logic coalescing;  // 8: RING_COALESCE counts

@@ -139,9 +139,10 @@ TEST(Name, OfCardsim) {
 
   name = parsed(Place::kCardsim,
                 "doorbell:socket=s,ram=r,monitor=m,vectors=64,devfn=1f.7,name=left,at=host,"
-                "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7,early=1,"
+                "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7,early=1,torn=1,"
                 "flights=1,resting=0,rx_contexts=1023,poisoned=7,pass_over=65535,push_slots=8");
   EXPECT_TRUE(name.model.early_status);
+  EXPECT_TRUE(name.model.torn);
   EXPECT_EQ(name.model.flights, 1u);
   EXPECT_EQ(name.model.resting, 0u);
   EXPECT_EQ(name.model.rx_contexts, 1023u);
@@ -465,7 +466,7 @@ TEST(Name, WireOfADevice) {
 TEST(Name, HelpOfCardsimNamesEachKey) {
   const std::string help = cardsim_help();
   for (const char* key : {"bar=", "socket=", "ram=", "monitor=", "devfn=", "vectors=", "name=",
-                          "qps=", "exact=", "quirks=", "faults=", "pcie=", "early="}) {
+                          "qps=", "exact=", "quirks=", "faults=", "pcie=", "early=", "torn="}) {
     EXPECT_NE(help.find(key), std::string::npos) << key;
   }
   EXPECT_NE(help.find("; plain, doorbell, listen\n"), std::string::npos) << help;
