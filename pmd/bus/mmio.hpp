@@ -30,8 +30,8 @@ inline void write_combined_barrier() {
 #endif
 }
 
-/// Orders the read of a completion's last word before reads of the rest and of the payload.
-/// Pairs with the card's rule that payload and completion are written before the last word.
+/// Orders the read of a completion before reads of the payload. Pairs with the card's rule that all
+/// that it wrote earlier is visible before any word of a completion.
 inline void dma_read_barrier() {
 #if defined(__aarch64__)
   asm volatile("dmb oshld" ::: "memory");
@@ -40,12 +40,13 @@ inline void dma_read_barrier() {
 #endif
 }
 
-/// Read the last word of a completion in host memory.
-/// acquire: completion and payload visible after it; pairs with the card's write of the word.
-[[nodiscard]] inline uint32_t dma_load_last_word(const uint32_t* word) {
-  const uint32_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-  dma_read_barrier();
-  return value;
+/// Let a moment pass between two looks at a word that another writes.
+inline void cpu_pause() {
+#if defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#else
+  asm volatile("pause" ::: "memory");
+#endif
 }
 
 /// Sees every access in place of the BAR; for tests and tracing.

@@ -47,6 +47,7 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   caps.quirk_last_full_256 = CapFlags::quirk_last_full_256.get(flags) != 0;
   caps.wide = CapFlags::wide.get(flags) != 0;
   caps.cumulative = regs::id::CapFormats::cumulative.get(formats) != 0;
+  caps.relaxed = regs::id::CapFormats::relaxed.get(formats) != 0;
   caps.short_receive = regs::id::CapFormats::short_receive.get(formats) != 0;
   caps.dma = CapFlags::dma.get(flags) != 0;
   caps.maint = CapFlags::maint.get(flags) != 0;

@@ -33,6 +33,7 @@ struct Caps {
   bool quirk_last_full_256;
   bool wide;
   bool short_receive;  ///< completions of the shared receive ring may have 16 bytes
+  bool relaxed;        ///< payload may be written with relaxed ordering
   bool cumulative;     ///< completions of the transmit ring may report several messages
   bool dma;
   bool maint;

@@ -76,12 +76,14 @@ class EntryWindow {
   }
   /// Whether an entry in [oldest, head) is outstanding.
   [[nodiscard]] bool is_out(uint32_t index) const { return marks_[index & mask_] == 0; }
+  /// Whether an entry is in [oldest, head), and outstanding. @param index any value.
+  [[nodiscard]] bool has(uint32_t index) const { return index - oldest_ < used() && is_out(index); }
 
   /// Outstanding entries of one slot each, from the oldest on, before the slots wrap: while their
-  /// completions come in order, marks need not be read.
+  /// completions come in order, marks need not be read. Without index ~0, which looks like one that
+  /// the card has not written.
   [[nodiscard]] uint32_t plain_in_a_row() const {
-    const uint32_t to_wrap = mask_ + 1 - (oldest_ & mask_);
-    return plain() < to_wrap ? plain() : to_wrap;
+    return std::min({plain(), mask_ + 1 - (oldest_ & mask_), ~oldest_});
   }
   /// Like plain_in_a_row(), but across the end of the slots.
   [[nodiscard]] uint32_t plain() const { return marked_ == 0 ? used() : 0; }
@@ -188,12 +190,11 @@ class EntryWindow {
   /// Note that an entry has completed. @param index from the card, any value. @return false: no
   /// entry of that index is outstanding in the window, and nothing has changed.
   [[nodiscard]] bool complete(uint32_t index) {
-    const uint32_t slot = index & mask_;
-    if (index - oldest_ >= used() || marks_[slot] != 0) [[unlikely]] {
+    if (!has(index)) [[unlikely]] {
       return false;
     }
     if (index != oldest_) {
-      marks_[slot] = kDone;
+      marks_[index & mask_] = kDone;
       ++marked_;
       return true;
     }

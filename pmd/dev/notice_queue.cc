@@ -1,5 +1,8 @@
 #include "pmd/dev/notice_queue.hpp"
 
+#include <cstddef>
+#include <cstring>
+
 namespace rio::pmd {
 
 int DoorbellQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
@@ -17,14 +20,18 @@ int EventQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
 }
 
 uint16_t DoorbellQueue::burst(DoorbellEvent* out, uint16_t n) {
-  return fetch<regs::DoorbellCpl>(out, n, [](const regs::DoorbellCpl& cpl, uint32_t status) {
-    const auto info = static_cast<uint16_t>(regs::doorbell_cpl::Status::info.get(status));
-    return DoorbellEvent{cpl.source, cpl.dest_id, cpl.time, info};
+  return fetch<regs::DoorbellCpl>(out, n, [](const regs::DoorbellCpl& cpl) {
+    static_assert(sizeof(DoorbellEvent) == sizeof cpl && offsetof(DoorbellEvent, dest_id) == 4 &&
+                  offsetof(DoorbellEvent, time_ticks) == 8 && offsetof(DoorbellEvent, info) == 12 &&
+                  regs::doorbell_cpl::Status::info.mask() == 0xFFFF);
+    DoorbellEvent event;
+    std::memcpy(static_cast<void*>(&event), &cpl, sizeof event);  // the phase lands in the padding
+    return event;
   });
 }
 
 uint16_t EventQueue::burst(CardEvent* out, uint16_t n) {
-  return fetch<regs::EventCpl>(out, n, [](const regs::EventCpl& cpl, uint32_t /*status*/) {
+  return fetch<regs::EventCpl>(out, n, [](const regs::EventCpl& cpl) {
     const auto type = cpl.type > 0xFFu ? regs::EventType{} : regs::EventType(cpl.type);
     return CardEvent{type, cpl.source, cpl.info, {cpl.data0, cpl.data1, cpl.data2, cpl.data3}};
   });

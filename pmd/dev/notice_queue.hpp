@@ -16,7 +16,7 @@ class NoticeQueue : public QueueBase {
 
   /// Fetch in the order of arrival and give the room back, with one BAR write if there was
   /// anything. Calls the poll hook once, and looks again, when there is nothing.
-  /// @param made makes what the user gets of a completion and its last word, the phase bit zero.
+  /// @param made makes what the user gets of a completion.
   /// @return how many, 0 to `n`.
   template <typename Cpl, typename Notice, typename Made>
   uint16_t fetch(Notice* out, uint16_t n, const Made& made) {
@@ -37,18 +37,13 @@ class NoticeQueue : public QueueBase {
  private:
   template <typename Cpl, typename Notice, typename Made>
   uint32_t take(Notice* out, uint32_t n, const Made& made) {
+    CompletionCursor cursor = cursor_;
     uint32_t k = 0;
-    for (; k < n; ++k) {
-      const auto* const cpl = cursor_.template at<Cpl>();
-      // acquire: the rest of the completion is visible after it; pairs with the card's write of
-      // the last word.
-      const uint32_t status = dma_load_last_word(&cpl->status) ^ cursor_.flip();
-      if ((status & kPhaseBit) != 0) {
-        break;
-      }
-      out[k] = made(*cpl, status);
-      ++cursor_.consumed;
+    for (; k < n && cursor.template ready<Cpl>(); ++k) {
+      out[k] = made(load_whole<0>(cursor.template at<Cpl>(), [](const Cpl&) { return true; }));
+      cursor.template consume<Cpl>();
     }
+    cursor_.consumed = cursor.consumed;
     return k;
   }
 };

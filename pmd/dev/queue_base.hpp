@@ -8,69 +8,14 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/tsan.hpp"
 #include "pmd/bus/shared_ptr.hpp"
 #include "pmd/dev/caps.hpp"
+#include "pmd/dev/completion.hpp"
 #include "pmd/dev/entry_window.hpp"
 #include "pmd/dev/ring.hpp"
 #include "pmd/dev/types.hpp"
 
 namespace rio::pmd {
-
-/// Where a queue is in its completion ring. One thread, hot.
-struct CompletionCursor {
-  void* base = nullptr;
-  uint32_t mask = 0;
-  uint32_t phase_shift = 0;  // moves the lap's lowest bit to bit 31
-  uint32_t consumed = 0;     // free-running index of the next completion
-
-  /// XORed to a last word, it makes the phase bit 0 if the completion at `consumed` is there.
-  [[nodiscard]] uint32_t flip() const {
-    return ~(consumed << phase_shift) & regs::tx_cpl::Status::phase.mask();
-  }
-  /// Number of completions before the ring wraps, and the phase changes.
-  [[nodiscard]] uint32_t to_wrap() const { return mask + 1 - (consumed & mask); }
-  template <class Cpl>
-  [[nodiscard]] const Cpl* at() const {
-    return static_cast<const Cpl*>(base) + (consumed & mask);
-  }
-  /// True if the completion at `consumed` is there; the reader loads it again, with acquire.
-  template <class Cpl>
-  [[nodiscard]] bool ready() const {
-    const uint32_t status = __atomic_load_n(&at<Cpl>()->status, __ATOMIC_RELAXED);
-    return ((status ^ flip()) & regs::tx_cpl::Status::phase.mask()) == 0;
-  }
-};
-
-inline constexpr uint32_t kPhaseBit = regs::tx_cpl::Status::phase.mask();
-inline constexpr uint32_t kCodeMask = regs::tx_cpl::Status::code.mask();
-static_assert(kPhaseBit == regs::entry_cpl::Status::phase.mask() &&
-              kPhaseBit == regs::shared_cpl::Status::phase.mask() &&
-              kPhaseBit == regs::doorbell_cpl::Status::phase.mask() &&
-              kPhaseBit == regs::event_cpl::Status::phase.mask());
-static_assert(offsetof(regs::TxCpl, status) + sizeof(uint32_t) == sizeof(regs::TxCpl) &&
-              offsetof(regs::EntryCpl, status) + sizeof(uint32_t) == sizeof(regs::EntryCpl) &&
-              offsetof(regs::SharedCpl, status) + sizeof(uint32_t) == sizeof(regs::SharedCpl) &&
-              offsetof(regs::DoorbellCpl, status) + sizeof(uint32_t) == sizeof(regs::DoorbellCpl) &&
-              offsetof(regs::EventCpl, status) + sizeof(uint32_t) == sizeof(regs::EventCpl));
-
-/// Loads the last two words of a completion at once, so that they are consistent. acquire: the rest
-/// of the completion, and what the card read or wrote, is settled; pairs with the card's write of
-/// the last word.
-template <class Cpl>
-[[nodiscard, gnu::always_inline]] inline uint64_t load_last_words(const Cpl& cpl) {
-  static_assert(sizeof(Cpl) % 8 == 0 && offsetof(Cpl, status) == sizeof(Cpl) - 4);
-  const auto* const words = reinterpret_cast<const uint64_t*>(&cpl + 1) - 1;
-  const uint64_t value = __atomic_load_n(words, __ATOMIC_ACQUIRE);
-  base::tsan_acquire(&cpl.status);
-  dma_read_barrier();
-  return value;
-}
-
-/// The last of the last two words.
-[[nodiscard]] inline uint32_t last_of(uint64_t words) {
-  return static_cast<uint32_t>(words >> 32);
-}
 
 /// Forces a sum over a burst to be computed now, in a register. The compiler would otherwise
 /// postpone such sums, and keep all their terms on the stack.
@@ -78,11 +23,6 @@ template <class Value>
 [[gnu::always_inline]] inline void keep_in_register(Value& value) {
   asm volatile("" : "+r"(value));
 }
-
-static_assert(regs::shared_short_cpl::Status::phase.mask() == kPhaseBit &&
-              regs::shared_short_cpl::Status::code.mask() == kCodeMask &&
-              offsetof(regs::SharedShortCpl, status) + sizeof(uint32_t) ==
-                  sizeof(regs::SharedShortCpl));
 
 /// Counts of a queue, over all the times that its ring was open.
 struct RingTotals {
@@ -161,6 +101,29 @@ class QueueBase {
   /// Start the ring and point the hot fields at it. @return as Ring::start.
   [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config,
                           const RingShape& shape);
+
+  /// Load a completion whose last word is there. @tparam kFrom the first word that the driver uses.
+  /// @param is_right whether it can be true. @return as look_again(), if it is not right at once.
+  template <uint32_t kFrom, class Cpl, class IsRight>
+  [[nodiscard, gnu::always_inline]] Cpl load_whole(const Cpl* at, const IsRight& is_right) const {
+    const Cpl cpl = load_completion(at);
+    return is_written<kFrom>(cpl) && is_right(cpl) ? cpl : look_again<kFrom>(at, is_right);
+  }
+  /// Look again at a completion of which a word is not there, or that is wrong, kLooks times at
+  /// most.
+  /// @return it as it is then.
+  template <uint32_t kFrom, class Cpl, class IsRight>
+  [[nodiscard, gnu::noinline]] Cpl look_again(const Cpl* at, const IsRight& is_right) const {
+    Cpl cpl{};
+    bool whole = false;
+    for (uint32_t left = kLooks; left != 0 && !whole; --left) {
+      hook_();
+      cpu_pause();
+      cpl = load_completion(at);
+      whole = is_written<kFrom>(cpl) && is_right(cpl);
+    }
+    return cpl;
+  }
 
   // Written by the bursts.
   CompletionCursor cursor_;
@@ -261,8 +224,7 @@ class PostingQueue : public QueueBase {
   }
 
   // In reap.hpp. A Kind knows one form of completion.
-  template <class Kind>
-  [[nodiscard]] uint32_t reap_plain(typename Kind::Done* out, uint32_t limit);
+  [[nodiscard]] uint32_t reap_plain(EntryDone* out, uint32_t limit);
   template <class Kind>
   [[nodiscard]] uint32_t reap_any(typename Kind::Done* out, uint32_t limit);
   template <class Kind>

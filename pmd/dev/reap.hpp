@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
+#include <type_traits>
 
 #include "base/tsan.hpp"
 #include "pmd/dev/entry_window.hpp"
@@ -16,45 +16,23 @@
 namespace rio::pmd {
 
 // A Kind has:
-//   Cpl, Done                              what the card writes and what the user gets
-//   uint32_t size(sizes, slot)             bytes of the entry, as the driver knows them
-//   Raw load(cpl)                          what is checked, read once, since the card may lie twice
-//   uint64_t last(raw)                     the last two words
-//   uint32_t bytes(raw, size)              bytes that the card says it moved
-//   uint32_t misfit(raw, size)             top bit: bytes are more than the entry has
-//   fill(cpl, raw, status, cookie, done)   all fields; status is the code in the last word
-//   spoil(done)                            the card's bytes are impossible: kFormat, none
-
-/// The part of a Kind whose results are the cookie and the last two words of the completion, copied
-/// as they are; the phase lands in the padding.
-template <class OfCpl, class OfDone>
-struct TailReap {
-  using Cpl = OfCpl;
-  using Done = OfDone;
-  using Raw = uint64_t;
-  static_assert(sizeof(Done) == 16 && offsetof(Done, status) == 12 &&
-                offsetof(Done, retries) == 13 && offsetof(Cpl, status) == 12);
-  static_assert(regs::tx_cpl::Status::code.lsb == 0 && regs::tx_cpl::Status::retries.lsb == 8 &&
-                regs::entry_cpl::Status::code.lsb == 0 &&
-                regs::entry_cpl::Status::retries.lsb == 8);
-  static Raw load(const Cpl& cpl) { return load_last_words(cpl); }
-  static uint64_t last(Raw raw) { return raw; }
-  static void fill(const Cpl& /*cpl*/, Raw raw, Status /*status*/, uint64_t cookie, Done* out) {
-    out->cookie = cookie;
-    std::memcpy(reinterpret_cast<uint8_t*>(out) + 8, &raw, sizeof raw);
-  }
-};
-
-static_assert(offsetof(EntryDone, bytes) == 8 && offsetof(regs::EntryCpl, bytes) == 8);
+//   Cpl, Done                                  what the card writes and what the user gets
+//   kFrom                                      the first word of a completion that is used
+//   uint32_t size(sizes, slot)                 bytes of the entry, as the driver knows them
+//   uint32_t bytes(cpl)                        bytes that the card says it moved
+//   fill(cpl, status, cookie, done)            all fields; status is the code in the last word
+//   spoil(done)                                the card's bytes are impossible: kFormat, none
 
 /// Of dedicated, DMA and maintenance rings; sizes are those of the EntryWindow.
-struct EntryReap : TailReap<regs::EntryCpl, EntryDone> {
+struct EntryReap {
+  using Cpl = regs::EntryCpl;
+  using Done = EntryDone;
+  static constexpr uint32_t kFrom = 1;  // the cookie is the window's
   static uint32_t size(const uint32_t* sizes, size_t slot) { return sizes[slot]; }
-  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return static_cast<uint32_t>(raw); }
-  static uint32_t misfit(Raw raw, uint32_t size) {
-    // The card may report any number, but sizes end at 64 KiB: the top bit of either term is
-    // enough.
-    return (size - static_cast<uint32_t>(raw)) | static_cast<uint32_t>(raw);
+  static uint32_t bytes(const Cpl& cpl) { return cpl.bytes; }
+  static void fill(const Cpl& cpl, Status status, uint64_t cookie, Done* out) {
+    const uint32_t retries = regs::entry_cpl::Status::retries.get(cpl.status);
+    *out = {cookie, cpl.bytes, status, static_cast<uint8_t>(retries)};
   }
   static void spoil(Done* out) {
     out->status = Status::kFormat;
@@ -62,109 +40,123 @@ struct EntryReap : TailReap<regs::EntryCpl, EntryDone> {
   }
 };
 
-/// Position of the fast path in its rings: completions in order, all kOk.
-template <class Kind>
-struct PlainRun {
-  const typename Kind::Cpl* cpl;
-  const uint64_t* cookies;
-  const uint32_t* sizes;
-  typename Kind::Done* out;
-  size_t slot;
-  uint32_t first;  // index of the entry that is expected first
-  uint64_t flip;   // of the last two words
+/// Two completions of 16 bytes, or what a queue makes of them.
+using Pair [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = uint32_t;
+using Words [[gnu::vector_size(32)]] = uint32_t;
+using Cookies [[gnu::vector_size(16), gnu::aligned(8), gnu::may_alias]] = uint64_t;
 
-  /// The faults of several completions, ORed: in the last words, in the indices, and, in the top
-  /// bit, sizes that do not fit.
-  struct Wrong {
-    uint64_t last_words = 0;
-    uint32_t indices = 0;
-    uint32_t sizes = 0;
-
-    [[nodiscard, gnu::always_inline]] bool nothing() const {
-      return (last_of(last_words) & (kPhaseBit | kCodeMask)) == 0 && indices == 0 &&
-             static_cast<int32_t>(sizes) >= 0;
-    }
-  };
-
-  /// Adds completion `i`, which is plain if it is there, in the order of the entries, kOk, and of a
-  /// possible size.
-  [[gnu::always_inline]] void add(uint32_t i, uint32_t* bytes, Wrong* wrong) const {
-    const auto raw = Kind::load(cpl[i]);
-    const uint32_t size = Kind::size(sizes, slot + i);
-    const uint32_t moved = Kind::bytes(raw, size);
-    Kind::fill(cpl[i], raw, Status::kOk, cookies[slot + i], &out[i]);
-    wrong->last_words |= Kind::last(raw) ^ flip;
-    keep_in_register(wrong->last_words);
-    wrong->indices |= cpl[i].index ^ (first + i);
-    keep_in_register(wrong->indices);
-    wrong->sizes |= Kind::misfit(raw, size);
-    keep_in_register(wrong->sizes);
-    *bytes += moved;
-    keep_in_register(*bytes);
-  }
-  /// Takes the next completions if all are plain. Writes `out` in any case, `bytes` only if it
-  /// takes them. @return false: it took none.
-  template <uint32_t... kI>
-  [[nodiscard, gnu::always_inline]] bool take(std::integer_sequence<uint32_t, kI...> /*each*/,
-                                              uint64_t* bytes) {
-    constexpr uint32_t kCount = sizeof...(kI);
-    if (kCount > 1 && !there(kCount - 1)) {
-      return false;  // the last one is missing: do not load the others in vain
-    }
-    if constexpr (base::kThreadSanitizer) {
-      if (!(there(kI) && ...)) {
-        return false;
-      }
-    }
-    Wrong wrong;
-    uint32_t sum = 0;
-    (add(kI, &sum, &wrong), ...);
-    if (!wrong.nothing()) [[unlikely]] {
+/// Whether kCount completions are there. The last one is checked first: mostly it is not. acquire:
+/// their payload, too; pairs with the card's write of the last word.
+template <uint32_t kCount, class Cpl>
+[[nodiscard, gnu::always_inline]] inline bool all_there(const Cpl* cpl, uint32_t flip) {
+  for (uint32_t i = kCount; i-- != 0 && (base::kThreadSanitizer || i + 1 == kCount);) {
+    if (!is_there(cpl + i, flip)) {
       return false;
     }
-    *bytes += sum;
-    cpl += kCount;
-    out += kCount;
-    slot += kCount;
-    first += kCount;
-    return true;
+    base::tsan_acquire(&cpl[i].status);
   }
-  /// Relaxed: the completion is loaded again.
-  [[nodiscard, gnu::always_inline]] bool there(uint32_t i) const {
-    const uint32_t status = __atomic_load_n(&cpl[i].status, __ATOMIC_RELAXED);
-    return ((status ^ last_of(flip)) & kPhaseBit) == 0;
+  dma_read_barrier();
+  return true;
+}
+/// Leave two consumed completions without a word of the card's.
+[[gnu::always_inline]] inline void unwrite_pair(void* cpl, uint32_t flip) {
+  *static_cast<Pair*>(cpl) =
+      __builtin_shufflevector(unwritten_quad(flip), unwritten_quad(flip), 0, 1, 2, 3, 4, 5, 6, 7);
+}
+/// Two cookies, each in the first words of its half.
+[[nodiscard, gnu::always_inline]] inline Words spread(const uint64_t* cookies) {
+  const Cookies both = *reinterpret_cast<const Cookies*>(cookies);
+  using Wide [[gnu::vector_size(32)]] = uint64_t;
+  return reinterpret_cast<Words>(Wide(__builtin_shufflevector(both, both, 0, 0, 1, 1)));
+}
+/// The words of a vector, ORed.
+[[nodiscard, gnu::always_inline]] inline uint64_t any_of(const Words& words) {
+  using Four [[gnu::vector_size(32)]] = uint64_t;
+  const auto four = reinterpret_cast<Four>(words);
+  return four[0] | four[1] | four[2] | four[3];
+}
+
+static_assert(sizeof(Pair) == 2 * sizeof(regs::EntryCpl) && sizeof(Pair) == 2 * sizeof(EntryDone));
+static_assert(offsetof(regs::EntryCpl, index) == 4 && offsetof(regs::EntryCpl, bytes) == 8 &&
+              offsetof(regs::EntryCpl, status) == 12 && offsetof(EntryDone, bytes) == 8 &&
+              offsetof(EntryDone, status) == 12 && offsetof(EntryDone, retries) == 13 &&
+              regs::entry_cpl::Status::code.lsb == 0 && regs::entry_cpl::Status::retries.lsb == 8);
+
+/// Position of the fast path in its rings: completions in order, all kOk, two at a time.
+struct EntryRun {
+  regs::EntryCpl* cpl;
+  const uint64_t* cookies;
+  const uint32_t* sizes;
+  EntryDone* out;
+  uint32_t index;  // that is expected first
+  uint32_t flip;   // of the last words
+  uint64_t bytes = 0;
+
+  /// Takes the next completions if all are plain. Writes `out` in any case. @return false: it took
+  /// none.
+  template <uint32_t kPairs>
+  [[nodiscard, gnu::always_inline]] bool take() {
+    constexpr uint32_t kTogether = 2 * kPairs;
+    if (!all_there<kTogether>(cpl, flip)) {
+      return false;
+    }
+    Words good = {0, index, 0, flip, 0, index + 1, 0, flip};
+    constexpr Words kNext = {0, 2, 0, 0, 0, 2, 0, 0};
+    Words wrong = {};
+    Words misfit = {};
+    Words sum = {};
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kPairs; ++i) {
+      const Words rest = *reinterpret_cast<const Pair*>(cpl + 2 * i) ^ good;
+      good += kNext;
+      wrong |= rest;
+      const Words size = {0, 0, sizes[2 * i], 0, 0, 0, sizes[2 * i + 1], 0};
+      // The card may report any number, and all ones if it has not written it; sizes are far
+      // smaller: the top bit of either term is enough.
+      misfit |= (size - rest) | rest;
+      sum += rest;
+      *reinterpret_cast<Pair*>(out + 2 * i) =
+          __builtin_shufflevector(spread(cookies + 2 * i), rest, 0, 1, 10, 11, 4, 5, 14, 15);
+    }
+    constexpr Words kWrong = {0, ~0u, 0, kPhaseBit | kCodeMask, 0, ~0u, 0, kPhaseBit | kCodeMask};
+    constexpr Words kTop = {0, 0, 1u << 31, 0, 0, 0, 1u << 31, 0};
+    if (any_of((wrong & kWrong) | (misfit & kTop)) != 0) [[unlikely]] {
+      return false;
+    }
+    for (uint32_t i = 0; i < kTogether; i += 2) {
+      unwrite_pair(cpl + i, flip);
+    }
+    bytes += uint64_t{sum[2]} + sum[6];
+    cpl += kTogether;
+    cookies += kTogether;
+    sizes += kTogether;
+    out += kTogether;
+    index += kTogether;
+    return true;
   }
 };
 
 /// Takes plain completions until either ring wraps. Stops at the first that is not plain. @return
 /// how many.
-template <class Kind>
-[[gnu::always_inline]] inline uint32_t PostingQueue::reap_plain(typename Kind::Done* out,
-                                                                uint32_t limit) {
-  const uint32_t n = std::min({limit, cursor_.to_wrap(), window_.plain_in_a_row()});
+[[gnu::always_inline]] inline uint32_t PostingQueue::reap_plain(EntryDone* out, uint32_t limit) {
+  uint32_t left = std::min({limit, cursor_.to_wrap(), window_.plain_in_a_row()});
   const uint32_t first = window_.oldest();
-  PlainRun<Kind> run{cursor_.at<typename Kind::Cpl>(),
-                     window_.cookies(),
-                     sizes_,
-                     out,
-                     first & window_.mask(),
-                     first,
-                     uint64_t{cursor_.flip()} << 32};
-  constexpr std::make_integer_sequence<uint32_t, 8> kEight;
-  constexpr std::make_integer_sequence<uint32_t, 1> kOne;
-  uint64_t bytes = 0;
-  uint32_t left = n;
-  while (left >= 8 && run.take(kEight, &bytes)) {
-    left -= 8;
+  const uint32_t slot = first & window_.mask();
+  EntryRun run{.cpl = cursor_.at<regs::EntryCpl>(),
+               .cookies = window_.cookies() + slot,
+               .sizes = sizes_ + slot,
+               .out = out,
+               .index = first,
+               .flip = cursor_.flip()};
+  for (; left >= 8 && run.take<4>(); left -= 8) {
   }
-  while (left != 0 && run.take(kOne, &bytes)) {
-    --left;
+  for (; left >= 2 && run.take<1>(); left -= 2) {
   }
-  const uint32_t done = n - left;
+  const uint32_t done = run.index - first;
   cursor_.consumed += done;
   window_.complete_in_order(done);
   stats_.messages.add(done);
-  stats_.bytes.add(bytes);
+  stats_.bytes.add(run.bytes);
   return done;
 }
 
@@ -172,34 +164,33 @@ template <class Kind>
 /// limit how many to look at. @return how many are in `out`.
 template <class Kind>
 [[gnu::noinline]] uint32_t PostingQueue::reap_any(typename Kind::Done* out, uint32_t limit) {
+  using Cpl = typename Kind::Cpl;
   CompletionCursor cursor = cursor_;
   QueueStats counts;
   uint32_t given = 0;
   for (uint32_t looked = 0; looked < limit && window_.used() != 0; ++looked) {
-    const auto& cpl = *cursor.at<typename Kind::Cpl>();
-    if constexpr (base::kThreadSanitizer) {
-      if (!cursor.template ready<typename Kind::Cpl>()) {
-        break;
-      }
-    }
-    const auto raw = Kind::load(cpl);
-    const uint32_t status = last_of(Kind::last(raw)) ^ cursor.flip();
-    if ((status & kPhaseBit) != 0) {
+    if (!cursor.template ready<Cpl>()) {
       break;
     }
-    ++cursor.consumed;
-    const uint32_t index = cpl.index;
-    if (!window_.complete(index)) [[unlikely]] {
+    const Cpl* const at = cursor.template at<Cpl>();
+    Cpl cpl = load_completion(at);
+    bool good = is_written<Kind::kFrom>(cpl) && window_.complete(cpl.index);
+    if (!good) [[unlikely]] {
+      cpl = look_again<Kind::kFrom>(at, [this](const Cpl& c) { return window_.has(c.index); });
+      good = window_.complete(cpl.index);
+    }
+    cursor.template consume<Cpl>();
+    if (!good) [[unlikely]] {
       ++counts.bad_completions;
       continue;
     }
-    const size_t slot = index & window_.mask();
-    const uint32_t size = Kind::size(sizes_, slot);
-    const uint32_t bytes = Kind::bytes(raw, size);
-    const auto code = static_cast<Status>(regs::tx_cpl::Status::code.get(status));
-    Kind::fill(cpl, raw, code, window_.cookies()[slot], &out[given]);
+    const size_t slot = cpl.index & window_.mask();
+    const uint32_t bytes = Kind::bytes(cpl);
+    const auto code = static_cast<Status>(cpl.status & kCodeMask);
+    Kind::fill(cpl, code, window_.cookies()[slot], &out[given]);
     ++given;
-    if (bytes > size) [[unlikely]] {  // the entry is ours again; its content is unknown
+    if (bytes > Kind::size(sizes_, slot)) [[unlikely]] {  // the entry is ours again; its content is
+                                                          // unknown
       ++counts.bad_completions;
       Kind::spoil(&out[given - 1]);
     } else if (code == Status::kOk) {
@@ -219,7 +210,10 @@ template <class Kind>
 /// registers.
 template <class Kind>
 [[gnu::noinline]] uint16_t PostingQueue::reap_ready(typename Kind::Done* out, uint16_t n) {
-  uint32_t given = reap_plain<Kind>(out, n);
+  uint32_t given = 0;
+  if constexpr (std::is_same_v<Kind, EntryReap>) {
+    given = reap_plain(out, n);
+  }
   if (given < n && window_.used() != 0 && cursor_.ready<typename Kind::Cpl>()) {
     given += reap_any<Kind>(out + given, n - given);
   }

@@ -94,7 +94,7 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
   if (const int error = allocate(); error != 0) {
     return error;
   }
-  write_config();
+  write_config(caps.relaxed);
   running_ = true;
   const int error = command(true);
   return error == 0 ? 0 : fail_start(error);
@@ -108,17 +108,19 @@ int Ring::allocate() {
   if (const int error = bus_->dma_alloc(len_bytes, kRingAlign, &memory_); error != 0) {
     return error;  // the bus names the remedy
   }
-  fill_phases();
+  empty_completions();
   return 0;
 }
 
-/// Sets all phases so that no completion seems to be there.
-void Ring::fill_phases() {
+/// Leaves the completions without a word of the card's: no phase says that one is there.
+void Ring::empty_completions() {
   const uint32_t count = 1u << config_.log2;
   auto* const base = static_cast<uint8_t*>(completions());
+  std::memset(base, 0xFF, static_cast<size_t>(shape_.cpl_bytes) * count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t index = config_.start_index + i;
-    const uint32_t last_word = phase_not_expected(index, config_.log2);
+    const uint32_t last_word =
+        ~regs::tx_cpl::Status::phase.mask() | phase_not_expected(index, config_.log2);
     uint8_t* const cpl = base + static_cast<size_t>(index & (count - 1)) * shape_.cpl_bytes;
     std::memcpy(cpl + shape_.cpl_bytes - sizeof last_word, &last_word, sizeof last_word);
   }
@@ -133,7 +135,7 @@ void Ring::clear_slots() {
   }
 }
 
-void Ring::write_config() {
+void Ring::write_config(bool relaxed) {
   const uint32_t qp = config_.qp;
   const uint32_t ring = config_.ring;
   const uint64_t base = shape_.entry_bytes != 0 ? memory_.iova : 0;
@@ -152,7 +154,8 @@ void Ring::write_config() {
   bar_.write32(regs::qp::ring_irq(qp, ring), irq);
   bar_.write32(regs::qp::ring_format(qp, ring),
                regs::qp::RingFormat::completion.put(shape_.format) |
-                   regs::qp::RingFormat::push.put(push_slots_ != 0 ? 1 : 0));
+                   regs::qp::RingFormat::push.put(push_slots_ != 0 ? 1 : 0) |
+                   regs::qp::RingFormat::relaxed.put(relaxed ? 1 : 0));
   // Another program may have used these; this driver does not.
   bar_.write32(regs::qp::ring_coalesce(qp, ring), 0);
   bar_.write32(regs::qp::ring_pasid(qp, ring), 0);
@@ -226,7 +229,7 @@ int Ring::stopped() {
 
 int Ring::restart(uint32_t start_index) {
   config_.start_index = start_index;
-  fill_phases();
+  empty_completions();
   bar_.write32(regs::qp::ring_start(config_.qp, config_.ring), start_index);
   write_tail();
   running_ = true;

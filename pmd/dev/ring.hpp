@@ -92,9 +92,9 @@ class Ring {
   [[nodiscard]] std::string who() const;
   [[nodiscard]] int check(const Caps& caps) const;
   [[nodiscard]] int allocate();
-  void fill_phases();
+  void empty_completions();
   void clear_slots();
-  void write_config();
+  void write_config(bool relaxed);
   void write_tail();
   [[nodiscard]] uint32_t ask(bool run);
   [[nodiscard]] static bool answers(uint32_t seen, uint32_t gen, bool run);

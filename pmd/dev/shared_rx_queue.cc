@@ -1,7 +1,6 @@
 #include "pmd/dev/shared_rx_queue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "pmd/dev/reap.hpp"
@@ -14,21 +13,9 @@ using LongPlace = regs::shared_cpl::Place;
 // Written as whole words.
 static_assert(offsetof(RxMessage, source) == 8 && offsetof(RxMessage, dest_id) == 12 &&
               offsetof(RxMessage, arrival) == 16 && offsetof(RxMessage, time_ticks) == 20 &&
-              offsetof(regs::SharedCpl, source) == 0 && offsetof(regs::SharedCpl, dest_id) == 4 &&
-              offsetof(regs::SharedCpl, arrival) == 16 && offsetof(regs::SharedCpl, time) == 20);
-static_assert(offsetof(RxMessage, length_bytes) == 24 && offsetof(RxMessage, mbox) == 26 &&
+              offsetof(RxMessage, length_bytes) == 24 && offsetof(RxMessage, mbox) == 26 &&
               offsetof(RxMessage, letter) == 27 && offsetof(RxMessage, segments) == 28 &&
               offsetof(RxMessage, status) == 29);
-constexpr size_t kPairBytes = 8;
-
-// RxMessage's mbox and letter, above 16 bits of length, indexed by the completion's `place`.
-constexpr auto kMboxLetter = [] {
-  std::array<uint32_t, 256> words{};
-  for (uint32_t place = 0; place < words.size(); ++place) {
-    words[place] = LongPlace::mbox.get(place) << 16 | LongPlace::letter.get(place) << 24;
-  }
-  return words;
-}();
 
 // For reap_burst(); every buffer holds kMessageBytesMax.
 struct SharedReap {
@@ -37,31 +24,19 @@ struct SharedReap {
   static uint32_t size(const uint32_t* /*sizes*/, size_t /*slot*/) {
     return regs::kMessageBytesMax;
   }
-  struct Raw {
-    uint64_t last_words;
-    uint16_t length;
-  };
-  static Raw load(const Cpl& cpl) {
-    const uint64_t last_words = load_last_words(cpl);
-    return {last_words, __atomic_load_n(&cpl.length, __ATOMIC_RELAXED)};
-  }
-  static uint64_t last(Raw raw) { return raw.last_words; }
-  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return raw.length; }
-  static uint32_t misfit(Raw raw, uint32_t /*size*/) {
-    return regs::kMessageBytesMax - uint32_t{raw.length};
-  }
-  static void fill(const Cpl& cpl, Raw raw, Status status, uint64_t cookie, Done* out) {
-    auto* const to = reinterpret_cast<uint8_t*>(out);
-    const auto* const from = reinterpret_cast<const uint8_t*>(&cpl);
-    // Read before anything is written, since the compiler cannot know that they do not overlap.
-    const uint32_t length_mbox_letter = raw.length | kMboxLetter[cpl.place];
-    const auto segments_status =
-        static_cast<uint16_t>(cpl.segments | static_cast<uint32_t>(status) << 8);
-    std::memcpy(to + offsetof(Done, length_bytes), &length_mbox_letter, sizeof(uint32_t));
-    std::memcpy(to + offsetof(Done, segments), &segments_status, sizeof(uint16_t));
-    std::memcpy(to + offsetof(Done, source), from + offsetof(Cpl, source), kPairBytes);
-    std::memcpy(to + offsetof(Done, arrival), from + offsetof(Cpl, arrival), kPairBytes);
-    out->cookie = cookie;
+  static constexpr uint32_t kFrom = 0;
+  static uint32_t bytes(const Cpl& cpl) { return cpl.length; }
+  static void fill(const Cpl& cpl, Status status, uint64_t cookie, Done* out) {
+    *out = {.cookie = cookie,
+            .source = cpl.source,
+            .dest_id = cpl.dest_id,
+            .arrival = cpl.arrival,
+            .time_ticks = cpl.time,
+            .length_bytes = cpl.length,
+            .mbox = static_cast<uint8_t>(LongPlace::mbox.get(cpl.place)),
+            .letter = static_cast<uint8_t>(LongPlace::letter.get(cpl.place)),
+            .segments = cpl.segments,
+            .status = status};
   }
   static void spoil(Done* out) {
     out->status = Status::kFormat;
@@ -75,41 +50,27 @@ struct ShortReap {
   using Cpl = regs::SharedShortCpl;
   using Done = RxMessage;
   using Place = regs::shared_short_cpl::Place;
-  struct Raw {
-    uint64_t last_words;
-    uint32_t source;
-    uint32_t place;
-  };
   static uint32_t size(const uint32_t* /*sizes*/, size_t /*slot*/) {
     return regs::kMessageBytesMax;
   }
-  static Raw load(const Cpl& cpl) {
-    const uint64_t last_words = load_last_words(cpl);
-    return {last_words, __atomic_load_n(&cpl.source, __ATOMIC_RELAXED),
-            __atomic_load_n(&cpl.place, __ATOMIC_RELAXED)};
-  }
-  static uint64_t last(Raw raw) { return raw.last_words; }
-  static uint32_t bytes(Raw raw, uint32_t /*size*/) { return Place::length.get(raw.place); }
-  static void fill(const Cpl& /*cpl*/, Raw raw, Status status, uint64_t cookie, Done* out) {
+  static constexpr uint32_t kFrom = 0;
+  static uint32_t bytes(const Cpl& cpl) { return Place::length.get(cpl.place); }
+  static void fill(const Cpl& cpl, Status status, uint64_t cookie, Done* out) {
     *out = {.cookie = cookie,
-            .source = raw.source,
-            .dest_id = Place::map_entry.get(raw.place),
-            .arrival = regs::shared_short_cpl::Status::arrival.get(last_of(raw.last_words)),
+            .source = cpl.source,
+            .dest_id = Place::map_entry.get(cpl.place),
+            .arrival = regs::shared_short_cpl::Status::arrival.get(cpl.status),
             .time_ticks = 0,
-            .length_bytes = static_cast<uint16_t>(Place::length.get(raw.place)),
-            .mbox = static_cast<uint8_t>(Place::mbox.get(raw.place)),
-            .letter = static_cast<uint8_t>(Place::letter.get(raw.place)),
-            .segments = static_cast<uint8_t>(Place::segments.get(raw.place) + 1),
+            .length_bytes = static_cast<uint16_t>(Place::length.get(cpl.place)),
+            .mbox = static_cast<uint8_t>(Place::mbox.get(cpl.place)),
+            .letter = static_cast<uint8_t>(Place::letter.get(cpl.place)),
+            .segments = static_cast<uint8_t>(Place::segments.get(cpl.place) + 1),
             .status = status};
   }
   static void spoil(Done* out) { SharedReap::spoil(out); }
 };
 
-/// Two short completions, or two halves of RxMessages.
-using Pair [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = uint32_t;
-using Words [[gnu::vector_size(32)]] = uint32_t;
 using Signed [[gnu::vector_size(32)]] = int32_t;
-using Cookies [[gnu::vector_size(16), gnu::aligned(8), gnu::may_alias]] = uint64_t;
 static_assert(sizeof(Pair) == 2 * sizeof(regs::SharedShortCpl) && sizeof(RxMessage) == 32);
 static_assert(offsetof(regs::SharedShortCpl, place) == 4 &&
               offsetof(regs::SharedShortCpl, index) == 8 &&
@@ -123,7 +84,7 @@ struct ShortRun {
   static_assert(Place::length.lsb == 0 && Place::length.width == 13 && Place::segments.lsb == 13 &&
                 Place::mbox.lsb == 17 && Place::letter.lsb == 23 && Place::map_entry.lsb == 25);
 
-  const regs::SharedShortCpl* cpl;
+  regs::SharedShortCpl* cpl;
   const uint64_t* cookies;
   RxMessage* out;
   uint32_t index;  // that is expected first
@@ -141,6 +102,7 @@ struct ShortRun {
     constexpr Words kNext = {0, 0, 2, 0, 0, 0, 2, 0};
     Words wrong = {};
     Words longest = {};
+    Words most = {};  // all ones in a word that the card has not written
     Words sum = {};
 #pragma GCC unroll 4
     for (size_t i = 0; i < kPairs; ++i) {
@@ -148,6 +110,7 @@ struct ShortRun {
       const Words rest = seen ^ good;
       good += kNext;
       wrong |= rest;
+      most = most > seen ? most : seen;
       const Words length = decode(seen, rest, i);
       sum += length;
       longest = longest > length ? longest : length;
@@ -155,11 +118,12 @@ struct ShortRun {
     constexpr Words kWrong = {0, Place::map_entry.mask() | kPhaseBit, ~0u, kPhaseBit | kCodeMask,
                               0, Place::map_entry.mask() | kPhaseBit, ~0u, kPhaseBit | kCodeMask};
     constexpr Words kLongest = {0, 0, regs::kMessageBytesMax, 0, 0, 0, regs::kMessageBytesMax, 0};
-    const Words faults = (wrong & kWrong) | reinterpret_cast<Words>(longest > kLongest);
-    using Four [[gnu::vector_size(32)]] = uint64_t;
-    const auto four = reinterpret_cast<Four>(faults);
-    if ((four[0] | four[1] | four[2] | four[3]) != 0) {
+    const Words unwritten = reinterpret_cast<Words>(most == kUnwritten);
+    if (any_of((wrong & kWrong) | unwritten | reinterpret_cast<Words>(longest > kLongest)) != 0) {
       return false;
+    }
+    for (uint32_t i = 0; i < kTogether; i += 2) {
+      unwrite_pair(cpl + i, flip);
     }
     bytes += sum[2] + sum[6];
     arrival = out[kTogether - 1].arrival;
@@ -190,10 +154,7 @@ struct ShortRun {
     const Words second =
         reinterpret_cast<Words>(reinterpret_cast<Signed>(fields - ups) >> kDown) + base;
     // First half: cookie, source, own destID.
-    const Cookies both = *reinterpret_cast<const Cookies*>(cookies + 2 * i);
-    using Wide [[gnu::vector_size(32)]] = uint64_t;
-    const Words cookie =
-        reinterpret_cast<Words>(Wide(__builtin_shufflevector(both, both, 0, 0, 1, 1)));
+    const Words cookie = spread(cookies + 2 * i);
     const Words own = {own_id, own_id, own_id, own_id, own_id, own_id, own_id, own_id};
     const Words source_own = __builtin_shufflevector(seen, own, 0, 0, 0, 8, 4, 4, 4, 8);
     const Words first = __builtin_shufflevector(cookie, source_own, 0, 1, 10, 11, 4, 5, 14, 15);
@@ -201,20 +162,6 @@ struct ShortRun {
     to[0] = __builtin_shufflevector(first, second, 0, 1, 2, 3, 8, 9, 10, 11);
     to[1] = __builtin_shufflevector(first, second, 4, 5, 6, 7, 12, 13, 14, 15);
     return length;
-  }
-  [[nodiscard, gnu::always_inline]] bool there(uint32_t i) const {
-    // acquire: the rest of the completion; pairs with the card's write of the last word.
-    const uint32_t last = dma_load_last_word(&cpl[i].status);
-    base::tsan_acquire(&cpl[i].status);
-    return ((last ^ flip) & kPhaseBit) == 0;
-  }
-  /// Whether all kTogether completions are there. The last one is checked first: mostly it is not.
-  [[nodiscard, gnu::always_inline]] bool all_there() const {
-    bool all = there(kTogether - 1);
-    for (uint32_t i = 0; base::kThreadSanitizer && i + 1 < kTogether; ++i) {
-      all = all && there(i);
-    }
-    return all;
   }
 };
 
@@ -320,7 +267,8 @@ inline uint32_t SharedRxQueue::take_plain(RxMessage* out, uint32_t n) {
                .map_entry = map_entry_,
                .own_id = own_ids_[map_entry_],
                .arrival = arrival_};
-  while (n >= ShortRun::kTogether && run.all_there() && run.take()) {
+  while (n >= ShortRun::kTogether && all_there<ShortRun::kTogether>(run.cpl, run.flip) &&
+         run.take()) {
     n -= ShortRun::kTogether;
   }
   const uint32_t done = run.index - first;

@@ -66,32 +66,30 @@ class alignas(64) SharedRxQueue : public PostingQueue {
 
   /// Hot. Like burst(), for callers that need little of each message: hands over plain messages,
   /// which landed in the order of their buffers, with kOk, and have short completions. Others are
-  /// left for burst(). Does not
-  /// call the poll hook. @param each called with the buffer's cookie, the sender's destID, and the
-  /// length in bytes as the card says it: compare it with the buffer's. Returns false if it does
-  /// not want this message now. @return how many were handed over, 0 to `n`.
+  /// left for burst(). Does not call the poll hook. @param each called with the buffer's cookie,
+  /// the sender's destID, and the length in bytes as the card says it: compare it with the
+  /// buffer's. Returns false if it does not want this message now. @return how many were handed
+  /// over, 0 to `n`.
   template <class Each>
   uint32_t for_each_plain(uint32_t n, Each&& each) {
     n = short_ ? std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()}) : 0;
-    const auto* cpl = cursor_.at<regs::SharedShortCpl>();
+    auto* cpl = cursor_.at<regs::SharedShortCpl>();
     uint32_t index = window_.oldest();
     const uint64_t* cookies = window_.cookies() + (index & window_.mask());
     const uint32_t flip = cursor_.flip();
     uint64_t bytes = 0;
     uint32_t k = 0;
     for (; k < n; ++k, ++cpl, ++index) {
-      // acquire: pairs with the card's write of the last word, which it writes last.
-      const uint32_t last = dma_load_last_word(&cpl->status) ^ flip;
-      base::tsan_acquire(&cpl->status);
-      if (base::kThreadSanitizer && (last & kPhaseBit) != 0) {
+      if (base::kThreadSanitizer && !is_there(cpl, flip)) {
         break;
       }
-      const uint32_t wrong = (last & (kPhaseBit | kCodeMask)) | (cpl->index ^ index);
-      const uint32_t length_bytes =
-          Place::length.get(__atomic_load_n(&cpl->place, __ATOMIC_RELAXED));
-      if (wrong != 0 || !each(cookies[k], uint32_t{cpl->source}, length_bytes)) [[unlikely]] {
+      const auto seen = load_completion(cpl);
+      const uint32_t length_bytes = Place::length.get(seen.place);
+      if (!is_plain(seen, flip, index) || !each(cookies[k], uint32_t{seen.source}, length_bytes))
+          [[unlikely]] {
         break;
       }
+      unwrite(cpl, flip);
       bytes += length_bytes;
     }
     cursor_.consumed += k;
@@ -111,25 +109,21 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   [[nodiscard]] bool alone(Plain* out) const {
     CompletionCursor behind = cursor_;
     ++behind.consumed;
-    const auto* const cpl = cursor_.at<regs::SharedShortCpl>();
-    if (!short_) {
+    if (!short_ || (base::kThreadSanitizer && !arrived())) {
       return false;
     }
-    // acquire: pairs with the card's write of the last word, which it writes last.
-    const uint32_t last = dma_load_last_word(&cpl->status) ^ cursor_.flip();
-    base::tsan_acquire(&cpl->status);
+    const auto cpl = load_completion(cursor_.at<regs::SharedShortCpl>());
     const uint32_t index = window_.oldest();
     if (behind.ready<regs::SharedShortCpl>() || window_.plain_in_a_row() == 0 ||
-        (last & (kPhaseBit | kCodeMask)) != 0 || cpl->index != index) {
+        !is_plain(cpl, cursor_.flip(), index)) {
       return false;
     }
-    *out = {window_.cookies()[index & window_.mask()], cpl->source,
-            Place::length.get(__atomic_load_n(&cpl->place, __ATOMIC_RELAXED))};
+    *out = {window_.cookies()[index & window_.mask()], cpl.source, Place::length.get(cpl.place)};
     return true;
   }
   /// Hot. Count a message as handed over. @param message just set by alone().
   void pass(const Plain& message) {
-    ++cursor_.consumed;
+    cursor_.consume<regs::SharedShortCpl>();
     window_.complete_in_order(1);
     stats_.messages.add(1);
     stats_.bytes.add(message.length_bytes);
@@ -147,6 +141,12 @@ class alignas(64) SharedRxQueue : public PostingQueue {
  private:
   using Place = regs::shared_short_cpl::Place;
 
+  /// Whether a completion is there, written as a whole, of buffer `index`, kOk.
+  [[nodiscard]] static bool is_plain(const regs::SharedShortCpl& cpl, uint32_t flip,
+                                     uint32_t index) {
+    const uint32_t wrong = ((cpl.status ^ flip) & (kPhaseBit | kCodeMask)) | (cpl.index ^ index);
+    return wrong == 0 && is_written<0>(cpl);
+  }
   [[nodiscard]] bool arrived() const {
     return short_ ? cursor_.ready<regs::SharedShortCpl>() : cursor_.ready<regs::SharedCpl>();
   }

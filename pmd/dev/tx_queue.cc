@@ -223,18 +223,18 @@ inline bool TxQueue::complete(uint32_t index, EntryWindow::Straggler* entry) {
 /// nonsense, which is counted and dropped. @return how many messages, up to `limit`.
 [[gnu::noinline]] uint32_t TxQueue::report_slow(TxDone* out, uint32_t limit) {
   using Last = regs::tx_cpl::Status;
-  const auto& cpl = *cursor_.at<regs::TxCpl>();
-  const uint64_t words = load_last_words(cpl);
-  const uint32_t last = last_of(words);
-  const uint32_t more = Last::more.get(last);
-  const auto code = static_cast<Status>(Last::code.get(last));
+  const auto cpl = load_whole<1>(cursor_.at<regs::TxCpl>(), [this](const regs::TxCpl& seen) {
+    return window_.has(seen.index) || window_.is_straggler(seen.index);
+  });
+  const uint32_t more = Last::more.get(cpl.status);
+  const auto code = static_cast<Status>(Last::code.get(cpl.status));
   const uint32_t newest = cpl.index;
   const auto give = [&](uint64_t cookie, uint32_t bytes, bool is_newest) {
     const Status status = is_newest ? code : Status::kOk;
     *out++ = {.cookie = cookie,
-              .time_ticks = static_cast<uint32_t>(words),
+              .time_ticks = cpl.time,
               .status = status,
-              .retries = static_cast<uint8_t>(is_newest ? Last::retries.get(last) : 0)};
+              .retries = static_cast<uint8_t>(is_newest ? Last::retries.get(cpl.status) : 0)};
     stats_.messages.add(status == Status::kOk ? 1 : 0);
     stats_.bytes.add(status == Status::kOk ? bytes : 0);
     stats_.failed.add(status == Status::kOk ? 0 : 1);
@@ -258,9 +258,11 @@ inline bool TxQueue::complete(uint32_t index, EntryWindow::Straggler* entry) {
     --left;
   }
   stats_.bad_completions.add(good ? 0 : 1);
-  const bool over = !good || left == 0;
-  cursor_.consumed += over ? 1 : 0;
-  reported_ = over ? 0 : reported_ + given;
+  reported_ += given;
+  if (!good || left == 0) {
+    reported_ = 0;
+    cursor_.consume<regs::TxCpl>();
+  }
   return given;
 }
 

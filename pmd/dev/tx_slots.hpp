@@ -160,23 +160,28 @@ class TxSlots : public PostingQueue {
   /// one slot each, and were all delivered without a RETRY; a failed or later one is reap()'s.
   /// @param time set to the completion's. @return how many; 0: it is not so, or not there.
   [[nodiscard, gnu::always_inline]] uint32_t delivered(uint32_t* time) const {
-    const auto* const cpl = cursor_.at<regs::TxCpl>();
-    const uint64_t words = load_last_words(*cpl);
-    const uint32_t status = last_of(words) ^ cursor_.flip();
+    if (base::kThreadSanitizer && !ready()) {
+      return 0;
+    }
+    const auto cpl = load_completion(cursor_.at<regs::TxCpl>());
+    const uint32_t status = cpl.status ^ cursor_.flip();
     using Last = regs::tx_cpl::Status;
-    if ((status & ~Last::more.mask()) != 0) {
+    if ((status & ~Last::more.mask()) != 0 || !is_written<1>(cpl)) {
       return 0;
     }
     const uint32_t count = Last::more.get(status) + 1 - reported_;
-    *time = static_cast<uint32_t>(words);
-    return cpl->index + 1 - window_.oldest() == count && count <= window_.plain() ? count : 0;
+    *time = cpl.time;
+    return cpl.index + 1 - window_.oldest() == count && count <= window_.plain() ? count : 0;
   }
   /// Note that the `count` oldest messages of delivered() were consumed. @param of its result.
   /// @param bytes of these messages.
   void pass_delivered(uint32_t count, uint32_t of, uint64_t bytes) {
     window_.complete_in_order(count);
-    reported_ = count == of ? 0 : reported_ + count;
-    cursor_.consumed += count == of ? 1 : 0;
+    reported_ += count;
+    if (count == of) {
+      reported_ = 0;
+      cursor_.consume<regs::TxCpl>();
+    }
     stats_.messages.add(count);
     stats_.bytes.add(bytes);
   }

@@ -59,7 +59,7 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
   void stopping() { answers_ = true; }
 
   /// Completes `count` entries of a ring, from index `from` on, in order and with kOk.
-  /// @param rest writes the part before the last word of a completion: (completion, index).
+  /// @param rest writes what is not zero before the last word of a completion: (completion, index).
   template <class Cpl, class Rest>
   void complete(regs::Ring ring, uint32_t from, uint32_t count, Rest&& rest) {
     const auto number = static_cast<uint32_t>(ring);
@@ -68,9 +68,10 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
     const uint32_t log2 = regs::qp::RingSize::clog2.get(word(regs::qp::ring_size(0, number)));
     auto* const ring_memory = reinterpret_cast<Cpl*>(base);
     for (uint32_t index = from; index != from + count; ++index) {
-      Cpl& cpl = ring_memory[index & ((1u << log2) - 1)];
+      Cpl cpl{};
       rest(&cpl, index);
       cpl.status = regs::tx_cpl::Status::phase.put((~(index >> log2)) & 1u);
+      ring_memory[index & ((1u << log2) - 1)] = cpl;
     }
   }
 

@@ -54,6 +54,15 @@ TEST_F(RingTest, StartsAndStops) {
   EXPECT_EQ(LogCapture::lines().size(), 0u);
 }
 
+TEST_F(RingTest, AsksForRelaxedPayloadWhereTheCardHasIt) {
+  caps_.relaxed = true;
+  script_.format = 0x100;
+  script_.expect_start(bar_);
+  ASSERT_EQ(start(), 0);
+  script_.expect_stop(bar_);
+  EXPECT_EQ(ring_.stop(), 0);
+}
+
 TEST_F(RingTest, CompletionsAreAlignedTo64Bytes) {
   script_ = {.ring = 1, .log2 = 1, .start = 0, .entry_bytes = 8, .cpl_bytes = 32};
   EXPECT_EQ(script_.cpl_at(), 64u);
@@ -104,9 +113,10 @@ TEST_P(RingPhaseTest, AFreshRingHasNoCompletions) {
   ASSERT_EQ(start(), 0);
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t index = script_.start + i;
-    uint32_t last_word;
-    std::memcpy(&last_word, script_.completion(bus_, index) + 12, 4);
-    EXPECT_EQ(last_word, script_.last_word(index, 0) ^ 0x80000000) << index;
+    uint32_t words[4];
+    std::memcpy(words, script_.completion(bus_, index), sizeof words);
+    EXPECT_EQ(words[3], script_.last_word(index, 0) ^ 0xFFFFFFFF) << index;
+    EXPECT_EQ(words[0] & words[1] & words[2], 0xFFFFFFFF) << index;
   }
   script_.expect_stop(bar_);
   EXPECT_EQ(ring_.stop(), 0);

@@ -266,7 +266,7 @@ TEST_F(TxQueueSlotsTest, SlotsAndCookiesWrap) {
     EXPECT_EQ(queue_->slot_va(), memory_.data() + uint64_t{index % 4} * kStride);
     send_one(index);
     complete(index, index, i % 3 == 0 ? 1 : 0);
-    if (i % 3 == 0) {
+    if (i % 3 == 0 || index == 0xFFFFFFFF) {  // all ones may also be a word that is not there
       EXPECT_EQ(queue_->skip_delivered(), 0u);
       EXPECT_EQ(reap(), (Cookies{index}));
     } else {
