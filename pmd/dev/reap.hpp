@@ -63,11 +63,11 @@ template <uint32_t kCount, class Cpl>
   *static_cast<Pair*>(cpl) =
       __builtin_shufflevector(unwritten_quad(flip), unwritten_quad(flip), 0, 1, 2, 3, 4, 5, 6, 7);
 }
-/// Two cookies, each in the first words of its half.
-[[nodiscard, gnu::always_inline]] inline Words spread(const uint64_t* cookies) {
+/// Set *out to two cookies, each in the first words of its half.
+[[gnu::always_inline]] inline void spread(const uint64_t* cookies, Words* out) {
   const Cookies both = *reinterpret_cast<const Cookies*>(cookies);
   using Wide [[gnu::vector_size(32)]] = uint64_t;
-  return reinterpret_cast<Words>(Wide(__builtin_shufflevector(both, both, 0, 0, 1, 1)));
+  *out = reinterpret_cast<Words>(Wide(__builtin_shufflevector(both, both, 0, 0, 1, 1)));
 }
 /// The words of a vector, ORed.
 [[nodiscard, gnu::always_inline]] inline uint64_t any_of(const Words& words) {
@@ -115,8 +115,10 @@ struct EntryRun {
       // smaller: the top bit of either term is enough.
       misfit |= (size - rest) | rest;
       sum += rest;
+      Words cookie;
+      spread(cookies + 2 * i, &cookie);
       *reinterpret_cast<Pair*>(out + 2 * i) =
-          __builtin_shufflevector(spread(cookies + 2 * i), rest, 0, 1, 10, 11, 4, 5, 14, 15);
+          __builtin_shufflevector(cookie, rest, 0, 1, 10, 11, 4, 5, 14, 15);
     }
     constexpr Words kWrong = {0, ~0u, 0, kPhaseBit | kCodeMask, 0, ~0u, 0, kPhaseBit | kCodeMask};
     constexpr Words kTop = {0, 0, 1u << 31, 0, 0, 0, 1u << 31, 0};

@@ -154,7 +154,8 @@ struct ShortRun {
     const Words second =
         reinterpret_cast<Words>(reinterpret_cast<Signed>(fields - ups) >> kDown) + base;
     // First half: cookie, source, own destID.
-    const Words cookie = spread(cookies + 2 * i);
+    Words cookie;
+    spread(cookies + 2 * i, &cookie);
     const Words own = {own_id, own_id, own_id, own_id, own_id, own_id, own_id, own_id};
     const Words source_own = __builtin_shufflevector(seen, own, 0, 0, 0, 8, 4, 4, 4, 8);
     const Words first = __builtin_shufflevector(cookie, source_own, 0, 1, 10, 11, 4, 5, 14, 15);
