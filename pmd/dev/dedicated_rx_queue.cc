@@ -90,7 +90,7 @@ uint16_t DedicatedRxQueue::post(const DedicatedEntry* entries, uint16_t n) {
 }
 
 uint16_t DedicatedRxQueue::reap(EntryDone* out, uint16_t n) {
-  return reap_burst<EntryReap>(out, n);
+  return reap_burst(out, n);
 }
 
 }  // namespace rio::pmd

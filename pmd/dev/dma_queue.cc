@@ -84,7 +84,7 @@ uint16_t DmaQueue::post(const DmaRequest* requests, uint16_t n) {
 }
 
 uint16_t DmaQueue::reap(EntryDone* out, uint16_t n) {
-  return reap_burst<EntryReap>(out, n);
+  return reap_burst(out, n);
 }
 
 }  // namespace rio::pmd

@@ -227,10 +227,8 @@ class PostingQueue : public QueueBase {
   [[nodiscard]] uint32_t reap_plain(EntryDone* out, uint32_t limit);
   template <class Kind>
   [[nodiscard]] uint32_t reap_any(typename Kind::Done* out, uint32_t limit);
-  template <class Kind>
-  [[nodiscard]] uint16_t reap_ready(typename Kind::Done* out, uint16_t n);
-  template <class Kind>
-  [[nodiscard]] uint16_t reap_burst(typename Kind::Done* out, uint16_t n);
+  [[nodiscard]] uint16_t reap_ready(EntryDone* out, uint16_t n);
+  [[nodiscard]] uint16_t reap_burst(EntryDone* out, uint16_t n);
 
   EntryWindow window_;
   const uint32_t* sizes_ = nullptr;  // as Kind::size wants them; the window's unless changed

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "base/tsan.hpp"
 #include "pmd/dev/entry_window.hpp"
@@ -210,33 +209,27 @@ template <class Kind>
 
 /// Takes completions that are there, up to `n`. Not inlined, so that an empty poll saves no
 /// registers.
-template <class Kind>
-[[gnu::noinline]] uint16_t PostingQueue::reap_ready(typename Kind::Done* out, uint16_t n) {
-  uint32_t given = 0;
-  if constexpr (std::is_same_v<Kind, EntryReap>) {
-    given = reap_plain(out, n);
-  }
-  if (given < n && window_.used() != 0 && cursor_.ready<typename Kind::Cpl>()) {
-    given += reap_any<Kind>(out + given, n - given);
+[[gnu::noinline]] inline uint16_t PostingQueue::reap_ready(EntryDone* out, uint16_t n) {
+  uint32_t given = reap_plain(out, n);
+  if (given < n && window_.used() != 0 && cursor_.ready<regs::EntryCpl>()) {
+    given += reap_any<EntryReap>(out + given, n - given);
   }
   return static_cast<uint16_t>(given);
 }
 
-/// A queue's whole reaping: up to `n` completions into `out`; when there is none, call the poll
-/// hook once and look again. @return how many.
-template <class Kind>
-[[gnu::always_inline]] inline uint16_t PostingQueue::reap_burst(typename Kind::Done* out,
-                                                                uint16_t n) {
-  if (!cursor_.ready<typename Kind::Cpl>()) {
+/// The whole reaping of dedicated, DMA and maintenance queues: up to `n` completions into `out`;
+/// when there is none, call the poll hook once and look again. @return how many.
+[[gnu::always_inline]] inline uint16_t PostingQueue::reap_burst(EntryDone* out, uint16_t n) {
+  if (!cursor_.ready<regs::EntryCpl>()) {
     if (n == 0) {
       return 0;
     }
     hook_();
-    if (!cursor_.ready<typename Kind::Cpl>()) {
+    if (!cursor_.ready<regs::EntryCpl>()) {
       return 0;
     }
   }
-  return n == 1 ? static_cast<uint16_t>(reap_any<Kind>(out, 1)) : reap_ready<Kind>(out, n);
+  return n == 1 ? static_cast<uint16_t>(reap_any<EntryReap>(out, 1)) : reap_ready(out, n);
 }
 
 }  // namespace rio::pmd

@@ -17,7 +17,7 @@ static_assert(offsetof(RxMessage, source) == 8 && offsetof(RxMessage, dest_id) =
               offsetof(RxMessage, letter) == 27 && offsetof(RxMessage, segments) == 28 &&
               offsetof(RxMessage, status) == 29);
 
-// For reap_burst(); every buffer holds kMessageBytesMax.
+// The long format, any completion; every buffer holds kMessageBytesMax.
 struct SharedReap {
   using Cpl = regs::SharedCpl;
   using Done = RxMessage;
@@ -166,6 +166,71 @@ struct ShortRun {
   }
 };
 
+/// Decodes plain completions of the long format: a vector has all words of one.
+struct LongRun {
+  static constexpr uint32_t kTogether = 4;
+  static_assert(sizeof(Pair) == sizeof(regs::SharedCpl) && offsetof(regs::SharedCpl, length) == 8 &&
+                offsetof(regs::SharedCpl, segments) == 10 &&
+                offsetof(regs::SharedCpl, place) == 11 && offsetof(regs::SharedCpl, index) == 12 &&
+                LongPlace::mbox.width == 6);
+
+  regs::SharedCpl* cpl;
+  const uint64_t* cookies;
+  RxMessage* out;
+  uint32_t index;  // that is expected first
+  uint32_t flip;   // of the last words
+  uint64_t bytes = 0;
+
+  /// Takes kTogether completions, which are there, if all are plain: in the order of the buffers,
+  /// kOk. Writes `out` in any case. @return false: took none.
+  [[nodiscard, gnu::always_inline]] bool take() {
+    Words good = {0, 0, 0, index, 0, 0, 0, flip};
+    constexpr Words kNext = {0, 0, 0, 1, 0, 0, 0, 0};
+    Words wrong = {};
+    Words longest = {};
+    Words most = {};  // all ones in a word that the card has not written
+    Words sum = {};
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kTogether; ++i) {
+      const Words seen = *reinterpret_cast<const Pair*>(cpl + i);
+      wrong |= seen ^ good;
+      good += kNext;
+      most = most > seen ? most : seen;
+      // A message: cookie, source, own destID, arrival, time, length with mailbox and letter,
+      // segments and status.
+      const Words from = __builtin_shufflevector(seen, seen, 0, 0, 0, 1, 4, 5, 2, 2);
+      constexpr Words kLength = {0, 0, 0, 0, 0, 0, 0xFFFF, 0};
+      constexpr Words kAsIs = {0, 0, ~0u, ~0u, ~0u, ~0u, 0xFFFF, 0};
+      constexpr Words kRight = {0, 0, 0, 0, 0, 0, 8, 16};
+      constexpr Words kMboxSegments = {0, 0, 0, 0, 0, 0, 0x3F0000, 0xFF};
+      constexpr Words kLetter = {0, 0, 0, 0, 0, 0, 0x3000000, 0};
+      const Words length = from & kLength;
+      sum += length;
+      longest = longest > length ? longest : length;
+      const Words fields =
+          (from & kAsIs) | ((from >> kRight) & kMboxSegments) | ((from >> 6) & kLetter);
+      using Wide [[gnu::vector_size(32)]] = uint64_t;
+      const auto cookie = reinterpret_cast<Words>(Wide{cookies[i]});
+      *reinterpret_cast<Pair*>(out + i) = cookie | fields;
+    }
+    constexpr Words kWrong = {0, 0, 0, ~0u, 0, 0, 0, kPhaseBit | kCodeMask};
+    constexpr Words kLongest = {0, 0, 0, 0, 0, 0, regs::kMessageBytesMax, 0};
+    const Words unwritten = reinterpret_cast<Words>(most == kUnwritten);
+    if (any_of((wrong & kWrong) | unwritten | reinterpret_cast<Words>(longest > kLongest)) != 0) {
+      return false;
+    }
+    for (uint32_t i = 0; i < kTogether; ++i) {
+      unwrite(cpl + i, flip);
+    }
+    bytes += sum[6];
+    cpl += kTogether;
+    cookies += kTogether;
+    out += kTogether;
+    index += kTogether;
+    return true;
+  }
+};
+
 // Fills one entry and its cookie. If a bit in `addrs` is wrong, they are not used.
 [[gnu::always_inline]] inline void fill(const RxBuffer& buffer, regs::SharedDesc* entry,
                                         uint64_t* cookie, uint64_t* addrs) {
@@ -232,48 +297,58 @@ uint16_t SharedRxQueue::post(const RxBuffer* buffers, uint16_t n) {
 }
 
 uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
-  if (!short_) {
-    return reap_burst<SharedReap>(out, n);
-  }
-  if (!cursor_.ready<regs::SharedShortCpl>()) {
+  if (!arrived()) {
     if (n == 0) {
       return 0;
     }
     hook_();
-    if (!cursor_.ready<regs::SharedShortCpl>()) {
+    if (!arrived()) {
       return 0;
     }
   }
-  return burst_short(out, n);
+  return short_ ? burst_short(out, n) : burst_long(out, n);
 }
 
 /// Not inlined, so that an empty poll saves no registers.
 [[gnu::noinline]] uint16_t SharedRxQueue::burst_short(RxMessage* out, uint32_t n) {
-  uint32_t given = n < ShortRun::kTogether ? 0 : take_plain(out, n);
+  uint32_t given = 0;
+  if (n >= ShortRun::kTogether) {
+    ShortRun run{.cpl = cursor_.at<regs::SharedShortCpl>(),
+                 .cookies = window_.cookies() + (window_.oldest() & window_.mask()),
+                 .out = out,
+                 .index = window_.oldest(),
+                 .flip = cursor_.flip(),
+                 .map_entry = map_entry_,
+                 .own_id = own_ids_[map_entry_],
+                 .arrival = arrival_};
+    given = take_plain(run, n);
+    arrival_ = run.arrival;
+  }
   if (given < n && window_.used() != 0 && cursor_.ready<regs::SharedShortCpl>()) {
     given += take_any(out + given, n - given);
   }
   return static_cast<uint16_t>(given);
 }
 
+[[gnu::noinline]] uint16_t SharedRxQueue::burst_long(RxMessage* out, uint32_t n) {
+  LongRun run{.cpl = cursor_.at<regs::SharedCpl>(),
+              .cookies = window_.cookies() + (window_.oldest() & window_.mask()),
+              .out = out,
+              .index = window_.oldest(),
+              .flip = cursor_.flip()};
+  const uint32_t given = take_plain(run, n);
+  return static_cast<uint16_t>(given + reap_any<SharedReap>(out + given, n - given));
+}
+
 /// Takes plain messages until either ring wraps, in groups. @return how many.
-inline uint32_t SharedRxQueue::take_plain(RxMessage* out, uint32_t n) {
+template <class Run>
+inline uint32_t SharedRxQueue::take_plain(Run& run, uint32_t n) {
   n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
-  const uint32_t first = window_.oldest();
-  ShortRun run{.cpl = cursor_.at<regs::SharedShortCpl>(),
-               .cookies = window_.cookies() + (first & window_.mask()),
-               .out = out,
-               .index = first,
-               .flip = cursor_.flip(),
-               .map_entry = map_entry_,
-               .own_id = own_ids_[map_entry_],
-               .arrival = arrival_};
-  while (n >= ShortRun::kTogether && all_there<ShortRun::kTogether>(run.cpl, run.flip) &&
-         run.take()) {
-    n -= ShortRun::kTogether;
+  const uint32_t first = run.index;
+  while (n >= Run::kTogether && all_there<Run::kTogether>(run.cpl, run.flip) && run.take()) {
+    n -= Run::kTogether;
   }
   const uint32_t done = run.index - first;
-  arrival_ = run.arrival;
   cursor_.consumed += done;
   window_.complete_in_order(done);
   stats_.messages.add(done);

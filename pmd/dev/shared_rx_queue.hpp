@@ -151,7 +151,9 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     return short_ ? cursor_.ready<regs::SharedShortCpl>() : cursor_.ready<regs::SharedCpl>();
   }
   [[nodiscard]] uint16_t burst_short(RxMessage* out, uint32_t n);
-  [[nodiscard]] uint32_t take_plain(RxMessage* out, uint32_t n);
+  [[nodiscard]] uint16_t burst_long(RxMessage* out, uint32_t n);
+  template <class Run>
+  [[nodiscard]] uint32_t take_plain(Run& run, uint32_t n);
   [[nodiscard]] uint32_t take_any(RxMessage* out, uint32_t n);
   [[nodiscard]] uint32_t post_run(const RxBuffer* buffers, size_t n);
 
