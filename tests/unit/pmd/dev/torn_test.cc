@@ -89,9 +89,10 @@ class Traffic {
     const pmd::RxBuffer buffer{iova, b};
     const pmd::DedicatedEntry entry{iova, b, kDedicatedBytes};
     posted_[b] = true;
-    ASSERT_EQ(b / kBuffers == kDedicated ? dedicated_->post(&entry, 1)
-                                         : pairs_[b / kBuffers]->shared().post(&buffer, 1),
-              1u);
+    const uint16_t took = b / kBuffers == kDedicated
+                              ? dedicated_->post(&entry, 1)
+                              : pairs_[b / kBuffers]->shared().post(&buffer, 1);
+    wrong += took == 1 ? 0 : 1;  // the ring lost the buffer's entry
   }
 
   static uint32_t sender(uint64_t number) {
