@@ -166,7 +166,7 @@ static_assert(RIO_GATHER_MAX == regs::kWideAddrs);
 static_assert(RIO_MAINT_WORDS * sizeof(uint32_t) == regs::kMaintBytesMax);
 
 // A published struct only grows at its end.
-static_assert(sizeof(rio_options) == 84 && sizeof(rio_info) == 76);
+static_assert(sizeof(rio_options) == 88 && sizeof(rio_info) == 76);
 
 }  // namespace
 }  // namespace rio::pmd

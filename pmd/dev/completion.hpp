@@ -51,7 +51,8 @@ template <class Cpl>
 /// Leave a consumed completion without a word of the card's. @param flip as in is_there().
 template <class Cpl>
 [[gnu::always_inline]] inline void unwrite(Cpl* cpl, uint32_t flip) {
-  auto* const quads = reinterpret_cast<Quad*>(cpl);
+  // volatile: a compiler would move the stores of a loop into one of their own, at more cost.
+  auto* const quads = reinterpret_cast<volatile Quad*>(cpl);
   if constexpr (sizeof(Cpl) > sizeof(Quad)) {
     quads[0] = Quad{kUnwritten, kUnwritten, kUnwritten, kUnwritten};
   }

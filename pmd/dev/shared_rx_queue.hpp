@@ -74,19 +74,19 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   uint32_t for_each_plain(uint32_t n, Each&& each) {
     n = short_ ? std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()}) : 0;
     auto* cpl = cursor_.at<regs::SharedShortCpl>();
-    uint32_t index = window_.oldest();
+    const uint32_t index = window_.oldest();
     const uint64_t* cookies = window_.cookies() + (index & window_.mask());
     const uint32_t flip = cursor_.flip();
+    uint64_t plain = uint64_t{flip} << 32 | index;
     uint64_t bytes = 0;
     uint32_t k = 0;
-    for (; k < n; ++k, ++cpl, ++index) {
+    for (; k < n; ++k, ++cpl, ++plain) {
       if (base::kThreadSanitizer && !is_there(cpl, flip)) {
         break;
       }
-      const auto seen = load_completion(cpl);
-      const uint32_t length_bytes = Place::length.get(seen.place);
-      if (!is_plain(seen, flip, index) || !each(cookies[k], uint32_t{seen.source}, length_bytes))
-          [[unlikely]] {
+      const Halves seen(cpl);
+      const uint32_t length_bytes = seen.length_bytes();
+      if (!seen.is(plain) || !each(cookies[k], seen.source(), length_bytes)) [[unlikely]] {
         break;
       }
       unwrite(cpl, flip);
@@ -112,13 +112,13 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     if (!short_ || (base::kThreadSanitizer && !arrived())) {
       return false;
     }
-    const auto cpl = load_completion(cursor_.at<regs::SharedShortCpl>());
+    const Halves seen(cursor_.at<regs::SharedShortCpl>());
     const uint32_t index = window_.oldest();
     if (behind.ready<regs::SharedShortCpl>() || window_.plain_in_a_row() == 0 ||
-        !is_plain(cpl, cursor_.flip(), index)) {
+        !seen.is(uint64_t{cursor_.flip()} << 32 | index)) {
       return false;
     }
-    *out = {window_.cookies()[index & window_.mask()], cpl.source, Place::length.get(cpl.place)};
+    *out = {window_.cookies()[index & window_.mask()], seen.source(), seen.length_bytes()};
     return true;
   }
   /// Hot. Count a message as handed over. @param message just set by alone().
@@ -141,12 +141,39 @@ class alignas(64) SharedRxQueue : public PostingQueue {
  private:
   using Place = regs::shared_short_cpl::Place;
 
-  /// Whether a completion is there, written as a whole, of buffer `index`, kOk.
-  [[nodiscard]] static bool is_plain(const regs::SharedShortCpl& cpl, uint32_t flip,
-                                     uint32_t index) {
-    const uint32_t wrong = ((cpl.status ^ flip) & (kPhaseBit | kCodeMask)) | (cpl.index ^ index);
-    return wrong == 0 && is_written<0>(cpl);
-  }
+  /// A short completion, of which each half is loaded once. Other than a vector, it leaves the
+  /// loops that it is inlined into enough registers.
+  class Halves {
+   public:
+    explicit Halves(const regs::SharedShortCpl* cpl) {
+      base::tsan_acquire(&cpl->status);
+      const auto* const halves = reinterpret_cast<const volatile Half*>(cpl);
+      source_place_ = halves[0];
+      index_status_ = halves[1];
+      dma_read_barrier();
+    }
+    /// Whether it is there as a whole: of a buffer, with kOk. @param plain index of the buffer, and
+    /// CompletionCursor::flip() above it.
+    [[nodiscard]] bool is(uint64_t plain) const {
+      constexpr uint64_t kMask = uint64_t{kPhaseBit | kCodeMask} << 32 | ~0u;
+      static_assert(Place::map_entry.mask() < kPhaseBit, "the top bit of PLACE is never written");
+      return ((index_status_ ^ plain) & kMask) == 0 && static_cast<int64_t>(source_place_) >= 0 &&
+             source() != kUnwritten;
+    }
+    [[nodiscard]] uint32_t source() const { return static_cast<uint32_t>(source_place_); }
+    [[nodiscard]] uint32_t length_bytes() const {
+      return Place::length.get(static_cast<uint32_t>(source_place_ >> 32));
+    }
+
+   private:
+    using Half [[gnu::may_alias]] = uint64_t;
+    static_assert(offsetof(regs::SharedShortCpl, place) == 4 &&
+                  offsetof(regs::SharedShortCpl, index) == 8 &&
+                  offsetof(regs::SharedShortCpl, status) == 12);
+
+    uint64_t source_place_;
+    uint64_t index_status_;
+  };
   [[nodiscard]] bool arrived() const {
     return short_ ? cursor_.ready<regs::SharedShortCpl>() : cursor_.ready<regs::SharedCpl>();
   }
