@@ -112,6 +112,12 @@ struct HeaderWords {
   /// Bits of the second word that hold the contexts and the kind.
   static constexpr uint64_t kRoute = 0x00FF'0000'FFFF'FFFFu;
   [[nodiscard]] bool takes_credit() const { return (rest & kNever) == 0; }
+  /// Whether another message has the same contexts and the same kind.
+  [[nodiscard]] bool same_route(const HeaderWords& other) const {
+    static_assert(kRoute == (uint64_t{UINT8_MAX} << 48 | UINT32_MAX));
+    return static_cast<uint32_t>(rest) == static_cast<uint32_t>(other.rest) &&
+           static_cast<uint8_t>(rest >> 48) == static_cast<uint8_t>(other.rest >> 48);
+  }
 
   [[nodiscard]] static uint64_t key_and_number(uint32_t key, uint32_t number) {
     return key | uint64_t{number} << 32;

@@ -97,34 +97,38 @@ uint32_t Intake::fetch_plain() {
   return done;
 }
 
+/// Takes messages of a run. Not inlined, so that its loop has the registers. @param first the
+/// header of the first one. @return how many are in `out`.
+[[gnu::noinline]] static uint32_t pick(pmd::SharedRxQueue& ring, uint32_t n, HeaderWords first,
+                                       uint32_t source, iovec* out) {
+  return ring.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
+    auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
+    const HeaderWords header = load_header(buffer);
+    const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
+    // One by one: ORed, the differences would need more registers than there are.
+    if (from != source || header.key_number != first.key_number || !header.same_route(first) ||
+        bytes > kPartBytesMax) [[unlikely]] {
+      return false;
+    }
+    first.key_number += 1ull << 32;
+    *out++ = {buffer + kHeaderBytes, bytes};
+    return true;
+  });
+}
+
 uint32_t Intake::take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n) {
   Inflow& flow = link.in[first.to()];
   Inbox& inbox = contexts_[first.to()]->inbox;  // not null, since its flow is open
   iovec* const begin = inbox.tail();
-  iovec* out = begin;
-  uint64_t expected = link.expected;
   // A run has at most half a share. Credits are returned when a whole run is dropped, so a context
   // that keeps one message must not block its sender.
   n = std::min({n, uint32_t{flow.left()}, uint32_t{flow.half}, inbox.in_a_row(inbox.count())});
-  const uint32_t taken =
-      ring_.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
-        auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
-        const HeaderWords header = load_header(buffer);
-        const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
-        const uint64_t wrong = (header.key_number ^ expected) |
-                               ((header.rest ^ first.rest) & HeaderWords::kRoute) | (from ^ source);
-        if (wrong != 0 || bytes > kPartBytesMax) [[unlikely]] {
-          return false;
-        }
-        expected += 1ull << 32;
-        *out++ = {buffer + kHeaderBytes, bytes};
-        return true;
-      });
+  const uint32_t taken = pick(ring_, n, {link.expected, first.rest}, source, begin);
   if (taken == 0) {
     return 0;
   }
   inbox.push(taken, {&link, link.session, first.from()});
-  link.expected = expected;
+  link.expected += uint64_t{taken} << 32;
   flow.arrive_known(taken);
   received_ += taken;
   // Each header carries our limit at that peer; the last one is the newest.

@@ -58,6 +58,25 @@ template <class Cpl>
   }
   quads[sizeof(Cpl) / sizeof(Quad) - 1] = unwritten_quad(flip);
 }
+/// unwrite() for a loop over completions of 16 bytes: what it writes stays in a register.
+class Unwriter {
+ public:
+  explicit Unwriter(uint32_t flip) : quad_(unwritten_quad(flip)) {
+#if defined(__x86_64__)
+    asm volatile("" : "+x"(quad_));
+#else
+    asm volatile("" : "+w"(quad_));
+#endif
+  }
+  template <class Cpl>
+  void unwrite(Cpl* cpl) const {
+    static_assert(sizeof(Cpl) == sizeof(Quad));
+    *reinterpret_cast<volatile Quad*>(cpl) = quad_;
+  }
+
+ private:
+  Quad quad_;
+};
 
 /// Where a queue is in its completion ring. One thread, hot.
 struct CompletionCursor {

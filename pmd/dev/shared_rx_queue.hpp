@@ -73,25 +73,28 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   template <class Each>
   uint32_t for_each_plain(uint32_t n, Each&& each) {
     n = short_ ? std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()}) : 0;
-    auto* cpl = cursor_.at<regs::SharedShortCpl>();
+    auto* const begin = cursor_.at<regs::SharedShortCpl>();
     const uint32_t index = window_.oldest();
-    const uint64_t* cookies = window_.cookies() + (index & window_.mask());
+    const uint64_t* cookie = window_.cookies() + (index & window_.mask());
     const uint32_t flip = cursor_.flip();
     uint64_t plain = uint64_t{flip} << 32 | index;
+    const Unwriter unwriter(flip);
     uint64_t bytes = 0;
-    uint32_t k = 0;
-    for (; k < n; ++k, ++cpl, ++plain) {
+    auto* cpl = begin;
+    for (const auto* const end = begin + n; cpl != end; ++cpl, ++cookie, ++plain) {
       if (base::kThreadSanitizer && !is_there(cpl, flip)) {
         break;
       }
       const Halves seen(cpl);
       const uint32_t length_bytes = seen.length_bytes();
-      if (!seen.is(plain) || !each(cookies[k], seen.source(), length_bytes)) [[unlikely]] {
+      if (!seen.is(plain) || !each(*cookie, seen.source(), length_bytes)) [[unlikely]] {
         break;
       }
-      unwrite(cpl, flip);
+      unwriter.unwrite(cpl);
       bytes += length_bytes;
+      keep_in_register(cookie);  // and is not computed anew from another variable of the loop
     }
+    const auto k = static_cast<uint32_t>(cpl - begin);
     cursor_.consumed += k;
     window_.complete_in_order(k);
     stats_.messages.add(k);
