@@ -109,15 +109,7 @@ struct HeaderWords {
   /// Bits of the second word that are 0 in every valid message that takes a credit: high bits of
   /// the contexts, the kind and the padding.
   static constexpr uint64_t kNever = 0xF8F8'0000'FFC0'FFC0u;
-  /// Bits of the second word that hold the contexts and the kind.
-  static constexpr uint64_t kRoute = 0x00FF'0000'FFFF'FFFFu;
   [[nodiscard]] bool takes_credit() const { return (rest & kNever) == 0; }
-  /// Whether another message has the same contexts and the same kind.
-  [[nodiscard]] bool same_route(const HeaderWords& other) const {
-    static_assert(kRoute == (uint64_t{UINT8_MAX} << 48 | UINT32_MAX));
-    return static_cast<uint32_t>(rest) == static_cast<uint32_t>(other.rest) &&
-           static_cast<uint8_t>(rest >> 48) == static_cast<uint8_t>(other.rest >> 48);
-  }
 
   [[nodiscard]] static uint64_t key_and_number(uint32_t key, uint32_t number) {
     return key | uint64_t{number} << 32;
@@ -135,6 +127,34 @@ static_assert(sizeof(HeaderWords) == sizeof(Header) && kContexts == 64);
   std::memcpy(&words, at, sizeof(words));
   return words;
 }
+
+/// What the next header of a run must have: the same contexts and kind as the first, and the next
+/// number. Headers are compared field by field in memory: words would need more registers than a
+/// loop over messages has.
+class RunHeader {
+ public:
+  explicit RunHeader(const HeaderWords& first)
+      : key_number_(first.key_number),
+        contexts_(static_cast<uint32_t>(first.rest)),
+        kind_(static_cast<uint8_t>(first.kind())) {}
+  [[nodiscard]] bool is_at(const uint8_t* header) const {
+    uint64_t key_number = 0;
+    uint32_t contexts = 0;
+    std::memcpy(&key_number, header, sizeof key_number);
+    std::memcpy(&contexts, header + offsetof(Header, to), sizeof contexts);
+    return key_number == key_number_ && contexts == contexts_ &&
+           header[offsetof(Header, kind)] == kind_;
+  }
+  [[nodiscard]] static uint32_t padding(const uint8_t* header) {
+    return header[offsetof(Header, padding)];
+  }
+  void next() { key_number_ += uint64_t{1} << 32; }
+
+ private:
+  uint64_t key_number_;
+  uint32_t contexts_;
+  uint8_t kind_;
+};
 
 /// Change the kind in the second word of a kData header.
 [[nodiscard]] constexpr uint64_t with_kind(uint64_t word, Kind kind) {

@@ -97,20 +97,18 @@ uint32_t Intake::fetch_plain() {
   return done;
 }
 
-/// Takes messages of a run. Not inlined, so that its loop has the registers. @param first the
-/// header of the first one. @return how many are in `out`.
-[[gnu::noinline]] static uint32_t pick(pmd::SharedRxQueue& ring, uint32_t n, HeaderWords first,
-                                       uint32_t source, iovec* out) {
+/// Takes messages of a run. Not inlined, so that its loop has the registers. @return how many are
+/// in `out`.
+[[gnu::noinline]] static uint32_t pick(pmd::SharedRxQueue& ring, uint32_t n,
+                                       const HeaderWords& first, uint32_t source, iovec* out) {
+  RunHeader wanted(first);
   return ring.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
     auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
-    const HeaderWords header = load_header(buffer);
-    const uint32_t bytes = length_bytes - kHeaderBytes - header.padding();
-    // One by one: ORed, the differences would need more registers than there are.
-    if (from != source || header.key_number != first.key_number || !header.same_route(first) ||
-        bytes > kPartBytesMax) [[unlikely]] {
+    const uint32_t bytes = length_bytes - kHeaderBytes - RunHeader::padding(buffer);
+    if (from != source || !wanted.is_at(buffer) || bytes > kPartBytesMax) [[unlikely]] {
       return false;
     }
-    first.key_number += 1ull << 32;
+    wanted.next();
     *out++ = {buffer + kHeaderBytes, bytes};
     return true;
   });
