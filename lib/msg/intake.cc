@@ -74,19 +74,18 @@ uint32_t Intake::fetch_plain() {
   uint32_t unsorted_count = 0;
   uint32_t done = 0;
   while (done < kBurst) {
-    Arrival first{};
-    ring_.for_each_plain(1, [&](uint64_t cookie, uint32_t source, uint32_t length_bytes) {
-      first = {reinterpret_cast<uint8_t*>(cookie), source, length_bytes};
-      return false;  // look at the message without taking it
-    });
-    if (first.buffer == nullptr) {
+    pmd::SharedRxQueue::Plain plain{};
+    if (!ring_.peek(&plain)) {
       break;
     }
+    const Arrival first = {reinterpret_cast<uint8_t*>(plain.cookie), plain.source,
+                           plain.length_bytes};
     const HeaderWords header = load_header(first.buffer);
     Link* const link = begin_run(first, header);
     if (link == nullptr) {
       unsorted_[unsorted_count++] = first;
-      done += ring_.for_each_plain(1, [](uint64_t, uint32_t, uint32_t) { return true; });
+      ring_.pass(plain);
+      ++done;
       continue;
     }
     done += take_run(*link, header, first.source, kBurst - done);
@@ -102,10 +101,10 @@ uint32_t Intake::fetch_plain() {
 [[gnu::noinline]] static uint32_t pick(pmd::SharedRxQueue& ring, uint32_t n,
                                        const HeaderWords& first, uint32_t source, iovec* out) {
   RunHeader wanted(first);
-  return ring.for_each_plain(n, [&](uint64_t cookie, uint32_t from, uint32_t length_bytes) {
+  return ring.for_each_plain(source, n, [&](uint64_t cookie, uint32_t length_bytes) {
     auto* const buffer = reinterpret_cast<uint8_t*>(cookie);
     const uint32_t bytes = length_bytes - kHeaderBytes - RunHeader::padding(buffer);
-    if (from != source || !wanted.is_at(buffer) || bytes > kPartBytesMax) [[unlikely]] {
+    if (!wanted.is_at(buffer) || bytes > kPartBytesMax) [[unlikely]] {
       return false;
     }
     wanted.next();

@@ -64,14 +64,20 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   /// hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t burst(RxMessage* out, uint16_t n);
 
-  /// Hot. Like burst(), for callers that need little of each message: hands over plain messages,
-  /// which landed in the order of their buffers, with kOk, and have short completions. Others are
-  /// left for burst(). Does not call the poll hook. @param each called with the buffer's cookie,
-  /// the sender's destID, and the length in bytes as the card says it: compare it with the
-  /// buffer's. Returns false if it does not want this message now. @return how many were handed
+  /// A plain message: in the order of the buffers, with kOk, and with a short completion.
+  struct Plain {
+    uint64_t cookie;        ///< of its buffer
+    uint32_t source;        ///< destID of the sender
+    uint32_t length_bytes;  ///< as the card says: compare it with the buffer's
+  };
+  /// Hot. Like burst(), for callers that need little of each message: hands over plain messages of
+  /// one sender. Others are left for burst(). Does not call the poll hook. @param source destID of
+  /// the sender. @param each called with the buffer's cookie and the length in bytes as the card
+  /// says it. Returns false if it does not want this message now; it must not take one that is
+  /// longer than its buffer, since the length may not have arrived. @return how many were handed
   /// over, 0 to `n`.
   template <class Each>
-  uint32_t for_each_plain(uint32_t n, Each&& each) {
+  uint32_t for_each_plain(uint32_t source, uint32_t n, Each&& each) {
     n = short_ ? std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()}) : 0;
     auto* const begin = cursor_.at<regs::SharedShortCpl>();
     const uint32_t index = window_.oldest();
@@ -87,7 +93,8 @@ class alignas(64) SharedRxQueue : public PostingQueue {
       }
       const Halves seen(cpl);
       const uint32_t length_bytes = seen.length_bytes();
-      if (!seen.is(plain) || !each(*cookie, seen.source(), length_bytes)) [[unlikely]] {
+      if (!seen.is_of(plain) || seen.source() != source || !each(*cookie, length_bytes))
+          [[unlikely]] {
         break;
       }
       unwriter.unwrite(cpl);
@@ -101,30 +108,26 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     stats_.bytes.add(bytes);
     return k;
   }
-  /// A plain message: in the order of the buffers, with kOk.
-  struct Plain {
-    uint64_t cookie;        ///< of its buffer
-    uint32_t source;        ///< destID of the sender
-    uint32_t length_bytes;  ///< as the card says: compare it with the buffer's
-  };
-  /// Hot. Whether exactly one message is there, one that for_each_plain() would hand over. Sets
-  /// *out.
-  [[nodiscard]] bool alone(Plain* out) const {
-    CompletionCursor behind = cursor_;
-    ++behind.consumed;
-    if (!short_ || (base::kThreadSanitizer && !arrived())) {
+  /// Hot. Whether the next message is there, and is plain. Sets *out.
+  [[nodiscard]] bool peek(Plain* out) const {
+    if (!short_ || window_.plain_in_a_row() == 0 || (base::kThreadSanitizer && !arrived())) {
       return false;
     }
     const Halves seen(cursor_.at<regs::SharedShortCpl>());
     const uint32_t index = window_.oldest();
-    if (behind.ready<regs::SharedShortCpl>() || window_.plain_in_a_row() == 0 ||
-        !seen.is(uint64_t{cursor_.flip()} << 32 | index)) {
+    if (!seen.is_of(uint64_t{cursor_.flip()} << 32 | index) || !seen.is_whole()) {
       return false;
     }
     *out = {window_.cookies()[index & window_.mask()], seen.source(), seen.length_bytes()};
     return true;
   }
-  /// Hot. Count a message as handed over. @param message just set by alone().
+  /// Hot. As peek(), but only if no message behind it is there.
+  [[nodiscard]] bool alone(Plain* out) const {
+    CompletionCursor behind = cursor_;
+    ++behind.consumed;
+    return short_ && !behind.ready<regs::SharedShortCpl>() && peek(out);
+  }
+  /// Hot. Count a message as handed over. @param message just set by peek() or alone().
   void pass(const Plain& message) {
     cursor_.consume<regs::SharedShortCpl>();
     window_.complete_in_order(1);
@@ -155,16 +158,21 @@ class alignas(64) SharedRxQueue : public PostingQueue {
       index_status_ = halves[1];
       dma_read_barrier();
     }
-    /// Whether it is there as a whole: of a buffer, with kOk. @param plain index of the buffer, and
+    /// Whether it is there, of a buffer, with kOk. @param plain index of the buffer, and
     /// CompletionCursor::flip() above it.
-    [[nodiscard]] bool is(uint64_t plain) const {
+    [[nodiscard]] bool is_of(uint64_t plain) const {
       constexpr uint64_t kMask = uint64_t{kPhaseBit | kCodeMask} << 32 | ~0u;
+      return ((index_status_ ^ plain) & kMask) == 0;
+    }
+    /// Whether the source and the length are there, too.
+    [[nodiscard]] bool is_whole() const {
       static_assert(Place::map_entry.mask() < kPhaseBit, "the top bit of PLACE is never written");
-      return ((index_status_ ^ plain) & kMask) == 0 && static_cast<int64_t>(source_place_) >= 0 &&
-             source() != kUnwritten;
+      return static_cast<int64_t>(source_place_) >= 0 && source() != kUnwritten;
     }
     [[nodiscard]] uint32_t source() const { return static_cast<uint32_t>(source_place_); }
+    /// More than a message has, if the length is not there.
     [[nodiscard]] uint32_t length_bytes() const {
+      static_assert(Place::length.max() > regs::kMessageBytesMax);
       return Place::length.get(static_cast<uint32_t>(source_place_ >> 32));
     }
 

@@ -373,8 +373,8 @@ TEST_F(ShortRxQueueTest, PlainMessagesAreHandedOverWithoutAList) {
   arrive_short(1, 1, {.length = 48, .mbox = 63});
   EXPECT_FALSE(queue_->alone(&plain));
   std::vector<uint32_t> lengths;
-  EXPECT_EQ(queue_->for_each_plain(8,
-                                   [&](uint64_t, uint32_t, uint32_t length) {
+  EXPECT_EQ(queue_->for_each_plain(0x51, 8,
+                                   [&](uint64_t, uint32_t length) {
                                      lengths.push_back(length);
                                      return true;
                                    }),
@@ -392,7 +392,7 @@ TEST_F(SharedRxQueueTest, TimesAskForLongCompletions) {
   ASSERT_EQ(SharedRxQueue::create(*bus_, caps, {.ring = 1, .log2 = 2, .times = true}, &queue_), 0);
   give({{0x100, 7}}, 1);
   arrive(0, 0);
-  EXPECT_EQ(queue_->for_each_plain(1, [](uint64_t, uint32_t, uint32_t) { return true; }), 0u);
+  EXPECT_EQ(queue_->for_each_plain(0x51, 1, [](uint64_t, uint32_t) { return true; }), 0u);
   SharedRxQueue::Plain plain{};
   EXPECT_FALSE(queue_->alone(&plain));
   RxMessage got;

@@ -173,11 +173,16 @@ class Traffic {
       shared.pass(one);
       got.push_back(one);
     }
-    static_cast<void>(shared.for_each_plain(
-        random_.below(4), [&got](uint64_t cookie, uint32_t source, uint32_t length_bytes) {
-          got.push_back({cookie, source, length_bytes});
-          return true;
-        }));
+    for (const uint32_t source : kIds) {
+      static_cast<void>(shared.for_each_plain(source, random_.below(4),
+                                              [&](uint64_t cookie, uint32_t length_bytes) {
+                                                if (length_bytes > regs::kMessageBytesMax) {
+                                                  return false;
+                                                }
+                                                got.push_back({cookie, source, length_bytes});
+                                                return true;
+                                              }));
+    }
     for (const Plain& m : got) {
       const uint64_t number = take(m.cookie, kShort);
       ++arrivals_[0];
