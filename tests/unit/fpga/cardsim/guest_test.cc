@@ -216,7 +216,7 @@ TEST_F(Iommu, EachAccessOfAStepObeysTheTables) {
     memory.serve();
     sched_yield();
   }
-  model::HostPort port(&memory, 0);
+  model::HostPort port(&memory, model::Config{});
   memory.begin_turn(1);
   static_cast<void>(port.begin_step());
   ASSERT_NE(port.readable(kIova, 256), nullptr);
