@@ -87,7 +87,8 @@ RTE_INIT(raw_rio_class) {
 RIO_REGISTER_PMD_INFO(
     raw_rio,
     "wire=<emu:loop|emu:name|emu:fabric|shm:name|udp:name|relay:name> qps=<1-31> id=<destID> "
-    "stepping=<inline|thread> early=<0|1> exact=<0|1> quirks=<0|1> faults=<seed:rate> pcie=<seed> "
+    "stepping=<inline|thread> early=<0|1> torn=<0|1> exact=<0|1> quirks=<0|1> faults=<seed:rate> "
+    "pcie=<seed> "
     "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
     "patience=<s> loss=<seed:rate> board=<number> flights=<n> resting=<n> rx_contexts=<n> "
     "poisoned=<n> pass_over=<n> push_slots=<log2> "
