@@ -193,13 +193,13 @@ TEST_P(Receive, ShortCompletionsComeAtOnceAndInOrder) {
   const std::vector<uint8_t> bytes = pattern(8);
   uint32_t index = 3;
   for (uint32_t count = 1; count < 20; ++count) {
-    for (uint8_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
       ring.put(regs::SharedDesc{buffer.iova()});
     }
     ring.post();
     card().run();
-    for (uint8_t i = 0; i < count; ++i) {
-      push(segment(4 + i, 0, bytes));
+    for (uint32_t i = 0; i < count; ++i) {
+      push(segment(static_cast<uint8_t>(4 + i), 0, bytes));
     }
     static_cast<void>(sent());
     const auto done = ring.take_all<regs::SharedShortCpl>();
