@@ -389,7 +389,7 @@ bool Card::was_reset() {
 LinkState Card::link() {
   using regs::port::Link;
   if (!blocks_.has_port()) {
-    return {};
+    return {caps_.is_vf && !gone(), 0, 0, 0};
   }
   const uint32_t word = bar_.read32(regs::port::link());
   if (word == regs::kAllOnes && gone()) {

@@ -111,7 +111,8 @@ class Card {
   /// True if the card is there and has forgotten the settings of this object: another process
   /// has reset it. Its queues are lost; close them all and open the card again.
   [[nodiscard]] bool was_reset();
-  /// State of the link. All 0 if the card has no port block, or is gone.
+  /// State of the link. All 0 if the card has no port block, or is gone; but a virtual function,
+  /// which does not see the port, counts as up: an event, and kLinkDown of messages, tell more.
   [[nodiscard]] LinkState link();
   [[nodiscard]] PortCounters counters();
 

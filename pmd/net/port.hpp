@@ -121,7 +121,7 @@ class NetPort final : public CardUser {
   void watch();
   static void on_alarm(void* self);
   void look();
-  void give_up(NetTx& queue);
+  void give_up(NetTx& queue, uint32_t looks);
   [[nodiscard]] bool is_dead();
 
   NetPortArgs args_;

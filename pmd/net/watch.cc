@@ -16,6 +16,8 @@ namespace {
 constexpr uint64_t kPeriodUs = 100'000;
 constexpr uint32_t kLooksBetweenCalls = 10;
 constexpr uint32_t kStuckLooks = 10;  // with no progress in between
+// The same with a card that lets other messages pass: a peer that merely gets no CPU has time.
+constexpr uint32_t kStuckLooksPassed = 100;
 constexpr uint32_t kInsideTimeoutMs = 2000;
 
 }  // namespace
@@ -69,9 +71,10 @@ void NetPort::look() {
     }
     rx_->listen();
     tx_[0]->tell_if_idle();
+    const uint32_t looks = card_->card()->caps().pass_over != 0 ? kStuckLooksPassed : kStuckLooks;
     for (uint16_t i = 0; i < dev_->data->nb_tx_queues; ++i) {
-      if (tx_[i]->is_stuck(kStuckLooks)) {
-        give_up(*tx_[i]);
+      if (tx_[i]->is_stuck(looks)) {
+        give_up(*tx_[i], looks);
       }
     }
   }
@@ -79,7 +82,7 @@ void NetPort::look() {
 }
 
 /// A peer's card without buffers answers RETRY, and messages to other peers wait behind.
-void NetPort::give_up(NetTx& queue) {
+void NetPort::give_up(NetTx& queue, uint32_t looks) {
   if (!queue.turn().take_for_good(kInsideTimeoutMs)) {
     return;
   }
@@ -88,7 +91,7 @@ void NetPort::give_up(NetTx& queue) {
     base::log_warning(
         "%s: a peer took nothing for %u ms: what was under way was dropped; poll its port, or have "
         "the card give up sooner with retry_limit=",
-        name_.c_str(), static_cast<uint32_t>(kStuckLooks * kPeriodUs / 1000));
+        name_.c_str(), static_cast<uint32_t>(looks * kPeriodUs / 1000));
   }
   queue.turn().give();
 }

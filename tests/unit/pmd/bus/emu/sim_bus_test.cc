@@ -221,6 +221,7 @@ TEST_F(TwoFunctions, TwoProgramsHaveAFunctionEach) {
   const auto of_vf = open_virtual();
   ASSERT_TRUE(physical != nullptr && of_vf != nullptr);
   EXPECT_TRUE(of_vf->caps().is_vf);
+  EXPECT_EQ(of_vf->wait_link(0), 0) << "which it does not see";
   EXPECT_EQ(of_vf->caps().queue_pairs, 2u);
   EXPECT_EQ(of_vf->dest_id(), 2u);
   send(*physical, *of_vf, 0x11);

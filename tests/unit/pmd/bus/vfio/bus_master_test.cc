@@ -187,7 +187,7 @@ TEST_F(OrderTest, ACardThatDoesNotStopIsSilencedAllTheSame) {
   EXPECT_EQ(card_->close(), -ETIMEDOUT);
   EXPECT_EQ(machine_->kernel().command & kMaster, 0);
   // The memory that stays allocated is mapped by this kernel.
-  static const VfioMachine* kept = nullptr;
+  static VfioMachine* volatile kept = nullptr;
   kept = machine_.release();
 }
 
