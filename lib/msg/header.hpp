@@ -128,7 +128,7 @@ static_assert(sizeof(HeaderWords) == sizeof(Header) && kContexts == 64);
   return words;
 }
 
-/// What the next header of a run must have: the same contexts and kind as the first, and the next
+/// The header that goes on with a run: it has the contexts and the kind of the first, and the next
 /// number. Headers are compared field by field in memory: words would need more registers than a
 /// loop over messages has.
 class RunHeader {

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kPeriodUs = 100'000;
 constexpr uint32_t kLooksBetweenCalls = 10;
 constexpr uint32_t kStuckLooks = 10;  // with no progress in between
-// The same with a card that lets other messages pass: a peer that merely gets no CPU has time.
+// With a card that lets other messages pass, a peer that merely gets no CPU has more time.
 constexpr uint32_t kStuckLooksPassed = 100;
 constexpr uint32_t kInsideTimeoutMs = 2000;
 
