@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <vector>
 
 #include "pmd/api/riopmd.hpp"
 #include "tests/support/loop_traffic.hpp"
@@ -187,8 +189,8 @@ TEST_F(OrderTest, ACardThatDoesNotStopIsSilencedAllTheSame) {
   EXPECT_EQ(card_->close(), -ETIMEDOUT);
   EXPECT_EQ(machine_->kernel().command & kMaster, 0);
   // The memory that stays allocated is mapped by this kernel.
-  static VfioMachine* volatile kept = nullptr;
-  kept = machine_.release();
+  static std::vector<VfioMachine*> kept;
+  kept.push_back(machine_.release());
 }
 
 TEST_F(OrderTest, ACardThatWasLeftRunningIsSilentFirst) {
