@@ -153,9 +153,9 @@ class alignas(64) SharedRxQueue : public PostingQueue {
    public:
     explicit Halves(const regs::SharedShortCpl* cpl) {
       base::tsan_acquire(&cpl->status);
-      const auto* const halves = reinterpret_cast<const volatile Half*>(cpl);
-      source_place_ = halves[0];
-      index_status_ = halves[1];
+      const auto* const halves = reinterpret_cast<const Half*>(cpl);
+      source_place_ = __atomic_load_n(halves, __ATOMIC_RELAXED);
+      index_status_ = __atomic_load_n(halves + 1, __ATOMIC_RELAXED);
       dma_read_barrier();
     }
     /// Whether it is there, of a buffer, with kOk. @param plain index of the buffer, and
@@ -177,7 +177,6 @@ class alignas(64) SharedRxQueue : public PostingQueue {
     }
 
    private:
-    using Half [[gnu::may_alias]] = uint64_t;
     static_assert(offsetof(regs::SharedShortCpl, place) == 4 &&
                   offsetof(regs::SharedShortCpl, index) == 8 &&
                   offsetof(regs::SharedShortCpl, status) == 12);
