@@ -49,15 +49,26 @@ template <class Cpl>
 [[nodiscard]] inline bool is_there(const Cpl* cpl, uint32_t flip) {
   return ((__atomic_load_n(&cpl->status, __ATOMIC_RELAXED) ^ flip) & kPhaseBit) == 0;
 }
+/// Write a quad of a completion that the card has written, and writes again. volatile: a compiler
+/// would move the stores of a loop into one of their own, at more cost.
+[[gnu::always_inline]] inline void store_quad(void* at, Quad quad) {
+  if constexpr (base::kThreadSanitizer) {  // the card's store is an atomic one
+    Half halves[2];
+    std::memcpy(halves, &quad, sizeof halves);
+    __atomic_store_n(static_cast<Half*>(at), halves[0], __ATOMIC_RELAXED);
+    __atomic_store_n(static_cast<Half*>(at) + 1, halves[1], __ATOMIC_RELAXED);
+  } else {
+    *static_cast<volatile Quad*>(at) = quad;
+  }
+}
 /// Leave a consumed completion without a word of the card's. @param flip as in is_there().
 template <class Cpl>
 [[gnu::always_inline]] inline void unwrite(Cpl* cpl, uint32_t flip) {
-  // volatile: a compiler would move the stores of a loop into one of their own, at more cost.
-  auto* const quads = reinterpret_cast<volatile Quad*>(cpl);
+  auto* const quads = reinterpret_cast<Quad*>(cpl);
   if constexpr (sizeof(Cpl) > sizeof(Quad)) {
-    quads[0] = Quad{kUnwritten, kUnwritten, kUnwritten, kUnwritten};
+    store_quad(quads, Quad{kUnwritten, kUnwritten, kUnwritten, kUnwritten});
   }
-  quads[sizeof(Cpl) / sizeof(Quad) - 1] = unwritten_quad(flip);
+  store_quad(quads + sizeof(Cpl) / sizeof(Quad) - 1, unwritten_quad(flip));
 }
 /// unwrite() for a loop over completions of 16 bytes: what it writes stays in a register.
 class Unwriter {
@@ -72,7 +83,7 @@ class Unwriter {
   template <class Cpl>
   void unwrite(Cpl* cpl) const {
     static_assert(sizeof(Cpl) == sizeof(Quad));
-    *reinterpret_cast<volatile Quad*>(cpl) = quad_;
+    store_quad(cpl, quad_);
   }
 
  private:
