@@ -36,7 +36,7 @@ using Half [[gnu::may_alias]] = uint64_t;
 /// A word that the card has not written. It may also have written all ones.
 inline constexpr uint32_t kUnwritten = ~0u;
 /// Looks at a completion that is not whole, before the driver takes it for what it is.
-inline constexpr uint32_t kLooks = 64;
+inline constexpr uint32_t kTornLooks = 64;
 /// The last words of a completion that is not there. @param flip of the lap before.
 [[nodiscard]] constexpr Quad unwritten_quad(uint32_t flip) {
   return Quad{kUnwritten, kUnwritten, kUnwritten, ~kPhaseBit | flip};

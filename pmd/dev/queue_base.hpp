@@ -109,14 +109,14 @@ class QueueBase {
     const Cpl cpl = load_completion(at);
     return is_written<kFrom>(cpl) && is_right(cpl) ? cpl : look_again<kFrom>(at, is_right);
   }
-  /// Look again at a completion of which a word is not there, or that is wrong, kLooks times at
+  /// Look again at a completion of which a word is not there, or that is wrong, kTornLooks times at
   /// most.
   /// @return it as it is then.
   template <uint32_t kFrom, class Cpl, class IsRight>
   [[nodiscard, gnu::noinline]] Cpl look_again(const Cpl* at, const IsRight& is_right) const {
     Cpl cpl{};
     bool whole = false;
-    for (uint32_t left = kLooks; left != 0 && !whole; --left) {
+    for (uint32_t left = kTornLooks; left != 0 && !whole; --left) {
       hook_();
       cpu_pause();
       cpl = load_completion(at);

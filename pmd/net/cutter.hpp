@@ -54,7 +54,7 @@ class Cutter {
 /// The most entries that messages take if some are gathered: the queue skips one where an entry of
 /// two units would cross 4 KiB or the ring's end. @param entries without these.
 [[nodiscard]] constexpr uint32_t with_skips(uint32_t entries) {
-  return entries + 1 + entries / (4096 / sizeof(regs::TxDesc));
+  return entries + 1 + entries / (4096 / uint32_t{sizeof(regs::TxDesc)});
 }
 
 /// Resources that a frame takes.

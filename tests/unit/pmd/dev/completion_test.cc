@@ -77,12 +77,12 @@ TEST_F(TornDedicated, AnIndexThatStaysWrongIsDroppedAndTheRingGoesOn) {
     arrive_words(0, {0, wrong, 256, 0});
     arrive_words(1, {0, 0, 256, 0});
     EXPECT_EQ(reap(), (test::Cookies{10}));
-    EXPECT_EQ(bus_->polls, kLooks);
+    EXPECT_EQ(bus_->polls, kTornLooks);
     EXPECT_EQ(queue_->stats().bad_completions, 1u);
     arrive_words(2, {0, 1, 256, 0});
     arrive_words(3, {0, 2, 256, 0});
     EXPECT_EQ(reap(), (test::Cookies{11, 12}));
-    EXPECT_EQ(bus_->polls, kLooks);
+    EXPECT_EQ(bus_->polls, kTornLooks);
   }
 }
 
@@ -92,7 +92,7 @@ TEST_F(TornDedicated, AnIndexOfAllOnesIsTakenInTheEnd) {
     arrive_words(0xFFFFFFFE + i, {0, 0xFFFFFFFE + i, 256, 0});
   }
   EXPECT_EQ(reap(), (test::Cookies{10, 11, 12}));
-  EXPECT_EQ(bus_->polls, kLooks);
+  EXPECT_EQ(bus_->polls, kTornLooks);
   EXPECT_EQ(queue_->stats().bad_completions, 0u);
 }
 
@@ -128,7 +128,7 @@ TEST_F(TornDoorbells, WordsMayComeInAnyOrderOrStay) {
   arrive_words(2, {1, 2, 5, 4});
   expect_tail(7);
   ASSERT_EQ(queue_->burst(got, 4), 2);
-  EXPECT_EQ(bus_->polls, 3 + kLooks);
+  EXPECT_EQ(bus_->polls, 3 + kTornLooks);
   EXPECT_EQ(got[0].time_ticks, kOnes);
   EXPECT_EQ(got[1].time_ticks, 5u);
 }
@@ -145,7 +145,7 @@ TEST_F(TornTx, WordsMayComeInAnyOrderOrStay) {
     arrive_torn(index, {0, index, index == 7 ? kOnes : 9, 0}, index);
     TxDone done{};
     ASSERT_EQ(queue_->reap(&done, 1), 1) << index;
-    EXPECT_EQ(bus_->polls, index == 7 ? kLooks : index < 2 ? 0 : 2) << index;
+    EXPECT_EQ(bus_->polls, index == 7 ? kTornLooks : index < 2 ? 0 : 2) << index;
     EXPECT_EQ(done.time_ticks, index == 7 ? kOnes : 9);
     EXPECT_EQ(done.cookie, 7u);
   }
