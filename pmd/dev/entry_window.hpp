@@ -177,14 +177,9 @@ class EntryWindow {
     ++head_;
     mark(slots - 1);
   }
-  /// Note that `slots` slots, at most room(), are not used.
-  void skip(uint32_t slots) {
-    if (used() == 0) {
-      head_ = oldest_ += slots;
-    } else {
-      mark(slots);
-    }
-  }
+  /// Note that `slots` slots, at most room(), are not used. They take room until an entry behind
+  /// them has completed: before that, the card may not have passed them.
+  void skip(uint32_t slots) { mark(slots); }
   /// Note that the `count` oldest, at most plain_in_a_row(), have completed in order.
   void complete_in_order(uint32_t count) { oldest_ += count; }
   /// Note that an entry has completed. @param index from the card, any value. @return false: no
@@ -196,9 +191,9 @@ class EntryWindow {
     if (index != oldest_) {
       marks_[index & mask_] = kDone;
       ++marked_;
-      return true;
+    } else {
+      ++oldest_;
     }
-    ++oldest_;
     if (marked_ != 0) {
       catch_up();
     }

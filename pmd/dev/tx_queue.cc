@@ -50,8 +50,12 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, Shared
     queue.addr_misaligned_ = caps.tx_addr_align - 1;
     queue.send_hook_ = bus.emulation().step_to_send_hook(config.qp);
     queue.inline_bytes_ = caps.inline_bytes;
-    queue.inline_bytes_max_ = caps.inline_bytes_max();
-    queue.wide_ = caps.wide;
+    // An entry must find room even where as many units are skipped before it, less one.
+    const uint32_t units = ((1u << config.log2) + 1) / 2;
+    const uint32_t fitting_bytes =
+        regs::kInlineBytes + (units - 1) * uint32_t{sizeof(regs::TxWide)};
+    queue.inline_bytes_max_ = std::min(caps.inline_bytes_max(), fitting_bytes);
+    queue.wide_ = caps.wide && units >= 2;
     // Start with any valid message, so that the header always belongs to one.
     const TxMessage first = {
         .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};

@@ -44,8 +44,8 @@ class alignas(64) TxQueue : public TxSlots {
   /// @return how many were taken: fewer than `n` when the ring is full, or when the next message
   /// is one that the card cannot take (last_reject() says why; it is counted).
   uint16_t burst(const TxMessage* messages, uint16_t n);
-  /// Post gathered messages, as burst() does. @return 0 if Caps::wide is false; counted as
-  /// rejected.
+  /// Post gathered messages, as burst() does. @return 0 if Caps::wide is false, or the ring has
+  /// less than four entries; counted as rejected.
   uint16_t burst_gather(const TxGather* messages, uint16_t n);
   /// Begin a burst of both kinds with one BAR write: begin_stage(), then calls of stage() and
   /// stage_gather(), then end_burst() with begin_stage()'s result. In between only functions that

@@ -59,6 +59,25 @@ TEST(EntryWindowTest, ItsArraysAreSharedAndContiguous) {
   EXPECT_EQ(bus.live_shared(), 0u);
 }
 
+TEST(EntryWindowTest, SkippedSlotsTakeRoomUntilTheEntryBehindThemIsDone) {
+  test::FakeBus bus(nullptr);
+  EntryWindow window;
+  ASSERT_EQ(window.create(bus, 3, 5), 0);
+  window.skip(3);
+  window.post_several(2);
+  EXPECT_EQ(window.room(), 3u) << "a tail further ahead would be more than a ring before the card";
+  EXPECT_EQ(window.outstanding(), 1u);
+  window.post(3);
+  ASSERT_TRUE(window.complete(10));
+  EXPECT_EQ(window.oldest(), 8u);
+  EXPECT_EQ(window.room(), 3u);
+  ASSERT_TRUE(window.complete(8));
+  EXPECT_EQ(window.oldest(), 11u);
+  ASSERT_TRUE(window.complete(11));
+  ASSERT_TRUE(window.complete(12));
+  EXPECT_EQ(window.used(), 0u);
+}
+
 TEST(EntryWindowTest, AnEntryFarBehindIsSetAside) {
   test::FakeBus bus(nullptr);
   EntryWindow window;
