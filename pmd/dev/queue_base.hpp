@@ -223,6 +223,15 @@ class PostingQueue : public QueueBase {
     }
   }
 
+  /// Hot. Note that the `count` oldest entries completed in order, with kOk, and that their
+  /// completions were consumed.
+  void pass_plain(uint32_t count, uint64_t bytes) {
+    cursor_.consumed += count;
+    window_.complete_in_order(count);
+    stats_.messages.add(count);
+    stats_.bytes.add(bytes);
+  }
+
   // In reap.hpp. A Kind knows one form of completion.
   [[nodiscard]] uint32_t reap_plain(EntryDone* out, uint32_t limit);
   template <class Kind>

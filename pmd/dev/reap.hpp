@@ -152,10 +152,7 @@ struct EntryRun {
   for (; left >= 2 && run.take<1>(); left -= 2) {
   }
   const uint32_t done = run.index - first;
-  cursor_.consumed += done;
-  window_.complete_in_order(done);
-  stats_.messages.add(done);
-  stats_.bytes.add(run.bytes);
+  pass_plain(done, run.bytes);
   return done;
 }
 

@@ -349,10 +349,7 @@ inline uint32_t SharedRxQueue::take_plain(Run& run, uint32_t n) {
     n -= Run::kTogether;
   }
   const uint32_t done = run.index - first;
-  cursor_.consumed += done;
-  window_.complete_in_order(done);
-  stats_.messages.add(done);
-  stats_.bytes.add(run.bytes);
+  pass_plain(done, run.bytes);
   return done;
 }
 

@@ -102,10 +102,7 @@ class alignas(64) SharedRxQueue : public PostingQueue {
       keep_in_register(cookie);  // and is not computed anew from another variable of the loop
     }
     const auto k = static_cast<uint32_t>(cpl - begin);
-    cursor_.consumed += k;
-    window_.complete_in_order(k);
-    stats_.messages.add(k);
-    stats_.bytes.add(bytes);
+    pass_plain(k, bytes);
     return k;
   }
   /// Hot. Whether the next message is there, and is plain. Sets *out.
@@ -129,10 +126,8 @@ class alignas(64) SharedRxQueue : public PostingQueue {
   }
   /// Hot. Count a message as handed over. @param message just set by peek() or alone().
   void pass(const Plain& message) {
-    cursor_.consume<regs::SharedShortCpl>();
-    window_.complete_in_order(1);
-    stats_.messages.add(1);
-    stats_.bytes.add(message.length_bytes);
+    unwrite(cursor_.at<regs::SharedShortCpl>(), cursor_.flip());
+    pass_plain(1, message.length_bytes);
   }
   /// Whether a message is there that no burst has returned. If not, calls the poll hook once, and
   /// checks again.
