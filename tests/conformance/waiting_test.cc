@@ -34,6 +34,22 @@ class Waiting : public CardTest {
     ring.put(desc);
     ring.post();
   }
+  /// Lets the entry of cookie 4 wait, and another pass it, whose packet is in `passed_`.
+  TestRing& let_one_wait() {
+    TestRing& ring = take_letters({});
+    post(ring, kBusy, 16, 4);
+    post(ring, kOther, 24, 5);
+    passed_ = sent();
+    EXPECT_EQ(passed_.size(), 1u);
+    return ring;
+  }
+  /// The entry that waited has ended, and no other.
+  static void expect_ended(TestRing& ring, Status status) {
+    const auto done = ring.take_all<regs::TxCpl>();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].cookie, 4u);
+    EXPECT_EQ(code_of(done[0].status), status);
+  }
   static void expect(const std::vector<Packet>& all, const std::vector<size_t>& lengths) {
     std::vector<size_t> seen;
     for (const Packet& packet : all) {
@@ -44,6 +60,7 @@ class Waiting : public CardTest {
 
   std::unique_ptr<Buffer> buffer_;
   std::vector<Packet> flying_;
+  std::vector<Packet> passed_;
 };
 RIO_CONFORMANCE(Waiting);
 
@@ -178,18 +195,13 @@ TEST_P(Waiting, StragglersOutliveTheLapsOfTheRing) {
 
 // T17
 TEST_P(Waiting, AStopFlushesWhatWaits) {
-  TestRing& ring = take_letters({});
-  post(ring, kBusy, 16, 4);
-  post(ring, kOther, 24, 5);
-  answer_all(sent());
+  TestRing& ring = let_one_wait();
+  answer_all(passed_);
   card().run();
   ASSERT_EQ(ring.take_all<regs::TxCpl>().size(), 1u);
   ring.request_stop();
   card().run();
-  const auto done = ring.take_all<regs::TxCpl>();
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].cookie, 4u);
-  EXPECT_EQ(code_of(done[0].status), Status::kFlushed);
+  expect_ended(ring, Status::kFlushed);
   answer_all(flying_);
   EXPECT_TRUE(sent().empty());
   EXPECT_EQ(ring.status().state, regs::RingState::kStopped);
@@ -197,26 +209,18 @@ TEST_P(Waiting, AStopFlushesWhatWaits) {
 
 // T17
 TEST_P(Waiting, WithoutALinkWhatWaitsEnds) {
-  TestRing& ring = take_letters({});
-  post(ring, kBusy, 16, 4);
-  post(ring, kOther, 24, 5);
-  answer_all(sent());
+  TestRing& ring = let_one_wait();
+  answer_all(passed_);
   card().run();
   ASSERT_EQ(ring.take_all<regs::TxCpl>().size(), 1u);
   card().set_link(false);
   card().run();
-  const auto done = ring.take_all<regs::TxCpl>();
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].cookie, 4u);
-  EXPECT_EQ(code_of(done[0].status), Status::kLinkDown);
+  expect_ended(ring, Status::kLinkDown);
 }
 
 // T17
 TEST_P(Waiting, AResetForgetsWhatWaits) {
-  TestRing& ring = take_letters({});
-  post(ring, kBusy, 16, 4);
-  post(ring, kOther, 24, 5);
-  EXPECT_EQ(sent().size(), 1u);
+  TestRing& ring = let_one_wait();
   reset();
   EXPECT_TRUE(ring.take_all<regs::TxCpl>().empty());
   card().advance_us(4 * kResponseUs);
@@ -229,10 +233,7 @@ TEST_P(Waiting, AResetForgetsWhatWaits) {
 /// The first error of a ring ends its sending: what waits is not sent any more.
 // T17
 TEST_P(Waiting, ARingInErrorBeginsNothing) {
-  TestRing& ring = take_letters({});
-  post(ring, kBusy, 16, 4);
-  post(ring, kOther, 24, 5);
-  EXPECT_EQ(sent().size(), 1u);
+  TestRing& ring = let_one_wait();
   ring.tail += 100;
   ring.post();
   card().run();
