@@ -68,6 +68,15 @@ struct ShortReap {
             .status = status};
   }
   static void spoil(Done* out) { SharedReap::spoil(out); }
+  /// Sets the own destID, and the arrival number: the one nearest to an earlier message's that has
+  /// its low bits. @param arrival of that message. @return the message's arrival number.
+  static uint32_t complete(uint32_t own_id, uint32_t arrival, Done* out) {
+    constexpr uint32_t kUp = 32 - regs::shared_short_cpl::Status::arrival.width;
+    const uint32_t step = (out->arrival - arrival) << kUp;
+    out->dest_id = own_id;
+    out->arrival = arrival + static_cast<uint32_t>(static_cast<int32_t>(step) >> kUp);
+    return out->arrival;
+  }
 };
 
 using Signed [[gnu::vector_size(32)]] = int32_t;
@@ -78,8 +87,6 @@ static_assert(offsetof(regs::SharedShortCpl, place) == 4 &&
 
 /// Decodes plain short completions, two at a time: a vector has the words of both.
 struct ShortRun {
-  static constexpr uint32_t kPairs = 4;  // decoded before their faults are looked at
-  static constexpr uint32_t kTogether = 2 * kPairs;
   using Place = regs::shared_short_cpl::Place;
   static_assert(Place::length.lsb == 0 && Place::length.width == 13 && Place::segments.lsb == 13 &&
                 Place::mbox.lsb == 17 && Place::letter.lsb == 23 && Place::map_entry.lsb == 25);
@@ -94,9 +101,25 @@ struct ShortRun {
   uint32_t arrival;  // of an earlier message: those of these are near
   uint64_t bytes = 0;
 
-  /// Takes kTogether completions, which are there, if all are plain: in the order of the buffers,
-  /// kOk, by the same entry of the receive map. Writes `out` in any case. @return false: took none.
+  /// Takes plain completions, up to `n`, which do not wrap.
+  [[gnu::always_inline]] void take_all(uint32_t n) {
+    for (; n >= 8 && take<4>(); n -= 8) {
+    }
+    for (; n >= 2 && take<1>(); n -= 2) {
+    }
+    if (n != 0) {
+      take_one();
+    }
+  }
+  /// Takes the next completions if they are there and all plain: in the order of the buffers, kOk,
+  /// by the same entry of the receive map. Writes `out` in any case. @tparam kPairs decoded before
+  /// their faults are looked at. @return false: took none.
+  template <uint32_t kPairs>
   [[nodiscard, gnu::always_inline]] bool take() {
+    constexpr uint32_t kTogether = 2 * kPairs;
+    if (!all_there<kTogether>(cpl, flip)) {
+      return false;
+    }
     const uint32_t entry = map_entry << Place::map_entry.lsb;
     Words good = {0, entry, index, flip, 0, entry, index + 1, flip};
     constexpr Words kNext = {0, 0, 2, 0, 0, 0, 2, 0};
@@ -127,11 +150,32 @@ struct ShortRun {
     }
     bytes += sum[2] + sum[6];
     arrival = out[kTogether - 1].arrival;
-    cpl += kTogether;
-    cookies += kTogether;
-    out += kTogether;
-    index += kTogether;
+    pass(kTogether);
     return true;
+  }
+  /// Takes the next completion if it is there and plain.
+  [[gnu::always_inline]] void take_one() {
+    if (base::kThreadSanitizer && !is_there(cpl, flip)) {
+      return;
+    }
+    const regs::SharedShortCpl seen = load_completion(cpl);
+    const uint32_t length_bytes = Place::length.get(seen.place);
+    if (((seen.status ^ flip) & (kPhaseBit | kCodeMask)) != 0 || seen.index != index ||
+        !is_written<0>(seen) || Place::map_entry.get(seen.place) != map_entry ||
+        length_bytes > regs::kMessageBytesMax) {
+      return;
+    }
+    ShortReap::fill(seen, Status::kOk, *cookies, out);
+    arrival = ShortReap::complete(own_id, arrival, out);
+    unwrite(cpl, flip);
+    bytes += length_bytes;
+    pass(1);
+  }
+  void pass(uint32_t count) {
+    cpl += count;
+    cookies += count;
+    out += count;
+    index += count;
   }
   /// Writes messages 2 * i and 2 * i + 1. @param rest the words without what was expected: no
   /// index, no phase. @return their lengths in words 2 and 6.
@@ -181,9 +225,17 @@ struct LongRun {
   uint32_t flip;   // of the last words
   uint64_t bytes = 0;
 
-  /// Takes kTogether completions, which are there, if all are plain: in the order of the buffers,
-  /// kOk. Writes `out` in any case. @return false: took none.
+  /// Takes plain completions, up to `n`, which do not wrap, in groups.
+  [[gnu::always_inline]] void take_all(uint32_t n) {
+    for (; n >= kTogether && take(); n -= kTogether) {
+    }
+  }
+  /// Takes kTogether completions if they are there and all plain: in the order of the buffers, kOk.
+  /// Writes `out` in any case. @return false: took none.
   [[nodiscard, gnu::always_inline]] bool take() {
+    if (!all_there<kTogether>(cpl, flip)) {
+      return false;
+    }
     Words good = {0, 0, 0, index, 0, 0, 0, flip};
     constexpr Words kNext = {0, 0, 0, 1, 0, 0, 0, 0};
     Words wrong = {};
@@ -311,19 +363,16 @@ uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
 
 /// Not inlined, so that an empty poll saves no registers.
 [[gnu::noinline]] uint16_t SharedRxQueue::burst_short(RxMessage* out, uint32_t n) {
-  uint32_t given = 0;
-  if (n >= ShortRun::kTogether) {
-    ShortRun run{.cpl = cursor_.at<regs::SharedShortCpl>(),
-                 .cookies = window_.cookies() + (window_.oldest() & window_.mask()),
-                 .out = out,
-                 .index = window_.oldest(),
-                 .flip = cursor_.flip(),
-                 .map_entry = map_entry_,
-                 .own_id = own_ids_[map_entry_],
-                 .arrival = arrival_};
-    given = take_plain(run, n);
-    arrival_ = run.arrival;
-  }
+  ShortRun run{.cpl = cursor_.at<regs::SharedShortCpl>(),
+               .cookies = window_.cookies() + (window_.oldest() & window_.mask()),
+               .out = out,
+               .index = window_.oldest(),
+               .flip = cursor_.flip(),
+               .map_entry = map_entry_,
+               .own_id = own_ids_[map_entry_],
+               .arrival = arrival_};
+  uint32_t given = take_plain(run, n);
+  arrival_ = run.arrival;
   if (given < n && window_.used() != 0 && cursor_.ready<regs::SharedShortCpl>()) {
     given += take_any(out + given, n - given);
   }
@@ -340,14 +389,11 @@ uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
   return static_cast<uint16_t>(given + reap_any<SharedReap>(out + given, n - given));
 }
 
-/// Takes plain messages until either ring wraps, in groups. @return how many.
+/// Takes plain messages until either ring wraps. @return how many.
 template <class Run>
 inline uint32_t SharedRxQueue::take_plain(Run& run, uint32_t n) {
-  n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
   const uint32_t first = run.index;
-  while (n >= Run::kTogether && all_there<Run::kTogether>(run.cpl, run.flip) && run.take()) {
-    n -= Run::kTogether;
-  }
+  run.take_all(std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()}));
   const uint32_t done = run.index - first;
   pass_plain(done, run.bytes);
   return done;
@@ -356,13 +402,10 @@ inline uint32_t SharedRxQueue::take_plain(Run& run, uint32_t n) {
 /// Takes any messages one by one. @return how many.
 uint32_t SharedRxQueue::take_any(RxMessage* out, uint32_t n) {
   const uint32_t given = reap_any<ShortReap>(out, n);
-  constexpr uint32_t kUp = 32 - regs::shared_short_cpl::Status::arrival.width;
   for (uint32_t i = 0; i < given; ++i) {
     map_entry_ = out[i].dest_id;
-    out[i].dest_id = own_ids_[map_entry_];
-    const uint32_t step = (out[i].arrival - arrival_) << kUp;
-    out[i].arrival = arrival_ + static_cast<uint32_t>(static_cast<int32_t>(step) >> kUp);
-    arrival_ = out[i].status != Status::kFlushed ? out[i].arrival : arrival_;
+    const uint32_t arrival = ShortReap::complete(own_ids_[map_entry_], arrival_, &out[i]);
+    arrival_ = out[i].status != Status::kFlushed ? arrival : arrival_;
   }
   return given;
 }
