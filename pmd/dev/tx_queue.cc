@@ -158,37 +158,12 @@ uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
   return reap_ready(out, n);
 }
 
-/// Takes completions of one delivered message each, in the order of the entries, until either ring
-/// wraps. @return how many.
-inline uint32_t TxQueue::reap_single(TxDone* out, uint32_t n) {
-  auto* const cpl = cursor_.at<regs::TxCpl>();
-  const uint32_t flip = cursor_.flip();
-  if (__atomic_load_n(&cpl->status, __ATOMIC_RELAXED) != flip || reported_ != 0) {
-    return 0;
-  }
-  n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
-  const uint32_t index = window_.oldest();
-  const uint32_t slot = index & window_.mask();
-  const uint64_t* const cookies = window_.cookies() + slot;
-  const regs::TxDesc* const entries = entries_ + slot;
-  uint64_t bytes = 0;
-  uint32_t k = 0;
-  for (; k < n && (!base::kThreadSanitizer || is_there(cpl + k, flip)); ++k) {
-    const auto seen = load_completion(cpl + k);
-    if (seen.status != flip || seen.index != index + k || !is_written<1>(seen)) {
-      break;
-    }
-    out[k] = {.cookie = cookies[k], .time_ticks = seen.time, .status = Status::kOk, .retries = 0};
-    bytes += entries[k].length;
-    unwrite(cpl + k, flip);
-  }
-  pass_plain(k, bytes);
-  return k;
-}
-
 /// Not inlined, so that an empty poll saves no registers.
 [[gnu::noinline]] uint16_t TxQueue::reap_ready(TxDone* out, uint32_t n) {
-  uint32_t given = reap_single(out, n);
+  const uint64_t* const cookies = window_.cookies() + (window_.oldest() & window_.mask());
+  uint32_t given = take_single(n, [&](size_t i, uint32_t time) {
+    out[i] = {.cookie = cookies[i], .time_ticks = time, .status = Status::kOk, .retries = 0};
+  });
   while (given < n && window_.outstanding() != 0) {
     uint32_t time = 0;
     const uint32_t of = delivered(&time);

@@ -85,7 +85,6 @@ class alignas(64) TxQueue : public TxSlots {
 
  private:
   [[nodiscard]] uint16_t reap_ready(TxDone* out, uint32_t n);
-  [[nodiscard]] uint32_t reap_single(TxDone* out, uint32_t n);
   [[nodiscard]] uint64_t report(TxDone* out, uint32_t index, uint32_t count, uint64_t time) const;
   [[nodiscard]] bool complete(uint32_t index, EntryWindow::Straggler* entry);
   [[nodiscard]] uint32_t report_slow(TxDone* out, uint32_t limit);

@@ -141,7 +141,7 @@ uint32_t TxSlots::skip_delivered() {
   if (!ready()) {
     hook_();
   }
-  uint32_t n = 0;
+  uint32_t n = take_single(~0u, [](size_t /*message*/, uint32_t /*time*/) {});
   uint32_t time = 0;
   while (const uint32_t count = delivered(&time)) {
     const uint32_t slot = window_.oldest() & window_.mask();

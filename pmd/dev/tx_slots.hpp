@@ -3,6 +3,7 @@
 /// message.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -172,6 +173,33 @@ class TxSlots : public PostingQueue {
     const uint32_t count = Last::more.get(status) + 1 - reported_;
     *time = cpl.time;
     return cpl.index + 1 - window_.oldest() == count && count <= window_.plain() ? count : 0;
+  }
+  /// Take completions of one delivered message each, in the order of the entries, up to `n`, until
+  /// either ring wraps. @param each called with the number of the message, from 0 on, and the
+  /// completion's time. @return how many.
+  template <class Each>
+  [[gnu::always_inline]] uint32_t take_single(uint32_t n, const Each& each) {
+    auto* const cpl = cursor_.at<regs::TxCpl>();
+    const uint32_t flip = cursor_.flip();
+    if (__atomic_load_n(&cpl->status, __ATOMIC_RELAXED) != flip || reported_ != 0) {
+      return 0;
+    }
+    n = std::min({n, cursor_.to_wrap(), window_.plain_in_a_row()});
+    const uint32_t index = window_.oldest();
+    const regs::TxDesc* const entries = entries_ + (index & window_.mask());
+    uint64_t bytes = 0;
+    size_t k = 0;
+    for (; k < n && (!base::kThreadSanitizer || is_there(cpl + k, flip)); ++k) {
+      const auto seen = load_completion(cpl + k);
+      if (seen.status != flip || seen.index != index + k || !is_written<1>(seen)) {
+        break;
+      }
+      each(k, seen.time);
+      bytes += entries[k].length;
+      unwrite(cpl + k, flip);
+    }
+    pass_plain(static_cast<uint32_t>(k), bytes);
+    return static_cast<uint32_t>(k);
   }
   /// Note that the `count` oldest messages of delivered() were consumed. @param of its result.
   /// @param bytes of these messages.
