@@ -154,18 +154,22 @@ void connect_tagged(Sides* sides) {
   rio::tag::RecvRequest& receive = sides->receives[0];
   int sent = sides->endpoints[0]->send(kTo, 0, nullptr, 0, sides->send);
   int got = sides->endpoints[1]->receive({0, 0, SkifCh_Addr(1, 0)}, nullptr, 0, receive);
-  while (sent == 0 || got == 0) {
+  for (uint32_t turn = 0; (sent == 0 || got == 0) && turn < kTurnsMax; ++turn) {
     sides->endpoints[0]->progress();
     sides->endpoints[1]->progress();
     sent = sent == 0 ? static_cast<int>(sides->endpoints[0]->test(sides->send)) : sent;
     got = got == 0 ? static_cast<int>(sides->endpoints[1]->test(receive)) : got;
   }
   // The second message uses the route, which is now cached.
-  if (sent < 0 || got < 0 || sides->endpoints[0]->send(kTo, 0, nullptr, 0, sides->send) != 1 ||
+  if (sent <= 0 || got <= 0 || sides->endpoints[0]->send(kTo, 0, nullptr, 0, sides->send) != 1 ||
       sides->endpoints[1]->receive({0, 0, SkifCh_Addr(1, 0)}, nullptr, 0, receive) < 0) {
     give_up("connect", EPROTO);
   }
-  while (!sides->endpoints[1]->test(receive)) {
+  for (uint32_t turn = 0; !sides->endpoints[1]->test(receive); ++turn) {
+    if (turn == kTurnsMax) {
+      give_up("connect", ETIMEDOUT);
+    }
+    sides->endpoints[0]->progress();
     sides->endpoints[1]->progress();
   }
 }
