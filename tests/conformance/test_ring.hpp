@@ -152,7 +152,9 @@ class TestRing {
                     regs::tx_desc::Control::units.put(second.empty() ? 0 : 1);
     std::array<uint32_t, 15> entry{};
     std::memcpy(entry.data(), &desc, sizeof desc);
-    std::memcpy(entry.data() + 8, second.data(), second.size());
+    if (!second.empty()) {
+      std::memcpy(entry.data() + 8, second.data(), second.size());
+    }
     const uint32_t at = regs::qp::base(config_.qp) + regs::kPushSlotsAt +
                         (slots_used & ((1u << slots_log2) - 1)) * 64;
     std::vector<SlotWord> words;
