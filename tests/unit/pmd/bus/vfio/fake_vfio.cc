@@ -1,4 +1,4 @@
-// What the fake kernel answers to ioctls of VFIO and iommufd.
+// The answers of the fake kernel to ioctls of VFIO and iommufd.
 #include <linux/vfio.h>
 
 #include <algorithm>
