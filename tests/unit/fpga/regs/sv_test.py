@@ -28,7 +28,9 @@ def run(test):
 class SvTest(unittest.TestCase):
     def test_literals_hold(self):
         done = run(HERE / f"{TOP}.sv")
-        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+        # Verilator 5.032 ends with a report, whose lines begin so.
+        said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("- ")]
+        self.assertEqual((done.returncode, said), (0, []))
 
     def test_a_wrong_literal_is_seen(self):
         with tempfile.TemporaryDirectory() as folder:
