@@ -1,0 +1,451 @@
+#include "fpga/model/barrier/engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/random.hpp"
+
+namespace rio::model::barrier {
+namespace {
+
+constexpr uint32_t kPlaceBits = 6;
+static_assert(kPlaces <= 1u << kPlaceBits);
+constexpr uint32_t kRetryShiftMax = 6;  // a retry waits 64 times as long, at most
+constexpr uint32_t kStaleEpochs = 3;    // with fewer bits, a late copy could be taken for a new one
+
+/// Calls `each(place)` for all bits of a mask.
+template <class Each>
+void for_each_place(uint64_t mask, const Each& each) {
+  for (; mask != 0; mask &= mask - 1) {
+    each(static_cast<Place>(std::countr_zero(mask)));
+  }
+}
+
+}  // namespace
+
+struct BarrierEngine::Barrier {
+  enum class State : uint8_t {
+    kRunning,
+    kHolding,     ///< complete, but a copy of a notification may still be on its way
+    kCancelling,  ///< its end was told; its peers are told
+    kRetired,
+  };
+
+  Plan plan;
+  uint64_t got = 0;                        // of plan.await
+  uint64_t sent = 0;                       // of plan.send; cancelling: of its peers
+  uint64_t done = 0;                       // of `sent`: answered
+  uint64_t retrying = 0;                   // of `sent`: answered RETRY, and sent again at due_ns
+  std::array<uint64_t, kPlaces> due_ns{};  // of `sent` without `done`: end of waiting
+  std::array<uint8_t, kPlaces> resends{};
+  std::array<uint8_t, kPlaces> delays{};  // RETRY answers in a row, up to kRetryShiftMax
+  uint64_t hold_ns = 0;
+  uint32_t group = 0;
+  uint32_t epoch = 0;
+  uint32_t cookie = 0;
+  uint32_t index = 0;
+  uint32_t serial = 0;  // tells answers to this barrier from those to an earlier one
+  uint32_t resent = 0;
+  uint32_t retries = 0;
+  State state = State::kRunning;
+
+  [[nodiscard]] bool is_active() const {
+    return state == State::kRunning || state == State::kHolding;
+  }
+};
+
+/// What outlives the barriers of a group.
+struct BarrierEngine::Group {
+  bool ran = false;              // `last` says which
+  uint32_t last = 0;             // epoch of the last barrier that ended
+  std::unique_ptr<Plan> loaded;  // its notifications need no room before their descriptor
+  uint64_t early = 0;            // of loaded->await, for the next epoch
+  bool poisoned = false;         // the next epoch was cancelled
+  Place poisoned_by = 0;
+};
+
+BarrierEngine::BarrierEngine(const Timing& timing, Ends& ends, EarlyRoom& room)
+    : timing_(timing), ends_(ends), early_(room) {}
+BarrierEngine::~BarrierEngine() = default;
+
+BarrierEngine::Group& BarrierEngine::group_of(uint32_t number) {
+  if (number >= groups_.size()) {
+    groups_.resize(number + 1);
+  }
+  return groups_[number];
+}
+
+BarrierEngine::Barrier* BarrierEngine::active(uint32_t group) {
+  for (const auto& barrier : barriers_) {
+    if (barrier->group == group && barrier->is_active()) {
+      return barrier.get();
+    }
+  }
+  return nullptr;
+}
+
+BarrierEngine::Barrier& BarrierEngine::add(const regs::BarrierDesc& desc, const Plan& plan,
+                                           uint32_t index) {
+  auto barrier = std::make_unique<Barrier>();
+  barrier->plan = plan;
+  barrier->group = desc.group;
+  barrier->epoch = desc.epoch;
+  barrier->cookie = desc.cookie;
+  barrier->index = index;
+  barrier->serial = ++serial_;
+  barriers_.push_back(std::move(barrier));
+  return *barriers_.back();
+}
+
+void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_t index) {
+  const auto op = static_cast<regs::BarrierOp>(regs::barrier_desc::Control::op.get(desc.control));
+  const auto answer = [&](regs::Status status) {
+    ends_.end({.cookie = desc.cookie, .index = index, .status = status});
+  };
+  Plan plan;
+  if (!Plan::of(desc, &plan)) {
+    answer(regs::Status::kBadDescriptor);
+    return;
+  }
+  Barrier* const running = active(desc.group);
+  switch (op) {
+    case regs::BarrierOp::kRun:
+      if (running != nullptr) {
+        answer(regs::Status::kBadDescriptor);  // one epoch of a group at a time
+      } else {
+        join(now_ns, add(desc, plan, index));
+      }
+      break;
+    case regs::BarrierOp::kLoad:
+      load(desc.group, plan);
+      answer(regs::Status::kOk);
+      break;
+    case regs::BarrierOp::kCancel:
+      if (running != nullptr && running->epoch == desc.epoch) {
+        fail(now_ns, *running, regs::Status::kFlushed, 0);
+      } else if (running == nullptr) {
+        tell_peers(now_ns, add(desc, plan, index));
+        note_end(desc.group, desc.epoch);
+      }
+      answer(regs::Status::kOk);
+      break;
+    default:
+      answer(regs::Status::kBadDescriptor);
+  }
+  sweep();
+}
+
+void BarrierEngine::load(uint32_t number, const Plan& plan) {
+  Group& group = group_of(number);
+  group.loaded = std::make_unique<Plan>(plan);
+  group.early = 0;
+}
+
+void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {
+  Group& group = group_of(barrier.group);
+  bool poisoned = std::exchange(group.poisoned, false);
+  Place by = group.poisoned_by;
+  if (group.loaded != nullptr) {
+    // The plan that was loaded may be another one: a notification counts only where this one awaits
+    // it.
+    for_each_place(std::exchange(group.early, 0), [&](Place place) {
+      accept(barrier, group.loaded->peers[place], round_of(place));
+    });
+  }
+  early_.take(barrier.group, barrier.epoch, [&](uint32_t source, const Notice& notice) {
+    if (!notice.is_cancel()) {
+      accept(barrier, source, notice.round);
+    } else if (const Place place = barrier.plan.peer(source); place != kPlaces) {
+      poisoned = true;
+      by = place;
+    } else {
+      count_foreign(source, notice);
+    }
+  });
+  if (poisoned) {
+    ++counters_.cancelled;
+    fail(now_ns, barrier, regs::Status::kPeerFailed, by);
+    return;
+  }
+  proceed(now_ns, barrier);
+}
+
+/// Counts an early notification for a barrier, if it awaits it.
+void BarrierEngine::accept(Barrier& barrier, uint32_t source, uint32_t round) {
+  const Place place = barrier.plan.awaited(source, round);
+  if (place != kPlaces) {
+    barrier.got |= bit(place);
+  } else {
+    count_foreign(source, {barrier.group, barrier.epoch & Notice::kEpochMask, round});
+  }
+}
+
+void BarrierEngine::count_foreign(uint32_t source, const Notice& notice) {
+  ++counters_.foreign;
+  ends_.report_foreign(source, notice);
+}
+
+Answer BarrierEngine::receive(uint64_t now_ns, uint32_t source, const Notice& notice) {
+  ++counters_.received;
+  Barrier* const barrier = active(notice.group);
+  Answer answer = Answer::kError;
+  if (barrier != nullptr && (barrier->epoch & Notice::kEpochMask) == notice.epoch) {
+    answer = receive_current(now_ns, *barrier, source, notice);
+  } else {
+    answer = receive_other(barrier, source, notice);
+  }
+  if (answer == Answer::kError) {
+    count_foreign(source, notice);
+  }
+  sweep();
+  return answer;
+}
+
+Answer BarrierEngine::receive_current(uint64_t now_ns, Barrier& barrier, uint32_t source,
+                                      const Notice& notice) {
+  const Place place =
+      notice.is_cancel() ? barrier.plan.peer(source) : barrier.plan.awaited(source, notice.round);
+  if (place == kPlaces) {
+    return Answer::kError;
+  }
+  if (notice.is_cancel()) {
+    ++counters_.cancelled;
+    fail(now_ns, barrier, regs::Status::kPeerFailed, place);
+  } else if ((barrier.got & bit(place)) == 0) {
+    barrier.got |= bit(place);
+    proceed(now_ns, barrier);
+  }
+  return Answer::kDone;
+}
+
+/// A notification that is not of the active barrier: of one that has ended, or of the next one.
+Answer BarrierEngine::receive_other(const Barrier* current, uint32_t source, const Notice& notice) {
+  Group& group = group_of(notice.group);
+  if (group.ran && ((group.last - notice.epoch) & Notice::kEpochMask) < kStaleEpochs) {
+    ++counters_.stale;
+    return Answer::kDone;
+  }
+  const bool is_known = current != nullptr || group.ran;
+  const uint32_t next = (current != nullptr ? current->epoch : group.last) + 1;
+  if (is_known && (next & Notice::kEpochMask) != notice.epoch) {
+    return Answer::kError;  // no member can be two epochs ahead
+  }
+  if (group.loaded != nullptr) {
+    return keep_loaded(group, source, notice);
+  }
+  if (!early_.store(source, notice)) {
+    ++counters_.nacks_given;
+    return Answer::kRetry;
+  }
+  ++counters_.early;
+  return Answer::kDone;
+}
+
+Answer BarrierEngine::keep_loaded(Group& group, uint32_t source, const Notice& notice) {
+  const Place place =
+      notice.is_cancel() ? group.loaded->peer(source) : group.loaded->awaited(source, notice.round);
+  if (place == kPlaces) {
+    return Answer::kError;
+  }
+  if (notice.is_cancel()) {
+    group.poisoned = true;
+    group.poisoned_by = place;
+  } else {
+    group.early |= bit(place);
+  }
+  ++counters_.early;
+  return Answer::kDone;
+}
+
+/// Sends the rounds whose turn it is, and ends the barrier if nothing is missing.
+void BarrierEngine::proceed(uint64_t now_ns, Barrier& barrier) {
+  const uint64_t missing = barrier.plan.await & ~barrier.got;
+  // Rounds up to the first one in which something is missing, that one included.
+  const uint32_t rounds = missing == 0
+                              ? barrier.plan.rounds
+                              : round_of(static_cast<Place>(std::countr_zero(missing))) + 1;
+  for_each_place(barrier.plan.send & below(rounds) & ~barrier.sent, [&](Place place) {
+    ++counters_.sent;
+    send(now_ns, barrier, place);
+  });
+  if (missing != 0 || barrier.done != barrier.plan.send || barrier.sent != barrier.plan.send) {
+    return;
+  }
+  if (barrier.resent != 0 && barrier.state == Barrier::State::kRunning) {
+    // Its own end holds back the next but one epoch of all members, so that no copy that is late
+    // can be taken for one of that epoch.
+    barrier.state = Barrier::State::kHolding;
+    barrier.hold_ns = now_ns + 2 * timing_.response_timeout_ns;
+    look_at(barrier.hold_ns);
+  } else if (barrier.resent == 0) {
+    finish(barrier);
+  }
+}
+
+void BarrierEngine::finish(Barrier& barrier) {
+  tell(barrier, regs::Status::kOk, 0);
+  barrier.state = Barrier::State::kRetired;
+}
+
+void BarrierEngine::send(uint64_t now_ns, Barrier& barrier, Place place) {
+  const bool cancels = barrier.state == Barrier::State::kCancelling;
+  barrier.sent |= bit(place);
+  barrier.retrying &= ~bit(place);
+  barrier.due_ns[place] = now_ns + timing_.response_timeout_ns;
+  look_at(barrier.due_ns[place]);
+  ends_.send({.dest_id = barrier.plan.peers[place],
+              .prio = barrier.plan.prio,
+              .notice = {barrier.group, barrier.epoch & Notice::kEpochMask,
+                         cancels ? regs::kBarrierRoundCancel : round_of(place)},
+              .tag = barrier.serial << kPlaceBits | place});
+}
+
+void BarrierEngine::answered(uint64_t now_ns, uint32_t tag, Answer answer) {
+  const Place place = tag & ((1u << kPlaceBits) - 1);
+  const auto found = std::find_if(barriers_.begin(), barriers_.end(), [&](const auto& barrier) {
+    return barrier->serial << kPlaceBits == tag - place;
+  });
+  if (found == barriers_.end() || place >= kPlaces) {
+    return;
+  }
+  Barrier& barrier = **found;
+  if ((barrier.sent & ~barrier.done & bit(place)) == 0) {
+    return;
+  }
+  if (answer == Answer::kRetry) {
+    retry(now_ns, barrier, place);
+  } else if (answer == Answer::kError && barrier.is_active()) {
+    fail(now_ns, barrier, regs::Status::kErrorResponse, place);
+  } else {
+    settle(now_ns, barrier, place);
+  }
+  sweep();
+}
+
+/// A request needs nothing more.
+void BarrierEngine::settle(uint64_t now_ns, Barrier& barrier, Place place) {
+  barrier.done |= bit(place);
+  barrier.retrying &= ~bit(place);
+  if (barrier.is_active()) {
+    proceed(now_ns, barrier);
+  } else if (barrier.done == barrier.sent) {
+    barrier.state = Barrier::State::kRetired;
+  }
+}
+
+void BarrierEngine::retry(uint64_t now_ns, Barrier& barrier, Place place) {
+  ++counters_.nacks_taken;
+  ++barrier.retries;
+  const uint64_t delay_ns = timing_.retry_ns << barrier.delays[place];
+  barrier.delays[place] =
+      static_cast<uint8_t>(std::min<uint32_t>(barrier.delays[place] + 1u, kRetryShiftMax));
+  // Up to a fourth more, by destID: members whose requests met once do not meet again.
+  const uint64_t spread = base::mix64(uint64_t{timing_.own_id} << 32 | barrier.retries) >> 48;
+  barrier.due_ns[place] = now_ns + delay_ns + (delay_ns * spread >> 18);
+  barrier.retrying |= bit(place);
+  look_at(barrier.due_ns[place]);
+}
+
+void BarrierEngine::advance(uint64_t now_ns) {
+  if (now_ns < due_ns_) {
+    return;
+  }
+  due_ns_ = ~uint64_t{0};
+  for (size_t i = 0; i < barriers_.size(); ++i) {
+    advance_one(now_ns, *barriers_[i]);
+  }
+  sweep();
+}
+
+void BarrierEngine::advance_one(uint64_t now_ns, Barrier& barrier) {
+  if (barrier.state == Barrier::State::kHolding) {
+    if (barrier.hold_ns <= now_ns) {
+      finish(barrier);
+    } else {
+      look_at(barrier.hold_ns);
+    }
+    return;
+  }
+  const auto before = barrier.state;
+  for_each_place(barrier.sent & ~barrier.done, [&](Place place) {
+    if (barrier.state != before) {
+      return;  // it has failed at an earlier place
+    }
+    if (barrier.due_ns[place] > now_ns) {
+      look_at(barrier.due_ns[place]);
+    } else if ((barrier.retrying & bit(place)) != 0) {
+      send(now_ns, barrier, place);
+    } else {
+      time_out(now_ns, barrier, place);
+    }
+  });
+}
+
+void BarrierEngine::time_out(uint64_t now_ns, Barrier& barrier, Place place) {
+  if (barrier.resends[place] < std::min(timing_.resend_limit, 255u)) {
+    ++barrier.resends[place];
+    ++barrier.resent;
+    ++counters_.resent;
+    send(now_ns, barrier, place);
+  } else if (barrier.is_active()) {
+    fail(now_ns, barrier, regs::Status::kResponseTimeout, place);
+  } else {
+    settle(now_ns, barrier, place);  // a peer that is silent cannot be told
+  }
+}
+
+void BarrierEngine::fail(uint64_t now_ns, Barrier& barrier, regs::Status status, Place where) {
+  tell(barrier, status, where);
+  tell_peers(now_ns, barrier);
+}
+
+/// Sends a cancellation to each peer. The barrier is no longer active.
+void BarrierEngine::tell_peers(uint64_t now_ns, Barrier& barrier) {
+  barrier.state = Barrier::State::kCancelling;
+  barrier.serial = ++serial_;  // answers to its notifications mean nothing now
+  barrier.sent = barrier.done = barrier.retrying = 0;
+  barrier.resends = {};
+  barrier.delays = {};
+  for_each_place(barrier.plan.distinct_peers(), [&](Place place) { send(now_ns, barrier, place); });
+}
+
+void BarrierEngine::tell(const Barrier& barrier, regs::Status status, Place where) {
+  note_end(barrier.group, barrier.epoch);
+  ends_.end({.cookie = barrier.cookie,
+             .index = barrier.index,
+             .status = status,
+             .where = where,
+             .resent = barrier.resent,
+             .retries = barrier.retries});
+}
+
+void BarrierEngine::note_end(uint32_t number, uint32_t epoch) {
+  Group& group = group_of(number);
+  group.ran = true;
+  group.last = epoch;
+}
+
+void BarrierEngine::flush(uint64_t now_ns) {
+  for (size_t i = 0; i < barriers_.size(); ++i) {
+    if (barriers_[i]->is_active()) {
+      fail(now_ns, *barriers_[i], regs::Status::kFlushed, 0);
+    }
+  }
+  early_.clear();
+  for (Group& group : groups_) {
+    group = {};
+  }
+  sweep();
+}
+
+void BarrierEngine::sweep() {
+  std::erase_if(barriers_,
+                [](const auto& barrier) { return barrier->state == Barrier::State::kRetired; });
+}
+
+void BarrierEngine::look_at(uint64_t due_ns) {
+  due_ns_ = std::min(due_ns_, due_ns);
+}
+
+}  // namespace rio::model::barrier
