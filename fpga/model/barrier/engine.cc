@@ -55,7 +55,7 @@ struct BarrierEngine::Barrier {
   }
 };
 
-/// What outlives the barriers of a group.
+/// State that outlives the barriers of a group.
 struct BarrierEngine::Group {
   bool ran = false;              // `last` says which
   uint32_t last = 0;             // epoch of the last barrier that ended

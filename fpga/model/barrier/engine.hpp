@@ -33,7 +33,7 @@ struct Ended {
   uint32_t retries = 0;  ///< RETRY answers
 };
 
-/// What the engine needs done. Called by its functions; must not call it.
+/// The actions that the engine asks of its owner. Called by its functions; must not call it.
 class Ends {
  public:
   virtual void send(const Request& request) = 0;
@@ -58,7 +58,7 @@ struct Counters {
   uint32_t cancelled = 0;
 };
 
-/// What does not change while the ring runs.
+/// Settings that do not change while the ring runs.
 struct Timing {
   uint64_t response_timeout_ns;
   uint64_t retry_ns;      ///< before a notification that was answered RETRY is sent again

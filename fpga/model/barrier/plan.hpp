@@ -47,8 +47,8 @@ struct Notice {
   static constexpr uint32_t kEpochMask = regs::barrier_notice::Info::epoch.max();
 };
 
-/// What a barrier sends and awaits. A copy of a descriptor that is well formed, without its other
-/// words: a simulator keeps a million.
+/// Notifications that a barrier sends and awaits. A copy of a descriptor that is well formed,
+/// without its other words: a simulator keeps a million.
 struct Plan {
   std::array<uint32_t, kPlaces> peers;
   uint64_t send;
