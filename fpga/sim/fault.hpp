@@ -12,7 +12,7 @@ namespace rio::sim {
 enum class FaultKind : uint8_t { kDeviceDown, kDeviceUp, kLinkDown, kLinkUp };
 
 /// A link fault concerns one direction; to cut a cable, cut NetworkTopology::reverse(), too.
-struct Fault {
+struct NetworkFault {
   uint64_t at_ns;
   FaultKind kind;
   uint32_t target;  ///< a device, or a link
@@ -22,8 +22,9 @@ struct Fault {
 /// @param kind kDeviceDown and kDeviceUp choose among nodes only, not switches.
 /// @param count all of them if there are fewer. @param first_ns, last_ns the times, inclusive.
 /// @return in order of time.
-[[nodiscard]] std::vector<Fault> random_faults(const NetworkTopology& topology, FaultKind kind,
-                                               uint32_t count, uint64_t first_ns, uint64_t last_ns,
-                                               uint64_t seed);
+[[nodiscard]] std::vector<NetworkFault> random_faults(const NetworkTopology& topology,
+                                                      FaultKind kind, uint32_t count,
+                                                      uint64_t first_ns, uint64_t last_ns,
+                                                      uint64_t seed);
 
 }  // namespace rio::sim

@@ -48,7 +48,7 @@ NetworkBase::NetworkBase(NetworkTopology topology, const NetworkSettings& settin
 }
 
 size_t NetworkBase::bytes() const {
-  return queue_.bytes() + links_.bytes();
+  return calendar_.bytes() + links_.bytes();
 }
 
 void NetworkBase::send(const Packet& packet) {
@@ -61,19 +61,19 @@ void NetworkBase::send(const Packet& packet) {
   if (link != kNoLink) {
     enter(link, event);
   } else {
-    queue_.push(queue_.now(), event);
+    calendar_.push(calendar_.now(), event);
   }
 }
 
-void NetworkBase::set_timer(uint64_t time_ns, const Timer& timer) {
+void NetworkBase::set_timer(uint64_t time_ns, const NodeTimer& timer) {
   assert(timer.node < topology_.nodes());
-  queue_.push(time_ns,
-              Event{timer.node, timer.word, timer.tag, timer.info, 0, kNoLink, kTimerKind});
+  calendar_.push(time_ns,
+                 Event{timer.node, timer.word, timer.tag, timer.info, 0, kNoLink, kTimerKind});
 }
 
-void NetworkBase::schedule(const Fault& fault) {
-  queue_.push(fault.at_ns,
-              Event{0, fault.target, 0, static_cast<uint16_t>(fault.kind), 0, kNoLink, kFaultKind});
+void NetworkBase::schedule(const NetworkFault& fault) {
+  calendar_.push(fault.at_ns, Event{0, fault.target, 0, static_cast<uint16_t>(fault.kind), 0,
+                                    kNoLink, kFaultKind});
 }
 
 void NetworkBase::lose_packet(uint32_t link, uint32_t nth) {

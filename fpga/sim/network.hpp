@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "fpga/sim/event_queue.hpp"
+#include "fpga/sim/event_calendar.hpp"
 #include "fpga/sim/fault.hpp"
 #include "fpga/sim/link_set.hpp"
 #include "fpga/sim/packet.hpp"
@@ -49,9 +49,9 @@ class NetworkBase {
   [[nodiscard]] const LinkSet& links() const { return links_; }
   [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
   /// Virtual time: that of the event which is being handled.
-  [[nodiscard]] uint64_t now() const { return queue_.now(); }
+  [[nodiscard]] uint64_t now() const { return calendar_.now(); }
   /// Packets under way, timers, and faults to come.
-  [[nodiscard]] uint64_t events() const { return queue_.size(); }
+  [[nodiscard]] uint64_t events() const { return calendar_.size(); }
   /// Memory for events and links, in bytes.
   [[nodiscard]] size_t bytes() const;
 
@@ -59,12 +59,12 @@ class NetworkBase {
   /// events that were there before.
   void send(const Packet& packet);
   /// Hot. @param time_ns at least now(). A node that is down at that time does not get its timer.
-  void set_timer(uint64_t time_ns, const Timer& timer);
+  void set_timer(uint64_t time_ns, const NodeTimer& timer);
 
   /// A packet that would arrive while its link is cut, or while one of the link's devices is down,
   /// is dropped; so is one that would enter such a link. @param fault at now() or later. Of events
   /// of one time, those scheduled first happen first.
-  void schedule(const Fault& fault);
+  void schedule(const NetworkFault& fault);
   /// The packet that enters a link after `nth` others is lost at its end. @param link one that
   /// exists.
   void lose_packet(uint32_t link, uint32_t nth);
@@ -100,14 +100,14 @@ class NetworkBase {
       ++counters_.dropped;
       return;
     }
-    const uint64_t arrival_ns = links_.send(link, queue_.now(), event.len_bytes);
+    const uint64_t arrival_ns = links_.send(link, calendar_.now(), event.len_bytes);
     ++counters_.hops;
     if (may_lose_ && is_lost_slow(link)) [[unlikely]] {
       ++counters_.lost;
       return;
     }
     event.link = link & kNoLink;
-    queue_.push(arrival_ns, event);
+    calendar_.push(arrival_ns, event);
   }
   /// Whether a packet that would be at the end of its link now has met a fault.
   [[nodiscard]] bool is_cut_off_slow(const Event& event) const {
@@ -115,7 +115,7 @@ class NetworkBase {
   }
   void apply_slow(const Event& fault);
 
-  EventQueue<Event> queue_;
+  EventCalendar<Event> calendar_;
   NetworkCounters counters_;
   LinkSet links_;
   bool may_lose_ = false;
@@ -134,7 +134,7 @@ class NetworkBase {
 /// A network with the program that runs on its nodes. The handler has two functions, which may call
 /// send() and set_timer():
 ///   void deliver(NetworkBase& network, const Packet& packet);  // at packet.destination
-///   void expire(NetworkBase& network, const Timer& timer);     // at timer.node
+///   void expire(NetworkBase& network, const NodeTimer& timer);     // at timer.node
 template <class Handler>
 class Network final : public NetworkBase {
  public:
@@ -168,7 +168,7 @@ class Network final : public NetworkBase {
     std::array<Event, kBurst> burst;
     std::array<uint32_t, kBurst> next;
     uint64_t handled = 0;
-    for (size_t count; (count = queue_.pop(until_ns, burst)) != 0; handled += count) {
+    for (size_t count; (count = calendar_.pop(until_ns, burst)) != 0; handled += count) {
       const std::span<const Event> events(burst.data(), count);
       find_links(shape, events, next.data());
       for (size_t i = 0; i < count; ++i) {
@@ -212,7 +212,7 @@ class Network final : public NetworkBase {
       apply_slow(event);
     } else if (is_up(event.source)) {
       ++counters_.timers;
-      handler_.expire(*this, Timer{event.source, event.tag, event.destination, event.info});
+      handler_.expire(*this, NodeTimer{event.source, event.tag, event.destination, event.info});
     }
   }
 

@@ -22,7 +22,7 @@ struct Packet {
 };
 
 /// A node's timer, as it was set.
-struct Timer {
+struct NodeTimer {
   uint32_t node = 0;
   uint32_t tag = 0;
   uint32_t word = 0;

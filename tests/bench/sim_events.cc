@@ -1,5 +1,6 @@
 // Events a second of CPU time of the simulator, on one core.
-//   sim_events queue IN_FLIGHT MEAN_NS [MILLIONS]   the hold model: each event that is taken pushes
+//   sim_events calendar IN_FLIGHT MEAN_NS [MILLIONS]   the hold model: each event that is taken
+//   pushes
 //                                                   one, MEAN_NS later on average, uniform
 //   sim_events network TOPOLOGY EACH [MILLIONS]     EACH packets of each node travel to random
 //                                                   nodes; a packet that arrives goes on
@@ -16,7 +17,7 @@
 
 #include "base/number.hpp"
 #include "base/random.hpp"
-#include "fpga/sim/event_queue.hpp"
+#include "fpga/sim/event_calendar.hpp"
 #include "fpga/sim/network.hpp"
 #include "fpga/sim/topology.hpp"
 
@@ -43,29 +44,29 @@ struct HoldEvent {
   std::array<uint32_t, 5> words;
 };
 
-void run_queue(uint32_t in_flight, uint32_t mean_ns, uint64_t events) {
-  const auto queue = std::make_unique<rio::sim::EventQueue<HoldEvent>>();
+void run_calendar(uint32_t in_flight, uint32_t mean_ns, uint64_t events) {
+  const auto calendar = std::make_unique<rio::sim::EventCalendar<HoldEvent>>();
   rio::base::Random random(1);
   for (uint32_t i = 0; i < in_flight; ++i) {
-    queue->push(random.below(2 * mean_ns), HoldEvent{{i}});
+    calendar->push(random.below(2 * mean_ns), HoldEvent{{i}});
   }
   std::array<HoldEvent, 16> burst;
   uint64_t sum = 0;
   const double start = cpu_seconds();
   for (uint64_t done = 0; done < events;) {
-    const size_t count = queue->pop(UINT64_MAX, burst);
+    const size_t count = calendar->pop(UINT64_MAX, burst);
     for (size_t i = 0; i < count; ++i) {
       sum = sum * 31 + burst[i].words[0];
-      queue->push(queue->now() + 1 + random.below(2 * mean_ns - 1), burst[i]);
+      calendar->push(calendar->now() + 1 + random.below(2 * mean_ns - 1), burst[i]);
     }
     done += count;
   }
   const double seconds = cpu_seconds() - start;
-  std::printf("{\"case\": \"queue\", \"in_flight\": %u, \"mean_ns\": %u, \"events\": %" PRIu64
+  std::printf("{\"case\": \"calendar\", \"in_flight\": %u, \"mean_ns\": %u, \"events\": %" PRIu64
               ", \"events_per_us\": %.1f, \"bytes_per_event\": %.1f, \"end_ns\": %" PRIu64
               ", \"checksum\": \"%016" PRIx64 "\"}\n",
               in_flight, mean_ns, events, static_cast<double>(events) / seconds * 1e-6,
-              static_cast<double>(queue->bytes()) / in_flight, queue->now(), sum);
+              static_cast<double>(calendar->bytes()) / in_flight, calendar->now(), sum);
 }
 
 /// Sends each packet that arrives on to a random node.
@@ -79,7 +80,7 @@ struct Forwarder {
     next.destination = random.below(nodes);
     network.send(next);
   }
-  void expire(NetworkBase& /*network*/, const rio::sim::Timer& /*timer*/) {}
+  void expire(NetworkBase& /*network*/, const rio::sim::NodeTimer& /*timer*/) {}
 };
 
 int run_network(const char* text, uint32_t each, uint64_t hops) {
@@ -124,11 +125,11 @@ int main(int argc, char** argv) {
   const std::string_view which = argc > 1 ? argv[1] : "";
   uint32_t third = 0;
   uint64_t millions = 50;
-  if ((which != "queue" && which != "network") || argc < 4 || argc > 5 ||
+  if ((which != "calendar" && which != "network") || argc < 4 || argc > 5 ||
       !rio::base::read_number(argv[3], 1, 1u << 30, &third) ||
       (argc > 4 && !rio::base::read_number(argv[4], 1, 1u << 20, &millions))) {
     std::fprintf(stderr,
-                 "usage: %s queue IN_FLIGHT MEAN_NS [MILLIONS]\n"
+                 "usage: %s calendar IN_FLIGHT MEAN_NS [MILLIONS]\n"
                  "       %s network TOPOLOGY EACH [MILLIONS]\n",
                  argv[0], argv[0]);
     return 1;
@@ -141,6 +142,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: '%s' events in flight; give 1 to 100000000\n", argv[2]);
     return 1;
   }
-  run_queue(in_flight, third, millions * 1'000'000);
+  run_calendar(in_flight, third, millions * 1'000'000);
   return 0;
 }

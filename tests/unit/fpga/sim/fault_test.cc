@@ -18,9 +18,9 @@ namespace {
 
 using Place = std::tuple<uint64_t, uint32_t>;
 
-[[nodiscard]] std::vector<Place> places(const std::vector<Fault>& faults) {
+[[nodiscard]] std::vector<Place> places(const std::vector<NetworkFault>& faults) {
   std::vector<Place> all;
-  for (const Fault& fault : faults) {
+  for (const NetworkFault& fault : faults) {
     all.emplace_back(fault.at_ns, fault.target);
   }
   return all;
@@ -32,7 +32,7 @@ TEST(RandomFaults, AreDistinctAndInOrderOfTime) {
   ASSERT_EQ(faults.size(), 10u);
   std::set<uint32_t> targets;
   uint64_t before_ns = 1000;
-  for (const Fault& fault : faults) {
+  for (const NetworkFault& fault : faults) {
     EXPECT_EQ(fault.kind, FaultKind::kDeviceDown);
     EXPECT_LT(fault.target, topology.nodes());
     EXPECT_TRUE(targets.insert(fault.target).second);
@@ -46,7 +46,7 @@ TEST(RandomFaults, LinksThatDoNotExistDoNotFail) {
   const NetworkTopology topology = make("mesh:3x3");
   const auto faults = random_faults(topology, FaultKind::kLinkDown, UINT32_MAX, 7, 7, 1);
   ASSERT_EQ(faults.size(), 24u);
-  for (const Fault& fault : faults) {
+  for (const NetworkFault& fault : faults) {
     EXPECT_TRUE(topology.has_link(fault.target));
     EXPECT_EQ(fault.at_ns, 7u);
   }

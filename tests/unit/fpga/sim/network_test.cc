@@ -45,7 +45,7 @@ struct Nodes {
       network.send(answer);
     }
   }
-  void expire(NetworkBase& network, const Timer& timer) {
+  void expire(NetworkBase& network, const NodeTimer& timer) {
     timers.push_back({network.now(), timer.node, timer.word, timer.tag});
     network.send({.source = timer.node, .destination = timer.word, .tag = timer.tag});
   }
@@ -298,7 +298,7 @@ struct Travellers {
       network.send(next);
     }
   }
-  void expire(NetworkBase& /*network*/, const Timer& /*timer*/) {}
+  void expire(NetworkBase& /*network*/, const NodeTimer& /*timer*/) {}
 };
 
 struct Outcome {
@@ -319,7 +319,7 @@ struct Outcome {
   std::unique_ptr<Network<Travellers>> network;
   EXPECT_EQ(Network<Travellers>::create(topology, settings, travellers, &network, &error), 0)
       << error;
-  for (const Fault& fault : faults) {
+  for (const NetworkFault& fault : faults) {
     network->schedule(fault);
   }
   for (uint32_t node = 0; node < topology.nodes(); ++node) {

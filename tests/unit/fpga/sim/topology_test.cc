@@ -143,6 +143,10 @@ TEST(NetworkTopology, ATorusGoesTheShorterWayAndUpIfBothAreEqual) {
   EXPECT_EQ(topology.to(topology.next_link(1, 25)), 25u);  // 1 down in the second
   EXPECT_EQ(topology.link_class(topology.next_link(1, 25)), 1u);
   EXPECT_EQ(topology.next_link(3, 3), kNoLink);
+  const auto& grid = std::get<Grid>(topology.shape());
+  EXPECT_TRUE(grid.wraps());
+  EXPECT_EQ(grid.dimensions(), 2u);
+  EXPECT_EQ(grid.length(1), 4u);
 }
 
 TEST(NetworkTopology, AFatTreeSpreadsNeighboursOverItsRoots) {

@@ -1,5 +1,5 @@
 // Events come back by time, then by insertion, as from a priority queue that sorts by both.
-#include "fpga/sim/event_queue.hpp"
+#include "fpga/sim/event_calendar.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,68 +18,68 @@ struct Event {
   uint32_t number;
   uint32_t rest[4];
 };
-using Queue = EventQueue<Event>;
+using Calendar = EventCalendar<Event>;
 
 constexpr uint64_t kForever = UINT64_MAX;
 
 /// Takes one event. @return its number; UINT32_MAX: there is none.
-[[nodiscard]] uint32_t pop_one(Queue& queue, uint64_t limit_ns = kForever) {
+[[nodiscard]] uint32_t pop_one(Calendar& calendar, uint64_t limit_ns = kForever) {
   Event event{};
-  return queue.pop(limit_ns, {&event, 1}) == 1 ? event.number : UINT32_MAX;
+  return calendar.pop(limit_ns, {&event, 1}) == 1 ? event.number : UINT32_MAX;
 }
 
-void push(Queue& queue, uint64_t time_ns, uint32_t number) {
-  queue.push(time_ns, Event{number, {}});
+void push(Calendar& calendar, uint64_t time_ns, uint32_t number) {
+  calendar.push(time_ns, Event{number, {}});
 }
 
-TEST(EventQueue, AnEmptyOneHasNothing) {
-  Queue queue;
-  EXPECT_TRUE(queue.is_empty());
-  EXPECT_EQ(pop_one(queue), UINT32_MAX);
-  EXPECT_EQ(queue.now(), 0u);
-  EXPECT_EQ(queue.bytes(), 0u);
+TEST(EventCalendar, AnEmptyOneHasNothing) {
+  Calendar calendar;
+  EXPECT_TRUE(calendar.is_empty());
+  EXPECT_EQ(pop_one(calendar), UINT32_MAX);
+  EXPECT_EQ(calendar.now(), 0u);
+  EXPECT_EQ(calendar.bytes(), 0u);
 }
 
-TEST(EventQueue, EventsOfOneTimeKeepTheirOrder) {
+TEST(EventCalendar, EventsOfOneTimeKeepTheirOrder) {
   // Far more than one chunk holds, and pushed while others of that time are taken.
-  Queue queue;
+  Calendar calendar;
   constexpr uint32_t kEvents = 1000;
   for (uint32_t i = 0; i < kEvents; ++i) {
-    push(queue, 5, i);
+    push(calendar, 5, i);
   }
   for (uint32_t i = 0; i < 3 * kEvents; ++i) {
-    ASSERT_EQ(pop_one(queue), i);
-    ASSERT_EQ(queue.now(), 5u);
+    ASSERT_EQ(pop_one(calendar), i);
+    ASSERT_EQ(calendar.now(), 5u);
     if (i < 2 * kEvents) {
-      push(queue, 5, kEvents + i);
+      push(calendar, 5, kEvents + i);
     }
   }
-  EXPECT_TRUE(queue.is_empty());
-  push(queue, 5, 77);
-  EXPECT_EQ(pop_one(queue), 77u);
+  EXPECT_TRUE(calendar.is_empty());
+  push(calendar, 5, 77);
+  EXPECT_EQ(pop_one(calendar), 77u);
 }
 
-TEST(EventQueue, EventsOfOneTimeKeepTheirOrderWhereverTheyWaited) {
+TEST(EventCalendar, EventsOfOneTimeKeepTheirOrderWhereverTheyWaited) {
   // One time is far, late, middle and near, as now() comes closer.
   constexpr uint64_t kTime = (uint64_t{3} << 32) + (5u << 22) + (7u << 12) + 9;
   const uint64_t steps[] = {0, uint64_t{3} << 32, kTime - 9 - (7u << 12), kTime - 9, kTime};
-  Queue queue;
+  Calendar calendar;
   uint32_t number = 0;
   for (const uint64_t step : steps) {
-    push(queue, step, 1000);
-    ASSERT_EQ(pop_one(queue), step == kTime ? 0u : 1000u) << step;
-    ASSERT_EQ(queue.now(), step);
+    push(calendar, step, 1000);
+    ASSERT_EQ(pop_one(calendar), step == kTime ? 0u : 1000u) << step;
+    ASSERT_EQ(calendar.now(), step);
     for (int i = 0; i < 50 && step != kTime; ++i) {
-      push(queue, kTime, number++);
+      push(calendar, kTime, number++);
     }
   }
   for (uint32_t i = 1; i < number; ++i) {
-    ASSERT_EQ(pop_one(queue), i);
+    ASSERT_EQ(pop_one(calendar), i);
   }
-  EXPECT_EQ(pop_one(queue), 1000u);
+  EXPECT_EQ(pop_one(calendar), 1000u);
 }
 
-TEST(EventQueue, NothingAfterTheLimitIsTaken) {
+TEST(EventCalendar, NothingAfterTheLimitIsTaken) {
   const uint64_t times[] = {0,
                             1,
                             4095,
@@ -91,48 +91,48 @@ TEST(EventQueue, NothingAfterTheLimitIsTaken) {
                             (uint64_t{1} << 32) + 1,
                             (uint64_t{9} << 32) + 5,
                             kForever};
-  Queue queue;
+  Calendar calendar;
   for (uint32_t i = 0; i < std::size(times); ++i) {
-    push(queue, times[i], i);
+    push(calendar, times[i], i);
   }
   for (uint32_t i = 0; i < std::size(times); ++i) {
     if (times[i] > 0) {
-      ASSERT_EQ(pop_one(queue, times[i] - 1), UINT32_MAX) << times[i];
-      ASSERT_LE(queue.now(), times[i] - 1);
+      ASSERT_EQ(pop_one(calendar, times[i] - 1), UINT32_MAX) << times[i];
+      ASSERT_LE(calendar.now(), times[i] - 1);
     }
-    ASSERT_EQ(pop_one(queue, times[i]), i);
-    ASSERT_EQ(queue.now(), times[i]);
+    ASSERT_EQ(pop_one(calendar, times[i]), i);
+    ASSERT_EQ(calendar.now(), times[i]);
   }
 }
 
-TEST(EventQueue, AnEventBeforeTheOneThatWaitsIsTakenFirst) {
+TEST(EventCalendar, AnEventBeforeTheOneThatWaitsIsTakenFirst) {
   // A pop() that finds nothing up to its limit may not move past it.
   for (const uint64_t distance : {10ull, 5000ull, 5'000'000ull, 5'000'000'000ull}) {
-    Queue queue;
-    push(queue, distance, 1);
+    Calendar calendar;
+    push(calendar, distance, 1);
     for (uint64_t limit = 0; limit < distance; limit += 1 + limit) {
-      ASSERT_EQ(pop_one(queue, limit), UINT32_MAX);
-      push(queue, limit, 2);
-      ASSERT_EQ(pop_one(queue), 2u);
-      ASSERT_EQ(queue.now(), limit);
+      ASSERT_EQ(pop_one(calendar, limit), UINT32_MAX);
+      push(calendar, limit, 2);
+      ASSERT_EQ(pop_one(calendar), 2u);
+      ASSERT_EQ(calendar.now(), limit);
     }
-    ASSERT_EQ(pop_one(queue), 1u);
-    ASSERT_EQ(queue.now(), distance);
+    ASSERT_EQ(pop_one(calendar), 1u);
+    ASSERT_EQ(calendar.now(), distance);
   }
 }
 
-TEST(EventQueue, ABurstHasEventsOfOneTime) {
-  Queue queue;
+TEST(EventCalendar, ABurstHasEventsOfOneTime) {
+  Calendar calendar;
   for (uint32_t i = 0; i < 60; ++i) {
-    push(queue, i / 30, i);
+    push(calendar, i / 30, i);
   }
   std::vector<Event> burst(20);
-  EXPECT_EQ(queue.pop(kForever, burst), 20u);
-  EXPECT_EQ(queue.pop(kForever, burst), 10u);
+  EXPECT_EQ(calendar.pop(kForever, burst), 20u);
+  EXPECT_EQ(calendar.pop(kForever, burst), 10u);
   EXPECT_EQ(burst[9].number, 29u);
-  EXPECT_EQ(queue.pop(0, burst), 0u);
-  EXPECT_EQ(queue.size(), 30u);
-  EXPECT_EQ(queue.pop(1, burst), 20u);
+  EXPECT_EQ(calendar.pop(0, burst), 0u);
+  EXPECT_EQ(calendar.size(), 30u);
+  EXPECT_EQ(calendar.pop(1, burst), 20u);
   EXPECT_EQ(burst[0].number, 30u);
 }
 
@@ -143,7 +143,7 @@ struct Traffic {
   std::function<uint64_t(base::Random&)> delay_ns;
 };
 
-TEST(EventQueue, AgreesWithAPriorityQueue) {
+TEST(EventCalendar, AgreesWithAPriorityQueue) {
   const Traffic all[] = {
       {"ties", 300, [](base::Random& random) { return random.below(3); }},
       {"hops", 2000, [](base::Random& random) { return 100 + 8 * random.below(20); }},
@@ -164,13 +164,13 @@ TEST(EventQueue, AgreesWithAPriorityQueue) {
     SCOPED_TRACE(traffic.name);
     using Expected = std::tuple<uint64_t, uint32_t>;  // time, insertion
     std::priority_queue<Expected, std::vector<Expected>, std::greater<>> expected;
-    Queue queue;
+    Calendar calendar;
     base::Random random(11);
     uint32_t number = 0;
     const auto add = [&] {
-      const uint64_t time_ns = queue.now() + traffic.delay_ns(random);
+      const uint64_t time_ns = calendar.now() + traffic.delay_ns(random);
       expected.emplace(time_ns, number);
-      push(queue, time_ns, number++);
+      push(calendar, time_ns, number++);
     };
     for (uint32_t i = 0; i < traffic.in_flight; ++i) {
       add();
@@ -178,30 +178,30 @@ TEST(EventQueue, AgreesWithAPriorityQueue) {
     for (uint32_t i = 0; i < 100'000 && !expected.empty(); ++i) {
       const auto [time_ns, next] = expected.top();
       expected.pop();
-      ASSERT_EQ(pop_one(queue), next);
-      ASSERT_EQ(queue.now(), time_ns);
-      // The queue grows at first, then shrinks to nothing.
+      ASSERT_EQ(pop_one(calendar), next);
+      ASSERT_EQ(calendar.now(), time_ns);
+      // The calendar grows at first, then shrinks to nothing.
       for (uint32_t more = random.below(i < 45'000 ? 4 : 2); more > 0 && i < 60'000; --more) {
         add();
       }
-      ASSERT_EQ(queue.size(), expected.size());
+      ASSERT_EQ(calendar.size(), expected.size());
     }
   }
 }
 
-TEST(EventQueue, MemoryIsUsedAgain) {
-  Queue queue;
+TEST(EventCalendar, MemoryIsUsedAgain) {
+  Calendar calendar;
   base::Random random(3);
   size_t bytes = 0;
   for (int round = 0; round < 20; ++round) {
     for (uint32_t i = 0; i < 50'000; ++i) {
-      push(queue, queue.now() + random.below(10'000), i);
+      push(calendar, calendar.now() + random.below(10'000), i);
     }
-    while (pop_one(queue) != UINT32_MAX) {
+    while (pop_one(calendar) != UINT32_MAX) {
     }
-    bytes = round == 0 ? queue.bytes() : bytes;
+    bytes = round == 0 ? calendar.bytes() : bytes;
     // At most a chunk more in each bucket of a turn.
-    ASSERT_LE(queue.bytes(), bytes + (2u << 20));
+    ASSERT_LE(calendar.bytes(), bytes + (2u << 20));
   }
   EXPECT_LE(bytes, 50'000u * 24 + 8192u * 256 + (2u << 20));
 }

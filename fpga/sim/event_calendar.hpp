@@ -24,13 +24,13 @@ namespace rio::sim {
 /// of one time are in one bucket, in the order of their pushes: when time enters a bucket's span,
 /// the bucket is dealt to finer ones front to back, and no bucket is ever sorted.
 template <class Event>
-class EventQueue {
+class EventCalendar {
   static_assert(std::is_trivially_copyable_v<Event>);
 
  public:
-  EventQueue() = default;
-  EventQueue(const EventQueue&) = delete;
-  EventQueue& operator=(const EventQueue&) = delete;
+  EventCalendar() = default;
+  EventCalendar(const EventCalendar&) = delete;
+  EventCalendar& operator=(const EventCalendar&) = delete;
 
   /// A time below which no event is left: that of the last event, or one between it and the limit
   /// of a pop() that found nothing.
