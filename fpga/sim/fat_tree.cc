@@ -19,7 +19,7 @@ int FatTree::create(uint32_t arity, uint32_t levels, FatTree* out, std::string* 
     tree.powers_.emplace_back(static_cast<uint32_t>(nodes));
     tree.row_ = tree.powers_.back();
     nodes *= arity;
-    if (nodes > kLinksMax / 2 / levels) {
+    if (nodes > kLinksMax / (1 + uint64_t{2} * levels)) {
       (void)base::fail(error, "more than %u links; take a smaller arity or fewer levels",
                        kLinksMax);
       return -E2BIG;
@@ -32,13 +32,20 @@ int FatTree::create(uint32_t arity, uint32_t levels, FatTree* out, std::string* 
   return 0;
 }
 
+bool FatTree::has_link(uint32_t link) const {
+  if (link < nodes_) {
+    return true;
+  }
+  const uint32_t one = per_switch_.divide(link - nodes_);
+  const bool is_top = row_.divide(one) + 1 == levels();
+  return !is_top || per_switch_.modulo(link - nodes_) < arity();
+}
+
 LinkRange FatTree::links_from(uint32_t device) const {
   if (device < nodes_) {
     return {device, 1};
   }
-  const uint32_t one = device - nodes_;
-  const bool is_top = row_.divide(one) + 1 == levels();
-  return {nodes_ + one * per_switch_.divisor(), is_top ? arity() : 2 * arity()};
+  return {nodes_ + (device - nodes_) * per_switch_.divisor(), per_switch_.divisor()};
 }
 
 uint32_t FatTree::reverse(uint32_t link) const {

@@ -31,8 +31,9 @@ class FatTree {
 
   [[nodiscard]] uint32_t nodes() const { return nodes_; }
   [[nodiscard]] uint32_t devices() const { return nodes_ + levels() * row_.divisor(); }
-  [[nodiscard]] uint32_t links() const { return 2 * levels() * nodes_; }
-  [[nodiscard]] bool has_link(uint32_t link) const { return link < links(); }
+  [[nodiscard]] uint32_t links() const { return (1 + 2 * levels()) * nodes_; }
+  /// Whether a number below links() is a link: switches of the top row have none up.
+  [[nodiscard]] bool has_link(uint32_t link) const;
   [[nodiscard]] LinkRange links_from(uint32_t device) const;
   [[nodiscard]] uint32_t from(uint32_t link) const {
     return link < nodes_ ? link : nodes_ + per_switch_.divide(link - nodes_);

@@ -42,8 +42,10 @@ NetworkBase::NetworkBase(NetworkTopology topology, const NetworkSettings& settin
       random_(settings.seed + file_seed(topology_)),
       down_((topology_.devices() + 63) / 64) {
   for (uint32_t link = 0; link < links_.size(); ++link) {
-    links_.set_class(link, topology_.link_class(link));
-    may_lose_ = may_lose_ || links_.class_of(link).loss_rate > 0.0;
+    if (topology_.has_link(link)) {
+      links_.set_class(link, topology_.link_class(link));
+      may_lose_ = may_lose_ || links_.class_of(link).loss_rate > 0.0;
+    }
   }
 }
 

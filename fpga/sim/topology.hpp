@@ -38,7 +38,7 @@ class NetworkTopology {
   [[nodiscard]] uint32_t devices() const {
     return std::visit([](const auto& shape) { return shape.devices(); }, shape_);
   }
-  /// Links have numbers below it; a mesh does not use all of them.
+  /// Links have numbers below it; not each number has a link.
   [[nodiscard]] uint32_t links() const {
     return std::visit([](const auto& shape) { return shape.links(); }, shape_);
   }

@@ -87,7 +87,9 @@ void expect_pairs_of_links(const NetworkTopology& topology) {
         ASSERT_EQ(topology.from(back), topology.to(link)) << link;
         ASSERT_EQ(topology.to(back), device) << link;
         ASSERT_EQ(topology.reverse(back), link);
-        ASSERT_EQ(topology.link_class(back), topology.link_class(link));
+        if (!std::holds_alternative<FileFabric>(topology.shape())) {
+          ASSERT_EQ(topology.link_class(back), topology.link_class(link));
+        }
         ASSERT_LT(topology.link_class(link), topology.link_classes());
       }
     }
@@ -292,7 +294,7 @@ TEST_F(NetworkTopologyFile, MistakesAreNamed) {
   EXPECT_EQ(load("{}", &topology, &error), -EINVAL);
   EXPECT_NE(error.find("no endpoint"), std::string::npos) << error;
   EXPECT_EQ(load(R"({"endpoints": [{"name": "a"}, {"name": "b"}]})", &topology, &error), -EINVAL);
-  EXPECT_NE(error.find("a does not reach"), std::string::npos) << error;
+  EXPECT_NE(error.find("b does not reach a"), std::string::npos) << error;
   EXPECT_NE(error.find(path_), std::string::npos) << error;
 }
 
