@@ -1,19 +1,6 @@
 #include "lib/barrier/schedule.hpp"
 
-#include <cassert>
-
 namespace rio::barrier {
-
-void Schedule::add(uint32_t round, uint32_t peer, bool is_sent, bool is_awaited) {
-  assert(round < kRoundsMax);
-  const uint32_t first = peers[kWays * round];
-  const uint32_t way = first == kNoPeer || first == peer ? 0 : 1;
-  uint32_t& place = peers[kWays * round + way];
-  assert(place == kNoPeer || place == peer);
-  place = peer;
-  send |= is_sent ? peer_bit(round, way) : 0;
-  await |= is_awaited ? peer_bit(round, way) : 0;
-}
 
 BrokenRule broken_rule(const Schedule& schedule, uint32_t ranks, uint32_t rank) {
   if (schedule.rounds > kRoundsMax) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <concepts>
 #include <cstdint>
@@ -51,7 +52,15 @@ struct Schedule {
   }
   /// Add a peer to a round, or a direction to a peer that the round has already. At most kWays
   /// different peers a round. @param round below kRoundsMax.
-  void add(uint32_t round, uint32_t peer, bool is_sent, bool is_awaited);
+  void add(uint32_t round, uint32_t peer, bool is_sent, bool is_awaited) {
+    assert(round < kRoundsMax);
+    uint32_t* const places = &peers[kWays * round];
+    const uint32_t way = places[0] == kNoPeer || places[0] == peer ? 0 : 1;
+    assert(places[way] == kNoPeer || places[way] == peer);
+    places[way] = peer;
+    send |= is_sent ? peer_bit(round, way) : 0;
+    await |= is_awaited ? peer_bit(round, way) : 0;
+  }
   bool operator==(const Schedule& other) const = default;
 
  private:

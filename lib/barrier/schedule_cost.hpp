@@ -1,6 +1,7 @@
 /// @file
 /// A rough price of a schedule on a torus or mesh, to compare schemes: no queues, no contention,
-/// all members arrive at once.
+/// all members arrive at once. Each round is taken to last as long as its longest way, which is too
+/// long where only few members have such a way.
 ///
 /// Control path. Thread rule: pure functions on their arguments; any thread.
 #pragma once
@@ -26,7 +27,7 @@ struct Cost {
   uint64_t hops = 0;      ///< sum over the rounds of the longest way of a notification
   uint64_t diameter = 0;  ///< of the network, in hops
   uint64_t messages = 0;  ///< notifications that all members send
-  uint64_t ns = 0;        ///< hops * hop_ns + rounds * card_ns
+  uint64_t ns = 0;        ///< hops * hop_ns + rounds * card_ns; an upper bound
 };
 
 /// Price the schedules of all nodes. O(nodes * rounds).

@@ -96,55 +96,76 @@ class Rings {
 
 /// A peer of rank 0, and where it is from there.
 struct Offset {
-  uint32_t index = 0;                           ///< of Schedule::peers
-  Positions positions{};                        ///< rank 0 is at position 0 of each ring
-  uint32_t dimensions[Grid::kDimensionsMax]{};  ///< those in which it is elsewhere
-  uint32_t count = 0;                           ///< how many of these
+  uint32_t index = 0;     ///< of Schedule::peers
+  Positions positions{};  ///< rank 0 is at position 0 of each ring
 };
 
 std::vector<Offset> offsets_of(const Rings& rings, const Schedule& schedule) {
   std::vector<Offset> offsets;
   for (uint32_t i = 0; i < schedule.peers.size(); ++i) {
-    if (schedule.peers[i] == kNoPeer) {
-      continue;
+    if (schedule.peers[i] != kNoPeer) {
+      offsets.push_back({i, rings.positions_of(schedule.peers[i])});
     }
-    Offset offset;
-    offset.index = i;
-    offset.positions = rings.positions_of(schedule.peers[i]);
-    for (uint32_t d = 0; d < rings.dimensions(); ++d) {
-      if (offset.positions[d] != 0) {
-        offset.dimensions[offset.count++] = d;
-      }
-    }
-    offsets.push_back(offset);
   }
   return offsets;
 }
 
-/// Check that `schedule`, of the node at `at`, is rank 0's, moved. @return 0, -EINVAL.
-int check_translate(const Rings& rings, const std::vector<Offset>& offsets, const Schedule& base,
-                    const Positions& at, uint32_t rank, const Schedule& schedule,
-                    std::string* problem) {
+/// Computes the peers of rank 0's translates.
+class Translates {
+ public:
+  Translates(const Rings& rings, const std::vector<Offset>& offsets) : rings_(rings) {
+    for (const Offset& offset : offsets) {
+      used_.push_back(offset.index);
+      for (uint32_t d = 0; d < rings.dimensions(); ++d) {
+        if (offset.positions[d] != 0) {
+          steps_.push_back({offset.index, d, offset.positions[d]});
+        }
+      }
+    }
+  }
+
+  /// @param rank of the node at `at`. @param peers all others than rank 0's stay as they are.
+  void move_to(const Positions& at, uint32_t rank, Schedule::Peers* peers) const {
+    for (const uint32_t index : used_) {
+      (*peers)[index] = rank;
+    }
+    for (const Step& step : steps_) {
+      const uint32_t d = step.dimension;
+      const uint32_t there = rings_.sum(d, at[d], step.offset);
+      (*peers)[step.index] += rings_.part(d, there) - rings_.part(d, at[d]);
+    }
+  }
+
+ private:
+  /// The way to a peer in one dimension.
+  struct Step {
+    uint32_t index = 0;  ///< of Schedule::peers
+    uint32_t dimension = 0;
+    uint32_t offset = 0;
+  };
+
+  const Rings& rings_;
+  std::vector<uint32_t> used_;
+  std::vector<Step> steps_;
+};
+
+std::string name_of(uint32_t peer) {
+  return peer == kNoPeer ? "none" : "rank " + std::to_string(peer);
+}
+
+/// Check that `schedule` has the rounds and bits of `base`, and the peers that are expected.
+/// @return 0, -EINVAL.
+int check_translate(const Schedule& base, const Schedule::Peers& expected, uint32_t rank,
+                    const Schedule& schedule, std::string* problem) {
   if (schedule.rounds != base.rounds || schedule.send != base.send ||
       schedule.await != base.await) {
     return base::fail(problem, "rank %u has other rounds or bits than rank 0", rank);
   }
-  for (const Offset& offset : offsets) {
-    uint32_t peer = rank;
-    for (uint32_t i = 0; i < offset.count; ++i) {
-      const uint32_t d = offset.dimensions[i];
-      peer += rings.part(d, rings.sum(d, at[d], offset.positions[d])) - rings.part(d, at[d]);
-    }
-    if (schedule.peers[offset.index] != peer) {
-      return base::fail(problem, "rank %u, round %u: the peer is rank %u instead of rank %u", rank,
-                        offset.index / kWays, schedule.peers[offset.index], peer);
-    }
-  }
-  const auto is_none = [](uint32_t peer) { return peer == kNoPeer; };
-  if (std::count_if(schedule.peers.begin(), schedule.peers.end(), is_none) +
-          static_cast<ptrdiff_t>(offsets.size()) !=
-      static_cast<ptrdiff_t>(schedule.peers.size())) {
-    return base::fail(problem, "rank %u has more peers than rank 0", rank);
+  if (schedule.peers != expected) {
+    const auto at = std::mismatch(expected.begin(), expected.end(), schedule.peers.begin());
+    return base::fail(problem, "rank %u, round %u: the peer is %s instead of %s", rank,
+                      static_cast<uint32_t>(at.first - expected.begin()) / kWays,
+                      name_of(*at.second).c_str(), name_of(*at.first).c_str());
   }
   return 0;
 }
@@ -243,6 +264,8 @@ int check_translates(const Lattice& lattice, const ScheduleOf& schedule_of, std:
     return base::fail(problem, "rank 0, round %u: %s", broken.round, broken.rule);
   }
   const std::vector<Offset> offsets = offsets_of(rings, base);
+  const Translates translates(rings, offsets);
+  Schedule::Peers expected = Schedule{}.peers;
   Positions at{};
   Schedule schedule;
   do {
@@ -250,7 +273,8 @@ int check_translates(const Lattice& lattice, const ScheduleOf& schedule_of, std:
     if (schedule_of(rank, &schedule) != 0) {
       return base::fail(problem, "rank %u has no schedule", rank);
     }
-    if (check_translate(rings, offsets, base, at, rank, schedule, problem) != 0) {
+    translates.move_to(at, rank, &expected);
+    if (check_translate(base, expected, rank, schedule, problem) != 0) {
       return -EINVAL;
     }
   } while (rings.advance(&at, 0));
