@@ -28,7 +28,7 @@ class EventCalendar {
   static_assert(std::is_trivially_copyable_v<Event>);
 
  public:
-  EventCalendar() = default;
+  EventCalendar() { set_now(0); }
   EventCalendar(const EventCalendar&) = delete;
   EventCalendar& operator=(const EventCalendar&) = delete;
 
@@ -281,8 +281,8 @@ class EventCalendar {
 
   uint64_t now_ = 0;
   uint64_t size_ = 0;
-  Bucket* current_ = &near_.buckets[0];  ///< the first wheel's bucket of now_
-  const Entry* read_ = nullptr;          ///< next entry of *current_; null: it has no chunk
+  Bucket* current_ = nullptr;    ///< the first wheel's bucket of now_
+  const Entry* read_ = nullptr;  ///< next entry of *current_; null: it has no chunk
   ChunkPool pool_;
   Near near_;
   Middle middle_;
