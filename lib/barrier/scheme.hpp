@@ -18,13 +18,13 @@ namespace rio::barrier {
 /// Classic dissemination: in round s a member sends to rank + 2^s and awaits rank - 2^s, modulo the
 /// size. ceil(log2 ranks) rounds. [S1]
 struct Classic {
-  bool operator==(const Classic& other) const = default;
+  bool operator==(const Classic& /*other*/) const = default;
 };
 
 /// Two-way dissemination by rank order: in round s a member sends to and awaits rank + 3^s and
 /// rank - 3^s, modulo the size. ceil(log3 ranks) rounds. [S1]
 struct TwoWay {
-  bool operator==(const TwoWay& other) const = default;
+  bool operator==(const TwoWay& /*other*/) const = default;
 };
 
 /// Two-way dissemination along one dimension of a torus after the other, with strides 3^s.
