@@ -1,0 +1,110 @@
+#include "fpga/sim/barrier_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/random.hpp"
+#include "lib/barrier/scheme.hpp"
+
+namespace rio::sim {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+/// Descriptors of a scheme whose ranks are nodes.
+class SchemeSchedules final : public BarrierWorld::Schedules {
+ public:
+  SchemeSchedules(const char* text, uint32_t nodes) : nodes_(nodes) {
+    std::string error;
+    EXPECT_EQ(barrier::parse_scheme(text, &scheme_, &error), 0) << error;
+  }
+  void describe(uint32_t node, regs::BarrierDesc* out) override {
+    barrier::Schedule schedule;
+    ASSERT_EQ(barrier::make_schedule(scheme_, nodes_, node, &schedule), 0);
+    ASSERT_EQ(barrier::write_descriptor(
+                  schedule, {.epoch = epoch}, [](uint32_t rank) { return rank; }, out),
+              0);
+  }
+  uint32_t epoch = 0;
+
+ private:
+  barrier::Scheme scheme_;
+  uint32_t nodes_;
+};
+
+std::unique_ptr<BarrierWorld> make(const char* topology, const BarrierSettings& settings = {}) {
+  NetworkTopology shape;
+  std::string error;
+  std::unique_ptr<BarrierWorld> world;
+  EXPECT_EQ(NetworkTopology::create(topology, &shape, &error), 0) << error;
+  EXPECT_EQ(BarrierWorld::create(std::move(shape), settings, &world, &error), 0) << error;
+  return world;
+}
+
+TEST(BarrierWorld, TwoNodesTakeAStepAHopAndItsAnswer) {
+  const auto world = make("torus:2");
+  SchemeSchedules schedules("classic", 2);
+  const BarrierOutcome outcome = world->run(schedules, {}, kSecondNs);
+  EXPECT_EQ(outcome.ended, 2u);
+  EXPECT_EQ(outcome.latency_ns(), 40u + 108 + 108);
+  EXPECT_EQ(world->counters(0).sent, 1u);
+}
+
+TEST(BarrierWorld, ALateNodeHoldsUpAllOthers) {
+  const auto world = make("torus:3x3");
+  SchemeSchedules schedules("two-way", 9);
+  const std::vector<uint64_t> delays_ns = {0, 0, 0, 0, 5000};
+  const BarrierOutcome outcome = world->run(schedules, delays_ns, kSecondNs);
+  EXPECT_EQ(outcome.ended, 9u);
+  EXPECT_EQ(outcome.violations, 0u);
+  EXPECT_EQ(outcome.last_arrival_ns, 5000u);
+  for (uint32_t node = 0; node < 9; ++node) {
+    EXPECT_GT(world->exit_ns(node), 5000u);
+  }
+}
+
+TEST(BarrierWorld, RunsRepeatBitForBitUnderLoss) {
+  BarrierSettings settings;
+  settings.network.classes[0].loss_rate = 0.02;
+  settings.response_timeout_ns = 20'000;
+  std::vector<uint64_t> first_ns;
+  for (int run = 0; run < 2; ++run) {
+    const auto world = make("torus:4x4x4", settings);
+    SchemeSchedules schedules("torus:4x4x4", 64);
+    base::Random random(7);
+    uint32_t resent = 0;
+    std::vector<uint64_t> exits_ns;
+    for (; schedules.epoch < 50; ++schedules.epoch) {
+      std::vector<uint64_t> delays_ns(64);
+      for (uint64_t& delay_ns : delays_ns) {
+        delay_ns = random.below(10'000);
+      }
+      const BarrierOutcome outcome = world->run(schedules, delays_ns, kSecondNs);
+      ASSERT_EQ(outcome.ended, 64u) << schedules.epoch;
+      ASSERT_EQ(outcome.violations, 0u) << schedules.epoch;
+      exits_ns.push_back(outcome.last_exit_ns);
+    }
+    for (uint32_t node = 0; node < 64; ++node) {
+      resent += world->counters(node).resent;
+    }
+    EXPECT_GT(resent, 0u);
+    EXPECT_TRUE(run == 0 || exits_ns == first_ns);
+    first_ns = exits_ns;
+  }
+}
+
+TEST(BarrierWorld, ADeadNodeEndsTheBarrierOfAllOthers) {
+  BarrierSettings settings;
+  settings.response_timeout_ns = 20'000;
+  settings.resend_limit = 2;
+  const auto world = make("torus:4x4", settings);
+  SchemeSchedules schedules("classic", 16);
+  world->network().schedule({.at_ns = 100, .kind = FaultKind::kDeviceDown, .target = 5});
+  const BarrierOutcome outcome = world->run(schedules, {}, kSecondNs / 1000);
+  EXPECT_EQ(outcome.failed, 15u);
+  EXPECT_EQ(outcome.ended, 0u);
+}
+
+}  // namespace
+}  // namespace rio::sim
