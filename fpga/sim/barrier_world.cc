@@ -30,9 +30,8 @@ class BarrierWorld::Node final : public barrier::Ends {
 
   void send(const barrier::Request& request) override {
     NetworkBase& network = *world_.network_;
-    network.set_timer(
-        network.now() + world_.settings_.step_ns,
-        {number_, request.tag, request.dest_id, request.notice.info()});
+    network.set_timer(network.now() + world_.settings_.step_ns,
+                      {number_, request.tag, request.dest_id, request.notice.info()});
   }
   void end(const barrier::Ended& ended) override { world_.note_end(number_, ended.status); }
   void report_foreign(uint32_t /*source*/, const barrier::Notice& /*notice*/) override {}

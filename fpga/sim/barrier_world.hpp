@@ -55,8 +55,7 @@ class BarrierWorld {
   /// Run one barrier. @param delays_ns when each node arrives, from now on; a node beyond its end
   /// arrives now. @param within_ns bound of virtual time: nodes that have not ended then are in
   /// neither number of the outcome.
-  BarrierOutcome run(Schedules& schedules, std::span<const uint64_t> delays_ns,
-                     uint64_t within_ns);
+  BarrierOutcome run(Schedules& schedules, std::span<const uint64_t> delays_ns, uint64_t within_ns);
 
   [[nodiscard]] NetworkBase& network() { return *network_; }
   /// When a node left the last barrier; 0: it did not, or failed.

@@ -15,7 +15,7 @@ using regs::Status;
 constexpr uint64_t kTimeoutNs = 1000;
 constexpr uint64_t kRetryNs = 100;
 
-class Recorder : public Ends {
+class Recorder final : public Ends {
  public:
   void send(const Request& request) override { requests.push_back(request); }
   void end(const Ended& ended) override { ends.push_back(ended); }
