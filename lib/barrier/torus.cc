@@ -76,12 +76,13 @@ class RingWalk {
 
  private:
   void walk(const Ring& ring) {
+    const bool is_short_of_one = is_one_missing(ring.length, last_reach(ring.length));
+    if (is_short_of_one) {
+      add_or_wait(ring);
+    }
     uint32_t reach = 0;
-    while (2 * reach + 1 < ring.length) {
-      if (is_one_missing(ring.length, reach)) {
-        add_or_wait(ring);
-        return;
-      }
+    while (2 * reach + 1 < ring.length &&
+           !(is_short_of_one && is_one_missing(ring.length, reach))) {
       const uint32_t stride = std::min(2 * reach + 1, ring.length / 2 - reach);
       out_.add(round_, rank_ + ring.way_up(stride), true, true);
       out_.add(round_, rank_ + ring.way_down(stride), true, true);
@@ -90,11 +91,13 @@ class RingWalk {
     }
   }
 
-  /// One node of the ring is missing. With another such ring: one round for both.
+  /// One node of the ring is missing when its other rounds are over. With another such ring: one
+  /// round for both. Rounds may have any order; this one has the longest way, and a barrier ends
+  /// when its last notifications are answered, so it comes before the ring's other rounds.
   ///
-  /// Known is a block of nodes, all but one of each ring. The blocks of the diagonal neighbours
-  /// hold the row and the column that are missing, since a block is more than half as long as its
-  /// ring.
+  /// Known from the other rounds is a block of nodes, all but one of each ring. The blocks of the
+  /// diagonal neighbours hold the row and the column that are missing, since a block is more than
+  /// half as long as its ring.
   void add_or_wait(const Ring& ring) {
     if (!is_waiting_) {
       waiting_ = ring;
