@@ -148,8 +148,9 @@ struct EntryRun {
       return;
     }
     const regs::EntryCpl seen = load_completion(cpl);
+    // A word of all ones, which the card has not written, is neither the index nor a size.
     if (((seen.status ^ flip) & (kPhaseBit | kCodeMask)) != 0 || seen.index != index ||
-        !is_written<EntryReap::kFrom>(seen) || seen.bytes > *sizes) {
+        seen.bytes > *sizes) {
       return;
     }
     EntryReap::fill(seen, Status::kOk, *cookies, out);
