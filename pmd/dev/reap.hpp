@@ -79,8 +79,20 @@ static_assert(offsetof(regs::EntryCpl, index) == 4 && offsetof(regs::EntryCpl, b
               offsetof(EntryDone, status) == 12 && offsetof(EntryDone, retries) == 13 &&
               regs::entry_cpl::Status::code.lsb == 0 && regs::entry_cpl::Status::retries.lsb == 8);
 
-/// Position of the fast path in its rings: completions in order, all kOk, most of them two at a
-/// time.
+/// Takes plain completions, up to `n`, which do not wrap: most of them two at a time. @param run
+/// has take<kPairs>(), which takes all of them or none, and take_one().
+template <class Run>
+[[gnu::always_inline]] inline void take_in_pairs(Run& run, uint32_t n) {
+  for (; n >= 8 && run.template take<4>(); n -= 8) {
+  }
+  for (; n >= 2 && run.template take<1>(); n -= 2) {
+  }
+  if (n != 0) {
+    run.take_one();
+  }
+}
+
+/// Position of the fast path in its rings: completions in order, all kOk.
 struct EntryRun {
   regs::EntryCpl* cpl;
   const uint64_t* cookies;
@@ -136,8 +148,9 @@ struct EntryRun {
       return;
     }
     const regs::EntryCpl seen = load_completion(cpl);
+    // A word of all ones, which the card has not written, is neither the index nor a size.
     if (((seen.status ^ flip) & (kPhaseBit | kCodeMask)) != 0 || seen.index != index ||
-        !is_written<EntryReap::kFrom>(seen) || seen.bytes > *sizes) {
+        seen.bytes > *sizes) {
       return;
     }
     EntryReap::fill(seen, Status::kOk, *cookies, out);
@@ -157,7 +170,6 @@ struct EntryRun {
 /// Takes plain completions until either ring wraps. Stops at the first that is not plain. @return
 /// how many.
 [[gnu::always_inline]] inline uint32_t PostingQueue::reap_plain(EntryDone* out, uint32_t limit) {
-  uint32_t left = std::min({limit, cursor_.to_wrap(), window_.plain_in_a_row()});
   const uint32_t first = window_.oldest();
   const uint32_t slot = first & window_.mask();
   EntryRun run{.cpl = cursor_.at<regs::EntryCpl>(),
@@ -166,13 +178,7 @@ struct EntryRun {
                .out = out,
                .index = first,
                .flip = cursor_.flip()};
-  for (; left >= 8 && run.take<4>(); left -= 8) {
-  }
-  for (; left >= 2 && run.take<1>(); left -= 2) {
-  }
-  if (left != 0) {
-    run.take_one();
-  }
+  take_in_pairs(run, std::min({limit, cursor_.to_wrap(), window_.plain_in_a_row()}));
   const uint32_t done = run.index - first;
   pass_plain(done, run.bytes);
   return done;

@@ -102,15 +102,7 @@ struct ShortRun {
   uint64_t bytes = 0;
 
   /// Takes plain completions, up to `n`, which do not wrap.
-  [[gnu::always_inline]] void take_all(uint32_t n) {
-    for (; n >= 8 && take<4>(); n -= 8) {
-    }
-    for (; n >= 2 && take<1>(); n -= 2) {
-    }
-    if (n != 0) {
-      take_one();
-    }
-  }
+  [[gnu::always_inline]] void take_all(uint32_t n) { take_in_pairs(*this, n); }
   /// Takes the next completions if they are there and all plain: in the order of the buffers, kOk,
   /// by the same entry of the receive map. Writes `out` in any case. @tparam kPairs decoded before
   /// their faults are looked at. @return false: took none.

@@ -126,7 +126,8 @@ int TxSlots::restart() {
 }
 
 /// @return bytes of the messages of entries that do not wrap.
-[[gnu::always_inline]] inline uint64_t bytes_of(const regs::TxDesc* entries, uint32_t count) {
+[[gnu::always_inline]] static inline uint64_t bytes_of(const regs::TxDesc* entries,
+                                                       uint32_t count) {
   uint64_t bytes = 0;
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < count; ++i) {

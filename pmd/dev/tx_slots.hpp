@@ -174,8 +174,8 @@ class TxSlots : public PostingQueue {
     *time = cpl.time;
     return cpl.index + 1 - window_.oldest() == count && count <= window_.plain() ? count : 0;
   }
-  /// Take completions of one delivered message each, in the order of the entries, up to `n`, until
-  /// either ring wraps. @param each called with the number of the message, from 0 on, and the
+  /// Hot. Take completions of one delivered message each, in the order of the entries, up to `n`,
+  /// until either ring wraps. @param each called with the number of the message, from 0 on, and the
   /// completion's time. @return how many.
   template <class Each>
   [[gnu::always_inline]] uint32_t take_single(uint32_t n, const Each& each) {

@@ -49,6 +49,18 @@ class TxQueueTest : public test::QueueFixture<TxQueue> {
     EXPECT_EQ(queue_->stats().rejected, before + 1);
     EXPECT_EQ(queue_->outstanding(), 0);
   }
+  /// A message of two pieces, right in all else, is refused.
+  void expect_no_gathering() {
+    const TxGather one = {.cookie = 1,
+                          .iova = {0x1000, 0x2000},
+                          .length_bytes = {8, 8},
+                          .dest_id = 9,
+                          .count = 2,
+                          .mbox = 0,
+                          .flags = 0};
+    EXPECT_EQ(queue_->burst_gather(&one, 1), 0);
+    EXPECT_EQ(queue_->last_reject(), Reject::kOperation);
+  }
   /// Reaps. @return the cookies.
   Cookies reap(uint16_t n = 32) {
     return cookies<TxDone>(n,

@@ -430,32 +430,15 @@ TEST_F(TxQueueTest, GatheredMessagesAreChecked) {
 TEST_F(TxQueueTest, ARingOfTwoHasNoRoomForSkippingBeforeAPair) {
   open(1, 1);
   const uint8_t data[17] = {};
-  EXPECT_EQ(send(inline_message(data, 17)), 0);
-  EXPECT_EQ(queue_->last_reject(), Reject::kLength);
-  const TxGather one = {.cookie = 1,
-                        .iova = {0x1000, 0x2000},
-                        .length_bytes = {8, 8},
-                        .dest_id = 9,
-                        .count = 2,
-                        .mbox = 0,
-                        .flags = 0};
-  EXPECT_EQ(queue_->burst_gather(&one, 1), 0);
-  EXPECT_EQ(queue_->last_reject(), Reject::kOperation);
+  expect_refused(inline_message(data, 17), Reject::kLength);
+  expect_no_gathering();
 }
 
 TEST_F(TxQueueTest, GatheringNeedsTheWideForm) {
   Caps caps = test::full_caps();
   caps.wide = false;
   open(2, 0, caps);
-  const TxGather one = {.cookie = 1,
-                        .iova = {0x1000, 0x2000},
-                        .length_bytes = {8, 8},
-                        .dest_id = 9,
-                        .count = 2,
-                        .mbox = 0,
-                        .flags = 0};
-  EXPECT_EQ(queue_->burst_gather(&one, 1), 0);
-  EXPECT_EQ(queue_->last_reject(), Reject::kOperation);
+  expect_no_gathering();
 }
 
 }  // namespace

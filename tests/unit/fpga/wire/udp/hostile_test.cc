@@ -9,6 +9,7 @@
 
 #include "fpga/wire/udp/contact.hpp"
 #include "fpga/wire/udp/udp_wire.hpp"
+#include "tests/support/wait.hpp"
 
 namespace rio::wire::udp {
 namespace {
@@ -86,13 +87,10 @@ class UdpHostile : public testing::Test {
     }
   }
   [[nodiscard]] bool until(const std::function<bool()>& done) {
-    for (int i = 0; i < 1'000'000; ++i) {
-      if (done()) {
-        return true;
-      }
+    return test::wait_until([&] {
       step();
-    }
-    return false;
+      return done();
+    });
   }
   /// Waits for the next greeting of a kind.
   [[nodiscard]] Greeting heard(uint8_t kind) {

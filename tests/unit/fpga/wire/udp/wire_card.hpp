@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fpga/wire/udp/udp_wire.hpp"
+#include "tests/support/wait.hpp"
 
 namespace rio::wire::udp {
 
@@ -86,14 +87,11 @@ class Card {
 
 /// Steps both wires until a condition holds. @return false: it never did.
 [[nodiscard]] inline bool both_until(Card& a, Card& b, const std::function<bool()>& done) {
-  for (int i = 0; i < 2'000'000; ++i) {
-    if (done()) {
-      return true;
-    }
+  return test::wait_until([&] {
     a.step();
     b.step();
-  }
-  return false;
+    return done();
+  });
 }
 
 }  // namespace rio::wire::udp
