@@ -15,7 +15,7 @@
 namespace rio::sim {
 
 struct BarrierSettings {
-  NetworkSettings network;
+  NetworkSettings network{};
   uint32_t members = 0;   ///< nodes 0 to members - 1 take part; 0: all
   uint64_t step_ns = 40;  ///< from the cause of a notification to its way: the card's work
   /// 0: the card runs the rounds. Otherwise the host does, and each round costs the host this time,
