@@ -51,8 +51,7 @@ std::string best_schedule(const sim::NetworkTopology& topology, uint32_t ranks) 
 /// Descriptors of a scheme whose ranks are the nodes.
 class SchemeSchedules final : public sim::BarrierWorld::Schedules {
  public:
-  SchemeSchedules(barrier::Scheme scheme, uint32_t ranks)
-      : scheme_(std::move(scheme)), ranks_(ranks) {}
+  SchemeSchedules(const barrier::Scheme& scheme, uint32_t ranks) : scheme_(scheme), ranks_(ranks) {}
   void describe(uint32_t node, regs::BarrierDesc* out) override {
     barrier::Schedule schedule;
     const int made = barrier::make_schedule(scheme_, ranks_, node, &schedule);
@@ -205,7 +204,7 @@ int resolve_schedule(const std::string& text, const sim::NetworkTopology& topolo
   int rc = barrier::parse_scheme(full, &parsed, error);
   rc = rc != 0 ? rc : barrier::check_fits(parsed, ranks, error);
   if (rc == 0) {
-    *scheme = std::move(parsed);
+    *scheme = parsed;
   }
   return rc;
 }
@@ -236,7 +235,7 @@ int run_barriers(const BarrierPlan& plan, const BarrierWatch& watch, BarrierResu
     return rc;
   }
   schedule_deaths(plan, world->network());
-  SchemeSchedules schedules(std::move(scheme), result.ranks);
+  SchemeSchedules schedules(scheme, result.ranks);
   base::Random random(plan.seed);
   uint64_t last_arrival_ns = 0;
   const double start_s = cpu_seconds();

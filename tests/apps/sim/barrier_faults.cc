@@ -17,7 +17,6 @@ namespace {
 using rio::base::Random;
 using rio::simapp::BarrierPlan;
 using rio::simapp::BarrierResult;
-using rio::simapp::Skew;
 using rio::simapp::SkewKind;
 
 struct Shape {

@@ -31,7 +31,7 @@ BarrierPlan plan_of(const char* topology, const char* schedule) {
 }
 
 TEST(BarrierRun, KnownLatenciesOnAnIdleNetwork) {
-  const struct {
+  static constexpr struct {
     const char* topology;
     const char* schedule;
     uint64_t ns;
