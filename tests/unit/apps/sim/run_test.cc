@@ -83,6 +83,10 @@ TEST(BarrierRun, RepeatsBitForBit) {
   EXPECT_EQ(first.last_exits_ns, second.last_exits_ns);
   plan.seed = 2;
   EXPECT_NE(run(plan).last_exits_ns, first.last_exits_ns);
+  plan.skew = {};
+  const BarrierResult other_losses = run(plan);
+  plan.seed = 3;
+  EXPECT_NE(run(plan).events, other_losses.events);
 }
 
 TEST(BarrierRun, LossAndSmallMemoryDelayButBreakNothing) {
@@ -118,6 +122,9 @@ TEST(BarrierRun, ADeadNodeFailsAllOthersAndEndsTheRun) {
   EXPECT_EQ(result.latency_ns.count(), 0u);
   EXPECT_FALSE(result.is_bad(plan));
   EXPECT_TRUE(result.is_bad(plan_of("torus:4x4", "torus"))) << "without a fault that explains it";
+  EXPECT_GT(result.engines.resent, 0u);
+  plan.resend_limit = 0;
+  EXPECT_EQ(run(plan).engines.resent, 0u);
 }
 
 TEST(BarrierRun, NodesDieWhenToldTo) {
@@ -130,6 +137,10 @@ TEST(BarrierRun, NodesDieWhenToldTo) {
   const BarrierResult result = run(plan);
   EXPECT_EQ(result.dead, 2u);
   EXPECT_EQ(result.failed, 14u);
+  plan.dead_nodes = {plan.dead};
+  plan.dead = 0;
+  plan.dead_until_ns = 1'000'000'000;
+  EXPECT_EQ(run(plan).left, 16u) << "some time within a second";
 }
 
 TEST(BarrierRun, PlansThatCannotBeRunAreRefused) {
