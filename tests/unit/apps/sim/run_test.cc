@@ -108,6 +108,21 @@ TEST(BarrierRun, LossAndSmallMemoryDelayButBreakNothing) {
   }
 }
 
+TEST(BarrierRun, BackToBackTheNextBarrierBeginsAtTheExitOfEachNode) {
+  BarrierPlan plan = plan_of("torus:4x4x2", "torus");
+  plan.back_to_back = true;
+  plan.barriers = 30;
+  plan.skew = {SkewKind::kUniform, 700};
+  const BarrierResult result = run(plan);
+  EXPECT_EQ(result.barriers, 30u);
+  EXPECT_EQ(result.left, 30u * 32);
+  EXPECT_EQ(result.latency_ns.count(), 30u);
+  EXPECT_EQ(result.exits_ns.count(), 32u);
+  EXPECT_EQ(result.violations + result.failed + result.waiting, 0u);
+  plan.barriers = 1u << 30;
+  EXPECT_NE(error_of(plan).find("too many; give fewer"), std::string::npos);
+}
+
 TEST(BarrierRun, ADeadNodeFailsAllOthersAndEndsTheRun) {
   BarrierPlan plan = plan_of("torus:4x4", "torus");
   plan.dead_nodes = {5};
