@@ -2,7 +2,7 @@
  * @file
  * The barriers that librio-fi.so offers to code in the same process that knows ranks, such as Open
  * MPI's component mca_coll_rio.so: find the provider with dlopen(RTLD_NOLOAD), and its only entry,
- * rio_fi_barrier_calls(), with dlsym().
+ * rio_fi_barrier(), with dlsym().
  *
  * A group is a list of endpoints that meet in barriers. Each member begins it with the same list,
  * waits until it is ready, and then arrives at one barrier after the other. Nothing blocks. Calls
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define RIO_FI_BARRIER_VERSION 1u   /**< of struct rio_fi_barrier_calls */
+#define RIO_FI_BARRIER_VERSION 1u     /**< of struct rio_fi_barrier_calls */
 #define RIO_FI_BARRIER_NAME_BYTES 64u /**< of an endpoint, as fi_getname() gives it */
 
 typedef struct rio_fi_group rio_fi_group; /**< a member's part of a group */
@@ -48,7 +48,7 @@ struct rio_fi_barrier_calls {
 };
 
 /** Any thread. @param version RIO_FI_BARRIER_VERSION. @return null: this version is not known. */
-const struct rio_fi_barrier_calls* rio_fi_barrier_calls(uint32_t version);
+const struct rio_fi_barrier_calls* rio_fi_barrier(uint32_t version);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,9 @@ static const int kFailed = MPI_ERR_PROC_FAILED;
 static const int kFailed = MPI_ERR_OTHER;
 #endif
 
-static const struct rio_fi_barrier_calls* calls(void) { return mca_coll_rio_component.calls; }
+static const struct rio_fi_barrier_calls* calls(void) {
+  return mca_coll_rio_component.calls;
+}
 
 /* @param rc of the group. @return the error of MPI for it. */
 static int mpi_error(coll_rio_module_t* module, int rc) {

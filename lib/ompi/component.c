@@ -53,7 +53,7 @@ static const struct rio_fi_barrier_calls* find_calls(void) {
     return NULL;
   }
   entry_t entry = NULL;
-  *(void**)&entry = dlsym(library, "rio_fi_barrier_calls");
+  *(void**)&entry = dlsym(library, "rio_fi_barrier");
   const struct rio_fi_barrier_calls* const calls =
       entry == NULL ? NULL : entry(RIO_FI_BARRIER_VERSION);
   dlclose(library); /* libfabric keeps it */
