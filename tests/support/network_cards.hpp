@@ -18,7 +18,7 @@
 
 namespace rio::test {
 
-class NetworkCards : private sim::CardNetwork::Stepper {
+class NetworkCards final : private sim::CardNetwork::Stepper {
  public:
   /// @param topology text for sim::NetworkTopology::create().
   NetworkCards(const std::string& topology, const model::Config& config,
@@ -55,8 +55,12 @@ class NetworkCards : private sim::CardNetwork::Stepper {
   /// Called for a node whose card has been stepped, in virtual time.
   void after_step(std::function<void(uint32_t node)> call) { after_step_ = std::move(call); }
   /// The node's card looks at its rings now: after the test has posted something.
-  void step(uint32_t node) { in_network([&] { network_->step(node); }); }
-  void run(uint64_t until_ns) { in_network([&] { network_->run(until_ns); }); }
+  void step(uint32_t node) {
+    in_network([&] { network_->step(node); });
+  }
+  void run(uint64_t until_ns) {
+    in_network([&] { network_->run(until_ns); });
+  }
   [[nodiscard]] uint64_t now_ns() const { return network_->now_ns(); }
 
  private:
