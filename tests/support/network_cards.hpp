@@ -23,7 +23,9 @@ class NetworkCards final : private sim::CardNetwork::Stepper {
   /// @param topology text for sim::NetworkTopology::create().
   NetworkCards(const std::string& topology, const model::Config& config,
                const pmd::QueuePairConfig& rings = {},
-               const sim::CardNetworkSettings& settings = {}) {
+               const sim::CardNetworkSettings& settings = {},
+               uint32_t response_timeout_us = 2000)
+      : response_timeout_us_(response_timeout_us) {
     sim::NetworkTopology shape;
     std::string error;
     EXPECT_EQ(sim::NetworkTopology::create(topology, &shape, &error), 0) << error;
@@ -94,8 +96,8 @@ class NetworkCards final : private sim::CardNetwork::Stepper {
     ASSERT_TRUE(end.bus->ok());
     pmd::CardConfig card_config;
     card_config.dest_ids = {id(node)};
-    card_config.response_timeout_us = 2000;
-    card_config.receive_timeout_us = 4000;
+    card_config.response_timeout_us = response_timeout_us_;
+    card_config.receive_timeout_us = 2 * response_timeout_us_;
     ASSERT_EQ(pmd::Card::open(*end.bus, card_config, &end.card), 0);
     ASSERT_EQ(end.card->open_queue_pair(0, rings, &end.pair), 0);
   }
@@ -114,6 +116,7 @@ class NetworkCards final : private sim::CardNetwork::Stepper {
     }
   }
 
+  const uint32_t response_timeout_us_;
   Clock clock_;
   std::unique_ptr<sim::CardNetwork> network_;
   std::vector<End> ends_;
