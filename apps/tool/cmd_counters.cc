@@ -72,8 +72,10 @@ void add_counters(CLI::App& app, GlobalOptions& context) {
       app, context, "counters", "Show the counters of port and barriers; rates with --watch",
       "Counters have 32 bits and wrap. \"posted\" is how far the program behind a running ring "
       "has\n"
-      "posted (its TAIL). Barrier engines that were used show their notifications: sent, received,\n"
-      "early (before the barrier was posted), refused or answered RETRY (nacks), sent again, stale,\n"
+      "posted (its TAIL). Barrier engines that were used show their notifications: sent, "
+      "received,\n"
+      "early (before the barrier was posted), refused or answered RETRY (nacks), sent again, "
+      "stale,\n"
       "foreign (not awaited), and barriers that were cancelled. Works beside that program.\n\n"
       "Examples\n  rio-tool counters\n  rio-tool counters --watch --interval 0.5\n"
       "  rio-tool --json counters --watch --count 60 > minute.jsonl",

@@ -294,10 +294,11 @@ std::string event_text(const pmd::CardEvent& event) {
       return std::to_string(event.info) + " events were lost for want of room";
     case regs::EventType::kBarrierForeign: {
       using Info = regs::barrier_notice::Info;
-      return base::formatted("0x%x sent a barrier notification that is not awaited: group %u, "
-                             "epoch %u modulo 8, round %u",
-                             event.source, Info::group.get(event.info), Info::epoch.get(event.info),
-                             Info::round.get(event.info));
+      return base::formatted(
+          "0x%x sent a barrier notification that is not awaited: group %u, "
+          "epoch %u modulo 8, round %u",
+          event.source, Info::group.get(event.info), Info::epoch.get(event.info),
+          Info::round.get(event.info));
     }
     case regs::EventType::kPortWrite: {
       std::string text = base::formatted("port-write of the device with tag 0x%x, port %u",

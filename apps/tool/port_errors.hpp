@@ -23,8 +23,8 @@ struct Count {
 /// All counts of a card. One thread.
 struct PortSample {
   std::chrono::steady_clock::time_point at;
-  /// The port's eight, entries posted to each ring that runs, and those of each barrier engine whose
-  /// ring runs, or that has counted.
+  /// The port's eight, entries posted to each ring that runs, and those of each barrier engine
+  /// whose ring runs, or that has counted.
   std::vector<Count> counts;
 };
 

@@ -36,7 +36,7 @@ constexpr const char* kRingError[] = {"none", "config", "tail", "host read", "mi
 static_assert(ends_with(kRingError, regs::RingError::kNone, regs::RingError::kMismatch));
 constexpr const char* kReject[] = {"none", "length", "alignment", "mailbox", "operation"};
 static_assert(ends_with(kReject, Reject::kNone, Reject::kOperation));
-constexpr const char* kEvent[] = {"port-write",       "link",   "ring error", "overflow",
+constexpr const char* kEvent[] = {"port-write",       "link",    "ring error",     "overflow",
                                   "window violation", "partner", "barrier foreign"};
 static_assert(ends_with(kEvent, regs::EventType::kPortWrite, regs::EventType::kBarrierForeign));
 constexpr const char* kRing[regs::kRingsPerQp] = {

@@ -110,8 +110,8 @@ int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
       return put<DmaRequest>(buffers, count,
                              [&](auto... burst) { return at.pair->dma().post(burst...); });
     case RTE_RAW_RIO_BARRIER:
-      return put<BarrierRequest>(
-          buffers, count, [&](auto... burst) { return at.pair->barriers().post(burst...); });
+      return put<BarrierRequest>(buffers, count,
+                                 [&](auto... burst) { return at.pair->barriers().post(burst...); });
     default:
       break;
   }

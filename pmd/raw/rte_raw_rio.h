@@ -143,8 +143,8 @@ struct rte_raw_rio_dma {
   uint8_t prio; /**< 0 to 2 */
 };
 
-/** What a member of a group sends and awaits; docs/card.md, Barriers. Peer w of round r has number
- * 2r + w. */
+/** The notifications that a member of a group sends and awaits; docs/card.md, Barriers. Peer w of
+ * round r has number 2r + w. */
 struct rte_raw_rio_barrier_desc {
   uint32_t control;   /**< 0 run, 1 load, 2 cancel; rounds << 4; priority << 9 */
   uint32_t group;     /**< 0 to 127 */

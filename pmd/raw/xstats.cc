@@ -18,7 +18,8 @@ struct Count {
 };
 
 /// All counts since their last reset, by number: those of the card's port, in the order of the
-/// register map, then for each queue pair those of this process's queues, and of its barrier engine. xstats_reset() only moves the zero.
+/// register map, then for each queue pair those of this process's queues, and of its barrier
+/// engine. xstats_reset() only moves the zero.
 std::vector<Count> counts_of(RawDevice& device) {
   std::vector<Count> all;
   const auto* reg =
