@@ -196,9 +196,9 @@ static_assert(RIO_MAINT_WORDS * sizeof(uint32_t) == regs::kMaintBytesMax);
 
 static_assert(RIO_BARRIER_PEERS == 2 * regs::kBarrierRoundsMax);
 static_assert(RIO_BARRIER_NO_SLOT == kBarrierNoSlot);
-static_assert(RIO_BARRIER_CONTROL(3, 31, 3) == (regs::barrier_desc::Control::op.mask() |
-                                                regs::barrier_desc::Control::rounds.mask() |
-                                                regs::barrier_desc::Control::prio.mask()));
+static_assert(RIO_BARRIER_CONTROL(3, 31, 3) ==
+              (regs::barrier_desc::Control::op.mask() | regs::barrier_desc::Control::rounds.mask() |
+               regs::barrier_desc::Control::prio.mask()));
 
 // A published struct only grows at its end.
 static_assert(sizeof(rio_options) == 104 && sizeof(rio_info) == 88);

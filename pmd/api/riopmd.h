@@ -4,10 +4,10 @@
  * complete program. C11, needs no other header of ours; link with `pkg-config --libs riopmd`.
  *
  * Threads. Each queue (transmit, shared, doorbell, DMA, maintenance, events, barriers, every
- * dedicated one) belongs to one thread at a time, so different threads may poll different queues of a card. The
- * functions under "Control" lock what they share, and may be called by any thread, but by one at a
- * time for one rio_card; not in a hot loop: they may log, allocate, wait, and read the BAR. No
- * function starts a thread or changes an affinity, but rio_pin(), and what a name asks for.
+ * dedicated one) belongs to one thread at a time, so different threads may poll different queues of
+ * a card. The functions under "Control" lock what they share, and may be called by any thread, but
+ * by one at a time for one rio_card; not in a hot loop: they may log, allocate, wait, and read the
+ * BAR. No function starts a thread or changes an affinity, but rio_pin(), and what a name asks for.
  *
  * Results. Functions that return int give 0 (or what they say) or a negative errno; outputs are set
  * on success only; the reason and the remedy are in the log (rio_set_log). Bursts return how many
@@ -197,10 +197,10 @@ enum rio_barrier_op {
 #define RIO_BARRIER_CONTROL(op, rounds, prio) \
   ((uint32_t)(op) | (uint32_t)(rounds) << 4 | (uint32_t)(prio) << 9)
 
-/** What a member of a group sends and awaits: a member sends its notifications of round r once all
- *  that it awaits in earlier rounds has come, and leaves when everything has. Peer w (0 or 1) of
- *  round r has number 2r + w. The card refuses (RIO_BAD_DESCRIPTOR) a round without a bit, a peer
- *  without bits, and bits beyond the rounds. */
+/** The notifications that a member of a group sends and awaits: a member sends its notifications of
+ * round r once all that it awaits in earlier rounds has come, and leaves when everything has. Peer
+ * w (0 or 1) of round r has number 2r + w. The card refuses (RIO_BAD_DESCRIPTOR) a round without a
+ * bit, a peer without bits, and bits beyond the rounds. */
 struct rio_barrier_desc {
   uint32_t control;                  /**< RIO_BARRIER_CONTROL() */
   uint32_t group;                    /**< 0 to 127; its members agree on it */
@@ -294,10 +294,10 @@ struct rio_options {
   uint32_t receive_times;       /**< 1: rio_rx_message.time_ticks is wanted; default: it is 0 */
   uint32_t push;                /**< 1: short bursts to send are written into the card's slots, so
                                      that it need not read them; -ENOTSUP if it has none */
-  uint32_t vf_queue_pairs; /**< for each virtual function, the card's last ones; default: none */
-  uint32_t barriers;       /**< 1: open the barrier ring, too; -ENOTSUP if the queue pair has none.
-                                Doorbells whose info has bit 15 are notifications of barriers then */
-  uint32_t barrier_entries;    /**< default 32 */
+  uint32_t vf_queue_pairs;  /**< for each virtual function, the card's last ones; default: none */
+  uint32_t barriers;        /**< 1: open the barrier ring, too; -ENOTSUP if the queue pair has none.
+                                 Doorbells whose info has bit 15 are notifications of barriers then */
+  uint32_t barrier_entries; /**< default 32 */
   uint32_t barrier_resend_max; /**< how often a notification is sent again; default 3 */
   uint32_t barrier_reserve;    /**< early notifications that have room for certain; default 0 */
 };
@@ -319,10 +319,10 @@ struct rio_info {
   uint32_t dedicated_addr_align;
   uint32_t dedicated_size_align;
   uint32_t dma_addr_align;
-  uint32_t dma_bytes; /**< longest request; 0: no DMA queue */
-  uint32_t tick_ns;   /**< of time_ticks */
-  uint32_t windows;   /**< 1: the queue pair has inbound windows */
-  uint32_t wide;      /**< 1: rio_tx_burst_gather() works */
+  uint32_t dma_bytes;      /**< longest request; 0: no DMA queue */
+  uint32_t tick_ns;        /**< of time_ticks */
+  uint32_t windows;        /**< 1: the queue pair has inbound windows */
+  uint32_t wide;           /**< 1: rio_tx_burst_gather() works */
   uint32_t barrier_rounds; /**< most rounds of a barrier; 0: the card has no barrier engine */
   uint32_t barrier_slots;  /**< for rio_barrier_load() */
   uint32_t barrier_early;  /**< notifications kept for barriers not posted yet, by the whole card */

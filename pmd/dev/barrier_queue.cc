@@ -240,8 +240,8 @@ uint16_t BarrierQueue::reap(BarrierDone* out, uint16_t n) {
     if (!cursor_.ready<Cpl>()) {
       break;
     }
-    const Cpl cpl = load_whole<kFrom>(cursor_.at<Cpl>(),
-                                      [this](const Cpl& c) { return is_ours(c.index); });
+    const Cpl cpl =
+        load_whole<kFrom>(cursor_.at<Cpl>(), [this](const Cpl& c) { return is_ours(c.index); });
     cursor_.consume<Cpl>();
     if (take(cpl, &out[given])) [[likely]] {
       ++given;

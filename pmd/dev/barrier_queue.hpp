@@ -36,8 +36,8 @@ class alignas(64) BarrierQueue : public PostingQueue {
   /// @return 0; -EINVAL (no such slot, or the card cannot take it), -EBUSY (the slot runs); logged.
   [[nodiscard]] int load(uint32_t slot, const regs::BarrierDesc& desc, uint64_t cookie);
   /// Run the descriptor of a slot with an epoch: one BAR write of 4 bytes, no read; then call the
-  /// poll hook. An epoch that the slot ran last starts nothing on the card, so that one is posted in
-  /// the ring. @param slot loaded, and not running. @return false: it is not (last_reject(),
+  /// poll hook. An epoch that the slot ran last starts nothing on the card, so that one is posted
+  /// in the ring. @param slot loaded, and not running. @return false: it is not (last_reject(),
   /// counted), or the ring is full (kNone).
   bool go(uint32_t slot, uint32_t epoch);
 

@@ -44,8 +44,8 @@ struct Caps {
   [[nodiscard]] uint32_t inline_bytes_max() const {
     return inline_units < 2 ? inline_bytes : regs::kInlineBytes + (inline_units - 1) * 32;
   }
-  uint32_t push_slots;  ///< of each transmit ring, a power of two; 0: no push mode
-  bool is_model;        ///< an emulated card: its figures say nothing about a real one
+  uint32_t push_slots;      ///< of each transmit ring, a power of two; 0: no push mode
+  bool is_model;            ///< an emulated card: its figures say nothing about a real one
   uint32_t barrier_rounds;  ///< most rounds of a barrier; 0: the card has no barrier engine
   uint32_t barrier_slots;   ///< barrier descriptors that each queue pair keeps on the card
   uint32_t barrier_early;   ///< notifications kept for barriers not posted yet, of all queue pairs

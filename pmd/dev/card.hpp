@@ -83,7 +83,7 @@ struct BarrierCounters {
 /// Their names, as in the register map.
 inline constexpr struct {
   const char* name;
-  uint32_t BarrierCounters::* value;
+  uint32_t BarrierCounters::*value;
 } kBarrierCounterNames[] = {{"sent", &BarrierCounters::sent},
                             {"received", &BarrierCounters::received},
                             {"early", &BarrierCounters::early},

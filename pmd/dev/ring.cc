@@ -59,9 +59,10 @@ int Ring::check(const Caps& caps) const {
     return -EINVAL;
   }
   if (clog2_ > caps.ring_log2_max || clog2_ > kLog2Limit) {
-    base::log_error("%s: 2^%u entries need 2^%u completions, the card has at most 2^%u of each: "
-                    "choose fewer entries",
-                    who().c_str(), config_.log2, clog2_, std::min(caps.ring_log2_max, kLog2Limit));
+    base::log_error(
+        "%s: 2^%u entries need 2^%u completions, the card has at most 2^%u of each: "
+        "choose fewer entries",
+        who().c_str(), config_.log2, clog2_, std::min(caps.ring_log2_max, kLog2Limit));
     return -EINVAL;
   }
   if (config_.push && (caps.push_slots == 0 || config_.log2 > kPushLog2Limit)) {
@@ -159,8 +160,8 @@ void Ring::write_config(bool relaxed) {
   const uint64_t cbase = memory_.iova + cpl_at_;
   bar_.write64(regs::qp::ring_base_lo(qp, ring), regs::qp::ring_base_hi(qp, ring), base);
   bar_.write64(regs::qp::ring_cbase_lo(qp, ring), regs::qp::ring_cbase_hi(qp, ring), cbase);
-  bar_.write32(regs::qp::ring_size(qp, ring), regs::qp::RingSize::log2.put(config_.log2) |
-                                                  regs::qp::RingSize::clog2.put(clog2_));
+  bar_.write32(regs::qp::ring_size(qp, ring),
+               regs::qp::RingSize::log2.put(config_.log2) | regs::qp::RingSize::clog2.put(clog2_));
   bar_.write32(regs::qp::ring_start(qp, ring), config_.start_index);
   uint32_t irq = 0;
   if (config_.irq_vector >= 0) {

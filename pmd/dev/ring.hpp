@@ -24,7 +24,7 @@ struct RingConfig {
   uint32_t mbox = 0;    ///< dedicated rings: mailbox, 0 to 3
   bool push =
       false;  ///< transmit: short bursts go through the card's slots; needs Caps::push_slots
-  bool times = false;  ///< shared receive: RxMessage::time_ticks is wanted
+  bool times = false;            ///< shared receive: RxMessage::time_ticks is wanted
   uint32_t barrier_resends = 3;  ///< barrier: how often a notification is sent again
   uint32_t barrier_reserve = 0;  ///< barrier: early notifications that the card keeps room for
 };
@@ -33,7 +33,7 @@ struct RingConfig {
 struct RingShape {
   uint32_t entry_bytes;  ///< 0: the ring has completions only (doorbell, event)
   uint32_t cpl_bytes;
-  uint32_t format = 0;  ///< regs: RING_FORMAT.COMPLETION
+  uint32_t format = 0;     ///< regs: RING_FORMAT.COMPLETION
   uint32_t more_cpls = 0;  ///< completions that the ring needs beside those of its entries
 };
 

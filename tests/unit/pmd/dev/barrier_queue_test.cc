@@ -44,12 +44,14 @@ class BarrierQueueTest : public test::QueueFixture<BarrierQueue> {
 
   /// 4 entries and 16 slots: 32 completions.
   void open(uint32_t start, const Caps& caps = test::full_caps()) {
-    open_ring({.ring = 5, .log2 = 2, .start = start, .entry_bytes = 256, .cpl_bytes = 16,
-               .more_log2 = 3},
-              caps);
+    open_ring(
+        {.ring = 5, .log2 = 2, .start = start, .entry_bytes = 256, .cpl_bytes = 16, .more_log2 = 3},
+        caps);
     arrived_ = start;
   }
-  BarrierRequest request(uint64_t cookie, uint32_t epoch = 7) const { return {&desc_, cookie, epoch}; }
+  BarrierRequest request(uint64_t cookie, uint32_t epoch = 7) const {
+    return {&desc_, cookie, epoch};
+  }
   bool post(uint64_t cookie, uint32_t tail, uint32_t epoch = 7) {
     const BarrierRequest one = request(cookie, epoch);
     expect_tail(tail);
@@ -212,11 +214,11 @@ TEST_F(BarrierQueueTest, ChecksDescriptors) {
     return queue_->post(&one, 1) == 0 && queue_->last_reject() == Reject::kOperation &&
            queue_->load(0, desc, 1) == -EINVAL;
   };
-  EXPECT_TRUE(refused(3 | 2 << 4, 0));            // operation
-  EXPECT_TRUE(refused(0, 0));                     // no round
-  EXPECT_TRUE(refused(21 << 4, 0));               // too many
-  EXPECT_TRUE(refused(2 << 4 | 3 << 9, 0));       // priority
-  EXPECT_TRUE(refused(2 << 4, 128));              // group
+  EXPECT_TRUE(refused(3 | 2 << 4, 0));       // operation
+  EXPECT_TRUE(refused(0, 0));                // no round
+  EXPECT_TRUE(refused(21 << 4, 0));          // too many
+  EXPECT_TRUE(refused(2 << 4 | 3 << 9, 0));  // priority
+  EXPECT_TRUE(refused(2 << 4, 128));         // group
   EXPECT_EQ(queue_->stats().rejected, 5u);
   EXPECT_EQ(queue_->outstanding(), 0);
   Caps caps = test::full_caps();
@@ -251,10 +253,10 @@ TEST_F(BarrierQueueTest, HostileCompletionsChangeNothing) {
   load(0, 1);
   ASSERT_TRUE(go(0, 1));
   ASSERT_TRUE(post(2, 1));
-  end(1);                       // an entry that was not posted
+  end(1);  // an entry that was not posted
   end(0x7FFFFFFF);
-  end(1 | kSlotBit);            // a slot that does not run
-  end(16 | kSlotBit);           // a slot that is not there
+  end(1 | kSlotBit);   // a slot that does not run
+  end(16 | kSlotBit);  // a slot that is not there
   end(0xFFFFFFFF);
   EXPECT_TRUE(reap().empty());
   EXPECT_EQ(bad(), 5u);
