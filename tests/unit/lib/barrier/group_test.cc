@@ -127,7 +127,10 @@ TEST_F(GroupNet, MembersThatLeaveAfterTheLastBarrierDoNoHarm) {
   }));
   for (uint32_t rank = 0; rank < 2; ++rank) {
     groups[rank].reset();
-    EXPECT_EQ(at(rank).flush(1000), 0);
+    for (uint32_t i = 0; i < 50; ++i) {
+      at(rank).attend();
+      turn();
+    }
     places_[rank].context.reset();
     close(*places_[rank].port);
   }
