@@ -3,7 +3,7 @@
  *   mpi_barrier time COUNT            MPI_Barrier: the median of rank 0's times
  *   mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is done
  *   mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
- *   mpi_barrier count COUNT           nothing but barriers, for callgrind
+ *   mpi_barrier count COUNT [MS]      nothing but barriers, for callgrind; rank 0 comes MS late
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -131,6 +131,9 @@ int main(int argc, char** argv) {
     measure_leave(count, seconds);
   } else if (strcmp(what, "count") == 0) {
     for (int i = 0; i < count; ++i) {
+      if (own_rank == 0) {
+        compute_s(seconds);
+      }
       MPI_Barrier(MPI_COMM_WORLD);
     }
   } else {
