@@ -1,8 +1,8 @@
 """MPI_Barrier by the cards, beside Open MPI's own barrier over the same provider.
 
-Instructions: one rank runs under callgrind, the others as they are. What a rank does while it waits is
-no cost of the barrier: with a rank that comes late there are more polls, so two runs tell the cost of
-a poll from that of a barrier. The emulated cards are left out as in mpi_count.
+Instructions: one rank runs under callgrind, the others as they are. It comes last, so it polls little
+in vain; what these polls cost is told by a run in which another rank is late, and is no cost of the
+barrier. The emulated cards are left out as in mpi_count.
 """
 import os
 import statistics
@@ -43,10 +43,11 @@ def ratio(mpi, quick):
     return statistics.median(ours), statistics.median(peers), how
 
 
-def _profile(mpi, ranks, count, late_ms):
-    """The last rank's MPI_Barrier. @return (instructions of its own, polls, the command)."""
-    out = os.path.join(mpi.folder, f"mpi_barrier.{ranks}.{count}.{late_ms}.callgrind")
-    program = [mpi.program("mpi_barrier"), "count", str(count), str(late_ms)]
+def _profile(mpi, ranks, count, late):
+    """The last rank's MPI_Barrier. @param late the rank that comes late.
+    @return (instructions of its own, polls, the command)."""
+    out = os.path.join(mpi.folder, f"mpi_barrier.{ranks}.{count}.{late}.callgrind")
+    program = [mpi.program("mpi_barrier"), "count", str(count), str(LATE_MS), str(late)]
     args = [*launcher(ranks - 1), *program, ":", "-np", "1", *callgrind.toggled("PMPI_Barrier", out), *program]
     mpi.run(args, 600)
     profile = callgrind.Profile(out)
@@ -58,9 +59,9 @@ def _profile(mpi, ranks, count, late_ms):
 
 def instructions(mpi, ranks):
     """@return (instructions of a barrier, of a poll in vain, the command)."""
-    few = _profile(mpi, ranks, FEW, 0)
-    many = _profile(mpi, ranks, MANY, 0)
-    late = _profile(mpi, ranks, FEW, LATE_MS)
+    few = _profile(mpi, ranks, FEW, ranks - 1)
+    many = _profile(mpi, ranks, MANY, ranks - 1)
+    late = _profile(mpi, ranks, FEW, 0)
     poll = (late[0] - few[0]) / (late[1] - few[1])
     barriers = MANY - FEW
     idle = many[1] - few[1] - barriers  # one poll of each barrier is not in vain

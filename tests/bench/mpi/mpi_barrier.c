@@ -3,7 +3,7 @@
  *   mpi_barrier time COUNT            MPI_Barrier: the median of rank 0's times
  *   mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is done
  *   mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
- *   mpi_barrier count COUNT [MS]      nothing but barriers, for callgrind; rank 0 comes MS late
+ *   mpi_barrier count COUNT MS RANK   nothing but barriers, for callgrind; RANK comes MS late
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
     measure_leave(count, seconds);
   } else if (strcmp(what, "count") == 0) {
     for (int i = 0; i < count; ++i) {
-      if (own_rank == 0) {
+      if (own_rank == (argc > 4 ? atoi(argv[4]) : 0)) {
         compute_s(seconds);
       }
       MPI_Barrier(MPI_COMM_WORLD);
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
     rc = 2;
   }
   if (rc != 0 && own_rank == 0) {
-    fprintf(stderr, "usage: mpi_barrier time|count COUNT, or overlap|leave RUNS MS\n");
+    fprintf(stderr, "usage: mpi_barrier time COUNT, or overlap|leave RUNS MS, or count COUNT MS RANK\n");
   }
   MPI_Finalize();
   return rc;
