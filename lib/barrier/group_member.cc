@@ -363,7 +363,8 @@ void GroupMember::lose(uint32_t rank, int error) {
   const bool is_back = !host_.message_port.has_gone(msg::dest_id_of(members_[rank]));
   if (agreement_.stage() == Agreement::Stage::kJoining) {
     // It may be a session of an earlier process, which this member's kJoin has ended.
-    if (rank_ == 0 && agreement_.has_not_joined(rank)) {
+    // Or the member is not there yet: then kJoin is tried again.
+    if (error == -EHOSTUNREACH || (rank_ == 0 && agreement_.has_not_joined(rank))) {
       sessions_[rank] = 0;
       return;
     }
