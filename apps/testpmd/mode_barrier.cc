@@ -1,6 +1,9 @@
-// barrier: queue pairs are the members of a group, and each one arrives again as soon as it may; the
-// latency is that of leaving, from the last arrival on.
+// barrier: queue pairs are the members of a group, and each one arrives again as soon as it may;
+// the latency is that of leaving, from the last arrival on.
+#include <cstring>
+
 #include "apps/testpmd/barrier_group.hpp"
+#include "apps/testpmd/barrier_meeting.hpp"
 #include "apps/testpmd/mode.hpp"
 #include "apps/testpmd/text.hpp"
 #include "base/random.hpp"
@@ -74,6 +77,11 @@ int find_members(const RunSetup& setup, Members* out, std::string* error) {
     return fail(error, "--ranks %u: --peers names %s; leave --ranks out", options.ranks,
                 counted(options.peers.size(), "destID", "destIDs").c_str());
   }
+  for (const uint32_t dest_id : options.peers) {
+    if (std::ranges::count(options.peers, dest_id) > 1) {
+      return fail(error, "--peers: destID 0x%x is there twice; name each rank once", dest_id);
+    }
+  }
   members.dest_ids = options.peers;
   for (uint32_t rank = 0; rank < options.peers.size(); ++rank) {
     for (const Place& place : places) {
@@ -134,7 +142,7 @@ class BarrierStream final : public Stream {
   const uint32_t rank_;
   const uint32_t member_;
   uint64_t& last_epoch_;  // of the queue pair, beyond the run
-  uint64_t epoch_;  // that ended last, or runs
+  uint64_t epoch_;        // that ended last, or runs
   const barrier::Scheme& scheme_;
   const uint64_t skew_ticks_;
   const bool slots_;
@@ -149,10 +157,9 @@ int BarrierStream::open(std::string* error) {
   const auto ranks = static_cast<uint32_t>(members_->dest_ids.size());
   const auto dest_id_of = [this](uint32_t rank) { return members_->dest_ids[rank]; };
   int rc = barrier::make_schedule(scheme_, ranks, rank_, &schedule);
-  rc = rc != 0 ? rc
-               : barrier::write_descriptor(schedule, {.group = kGroup}, dest_id_of, &desc_);
+  rc = rc != 0 ? rc : barrier::write_descriptor(schedule, {.group = kGroup}, dest_id_of, &desc_);
   if (rc != 0) {
-    return fail(error, "--peers: two ranks have the same destID; name each rank once");
+    return fail(error, "rank %u: no schedule (%s)", rank_, std::strerror(-rc));
   }
   if (slots_ && queue_.load(kSlot, desc_, 0) != 0) {
     return fail(error, "rank %u: its barrier cannot be loaded; see the log above", rank_);
@@ -190,10 +197,10 @@ void BarrierStream::finish(const pmd::BarrierDone& done) noexcept {
   in_flight_ -= 1;
   group_->end(member_, epoch_);
   last_epoch_ = epoch_;
-  arrive_tsc_ = skew_ticks_ == 0
-                    ? 0
-                    : now + random_.below(static_cast<uint32_t>(
-                                std::min<uint64_t>(skew_ticks_, UINT32_MAX)));
+  arrive_tsc_ =
+      skew_ticks_ == 0
+          ? 0
+          : now + random_.below(static_cast<uint32_t>(std::min<uint64_t>(skew_ticks_, UINT32_MAX)));
 }
 
 uint32_t BarrierStream::turn(bool may_send) noexcept {
@@ -229,9 +236,11 @@ int check(const RunSetup& setup, std::string* error) {
       continue;
     }
     return place.port->card().caps().barrier_rounds == 0
-               ? fail(error, "%s has no barrier engine; take another card", place.port->name.c_str())
-               : fail(error, "%s was started without its barrier ring; start rio-testpmd with "
-                             "--mode barrier",
+               ? fail(error, "%s has no barrier engine; take another card",
+                      place.port->name.c_str())
+               : fail(error,
+                      "%s was started without its barrier ring; start rio-testpmd with "
+                      "--mode barrier",
                       place.port->name.c_str());
   }
   const auto ranks = static_cast<uint32_t>(members.dest_ids.size());
@@ -254,8 +263,7 @@ int make(const RunSetup& setup, Streams* streams, std::string* error) {
     return -EINVAL;
   }
   const auto count = static_cast<uint32_t>(members->ours.size());
-  const auto group =
-      std::make_shared<BarrierGroup>(count, last_epoch(members->ours[0]));
+  const auto group = std::make_shared<BarrierGroup>(count, last_epoch(members->ours[0]));
   for (uint32_t i = 0; i < count; ++i) {
     auto stream = std::make_unique<BarrierStream>(setup, members->ours[i], members, group, i);
     if (stream->open(error) != 0) {
@@ -263,7 +271,11 @@ int make(const RunSetup& setup, Streams* streams, std::string* error) {
     }
     streams->push_back(std::move(stream));
   }
-  return 0;
+  std::vector<pmd::QueuePair*> pairs;
+  for (const Place& place : members->ours) {
+    pairs.push_back(&place.port->pair(place.pair));
+  }
+  return meet(pairs, members->dest_ids, static_cast<uint32_t>(last_epoch(members->ours[0])), error);
 }
 
 std::string describe(const RunSetup& setup) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "pmd/raw/raw_rio.hpp"
 #include "pmd/raw/rte_raw_rio.h"
 #include "tests/eal/eal_process.hpp"
 
@@ -163,6 +162,6 @@ TEST(RawWithoutBarriers, IsRefusedAtTheStart) {
 int main(int argc, char** argv) {
   return rio::test::run_tests_in_eal(
       argc, argv, "barrier",
-      {"--vdev=raw_rio0,wire=pair", "--vdev=raw_rio1,wire=pair",
+      {"-d", "librte_raw_rio.so", "--vdev=raw_rio0,wire=pair", "--vdev=raw_rio1,wire=pair",
        "--vdev=raw_rio2,wire=loop,barrier=0", "--no-telemetry"});
 }
