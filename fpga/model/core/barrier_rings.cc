@@ -321,10 +321,7 @@ Pair* BarrierRings::receiver(const InFrame& doorbell) {
              : &core_.pairs[owner->pair_of_doorbells];
 }
 
-bool BarrierRings::claims(const InFrame& doorbell) {
-  if (regs::barrier_notice::Info::barrier.get(static_cast<uint32_t>(doorbell.address)) == 0) {
-    return false;
-  }
+bool BarrierRings::is_for_ring(const InFrame& doorbell) {
   const Pair* const pair = receiver(doorbell);
   return pair != nullptr && pair->rings[kBarrierRing].running();
 }
