@@ -50,7 +50,7 @@ void MemberThread::set_regular(bool on) {
 
 int MemberThread::wait_ms(bool again) const {
   constexpr int kSoonMs = 1;
-  constexpr int kRegularMs = 5;
+  constexpr int kRegularMs = 2;
   return again ? kSoonMs : regular_.load(std::memory_order_relaxed) ? kRegularMs : -1;
 }
 
