@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fpga/model/barrier/engine.hpp"
+#include "fpga/sim/huge_memory.hpp"
 #include "fpga/sim/network.hpp"
 
 namespace rio::sim {
@@ -89,6 +90,7 @@ class BarrierWorld {
   // Of Network: see there.
   void deliver(NetworkBase& network, const Packet& packet);
   void expire(NetworkBase& network, const NodeTimer& timer);
+  void prefetch(uint32_t node) const;
 
  private:
   class Node;
@@ -102,7 +104,8 @@ class BarrierWorld {
 
   BarrierSettings settings_;
   std::unique_ptr<Network<BarrierWorld>> network_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  HugeMemory memory_;
+  std::span<Node> nodes_;  // in memory_
   std::vector<uint64_t> exits_ns_;
   std::vector<MemberEnd> ends_;
   Schedules* schedules_ = nullptr;  // of the barrier that runs

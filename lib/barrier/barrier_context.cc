@@ -6,7 +6,9 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/own_folder.hpp"
 #include "base/random.hpp"
+#include "lib/barrier/card_barriers.hpp"
 #include "lib/barrier/early_joins.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/group_member.hpp"
@@ -57,11 +59,12 @@ int check(std::span<const msg::Address> members, uint32_t rank, const GroupOptio
 
 class Barriers final : public BarrierContext, private GroupHost {
  public:
-  Barriers(msg::MessagePort& port_of, std::unique_ptr<msg::MessageContext> message_context)
-      : GroupHost(*this, port_of, mail_, ids_, stats_),
+  Barriers(msg::MessagePort& port_of, std::unique_ptr<msg::MessageContext> message_context,
+           std::unique_ptr<CardBarriers> card_barriers)
+      : GroupHost(*this, port_of, mail_, card_barriers.get(), node_mark(), stats_),
         context_(std::move(message_context)),
         mail_(port_of, context_->id()),
-        ids_(2 * port_of.config().response_timeout_ns()),
+        card_barriers_(std::move(card_barriers)),
         random_(base::now_ns() ^ uint64_t{port_of.instance()} << 32),
         ended_(port_of.sessions_ended()) {}
 
@@ -102,7 +105,7 @@ class Barriers final : public BarrierContext, private GroupHost {
   BarrierStats stats_;
   std::unique_ptr<msg::MessageContext> context_;
   Mail mail_;
-  IdPool ids_;
+  std::unique_ptr<CardBarriers> card_barriers_;  // null: the card has no engine
   EarlyJoins early_;
   base::Random random_;
   std::unordered_map<uint64_t, GroupMember*> groups_;  // by key
@@ -121,8 +124,13 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
                     static_cast<unsigned long long>(options.key));
     return -EEXIST;
   }
-  if (options.way == Way::kCard) {
+  if (options.way == Way::kCard && card == nullptr) {
     base::log_error("barrier group: this card has no barrier engine; let it run in software");
+    return -ENOTSUP;
+  }
+  if (options.way == Way::kNode && node == 0) {
+    base::log_error("barrier group: %s is no folder for shared memory; set RIO_RUNTIME_DIR",
+                    base::runtime_base().c_str());
     return -ENOTSUP;
   }
   Schedule schedule;
@@ -145,6 +153,9 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
 
 void Barriers::attend() {
   take_arrivals();
+  if (card_barriers_ != nullptr) {
+    card_barriers_->attend();
+  }
   const uint64_t now_ns = base::now_ns();
   if (!mail_.is_empty()) {
     mail_.work(now_ns);
@@ -234,7 +245,7 @@ void Barriers::check_unsent() {
 
 int Barriers::flush(uint32_t timeout_ms) {
   const uint64_t end_ns = base::now_ns() + uint64_t{timeout_ms} * 1'000'000;
-  while (!mail_.is_empty()) {
+  while (!mail_.is_empty() || (card_barriers_ != nullptr && card_barriers_->is_busy())) {
     progress();
     if (message_port.error() != 0) {
       return message_port.error();
@@ -254,7 +265,12 @@ int BarrierContext::create(msg::MessagePort& port, uint16_t number,
   if (const int rc = msg::MessageContext::create(port, number, &context); rc != 0) {
     return rc;
   }
-  *out = std::make_unique<Barriers>(port, std::move(context));
+  std::unique_ptr<CardBarriers> card;
+  const uint64_t rest_ns = 2 * port.config().response_timeout_ns();
+  if (const int rc = CardBarriers::open(port.endpoint(), rest_ns, &card); rc != 0) {
+    return rc;
+  }
+  *out = std::make_unique<Barriers>(port, std::move(context), std::move(card));
   return 0;
 }
 

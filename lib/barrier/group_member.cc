@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,10 @@ namespace {
 constexpr uint64_t kMsNs = 1'000'000;
 /// A member that waits asks the peers for which it waits for a sign of life, after this time.
 constexpr uint64_t kProbeNs = 1000 * kMsNs;
+/// The message that says why a barrier on the card was cancelled arrives within this time, or not.
+constexpr uint64_t kToldNs = 1000 * kMsNs;
+/// How often a member that waits in shared memory looks whether the others live.
+constexpr uint64_t kLookNs = 100 * kMsNs;
 /// The longest part of a wait in which nothing is done that the clock demands.
 constexpr uint32_t kSliceMs = 50;
 
@@ -46,16 +51,19 @@ GroupMember::~GroupMember() {
   if (failure_.error == 0 && agreement_.is_creating()) {
     agreement_.fail(-ECONNREFUSED, rank_);
     host_.mail.drop_joins(part_);
-  } else if (failure_.error == 0 && !meeting_->has_passed()) {
+  } else if (failure_.error == 0 && !has_passed()) {
     end(-ECONNREFUSED, rank_, true);
   } else if (failure_.error == 0) {
     GroupMessage left = message(What::kLeft);
-    left.epoch = meeting_->epoch();
+    left.epoch = epoch();
     for (uint32_t to = 0; to < ranks(); ++to) {
       if (sessions_[to] != 0) {
         send(to, left);
       }
     }
+  }
+  if (card_id_ != kNoId) {
+    host_.card->release(card_id_);
   }
   host_.remove(*this);
 }
@@ -68,7 +76,17 @@ Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
   terms.rank = rank_;
   terms.ticket = host_.draw();
   terms.serial = host_.draw();
-  terms.ways = options.way == Way::kCard ? 0 : GroupMessage::kSoftwareBit;
+  const auto offer = [&](Way way, uint32_t bit, bool is_there) {
+    const bool is_wanted = options.way == way || options.way == Way::kAny;
+    terms.ways |= is_wanted && is_there ? bit : 0;
+  };
+  offer(Way::kNode, GroupMessage::kNodeBit, host_.node != 0);
+  offer(Way::kCard, GroupMessage::kCardBit, host_.card != nullptr);
+  offer(Way::kSoftware, GroupMessage::kSoftwareBit, true);
+  if (ranks() == 1) {
+    terms.ways = GroupMessage::kSoftwareBit;  // it passes at once: a card has no such descriptor
+  }
+  terms.node = host_.node;
   return terms;
 }
 
@@ -112,24 +130,75 @@ void GroupMember::send(uint32_t rank, const GroupMessage& message) {
 }
 
 IdSet GroupMember::free_ids() {
-  return {};
+  return host_.card == nullptr ? IdSet{} : host_.card->free_ids(base::now_ns());
 }
 
 bool GroupMember::load(uint32_t id) {
-  if (id != kNoId) {
+  if (id <= kGroupMax) {
+    return load_card(id);
+  }
+  if (id == kNodeId && !load_node()) {
     return false;
   }
-  meeting_.emplace(schedule_, agreement_.epoch());
+  if (id == kNoId) {
+    meeting_.emplace(schedule_, agreement_.epoch());
+  }
   agreement_.loaded(0);
   return true;
 }
 
-void GroupMember::unload(uint32_t /*id*/) {
+bool GroupMember::load_node() {
+  char name[64];
+  std::snprintf(name, sizeof(name), ".barrier-%016llx-%08x",
+                static_cast<unsigned long long>(options_.key), agreement_.serial());
+  const int rc = rank_ == 0 ? NodeMeeting::create(name, ranks(), rank_, &node_)
+                            : NodeMeeting::open(name, ranks(), rank_, &node_);
+  return rc == 0;
+}
+
+bool GroupMember::load_card(uint32_t id) {
+  regs::BarrierDesc desc{};
+  const DescriptorTerms terms{
+      .group = id, .epoch = agreement_.epoch() + 1, .op = regs::BarrierOp::kLoad};
+  const auto dest_id_of = [this](uint32_t rank) { return msg::dest_id_of(members_[rank]); };
+  if (host_.card == nullptr || write_descriptor(schedule_, terms, dest_id_of, &desc) != 0 ||
+      !host_.card->load(id, desc, base::now_ns(), *this)) {
+    return false;
+  }
+  card_id_ = id;
+  card_epoch_ = agreement_.epoch();
+  return true;
+}
+
+void GroupMember::on_loaded(int error) {
+  agreement_.loaded(error);
+  note_agreement();
+}
+
+void GroupMember::unload(uint32_t id) {
   meeting_.reset();
+  node_.reset();
+  if (id == card_id_ && id != kNoId) {
+    host_.card->release(std::exchange(card_id_, kNoId));
+  }
 }
 
 Way GroupMember::way() const {
-  return agreement_.stage() != Agreement::Stage::kReady ? Way::kAny : Way::kSoftware;
+  if (agreement_.stage() != Agreement::Stage::kReady) {
+    return Way::kAny;
+  }
+  return node_ != nullptr ? Way::kNode : meeting_ ? Way::kSoftware : Way::kCard;
+}
+
+bool GroupMember::has_passed() const {
+  return node_ != nullptr ? node_->has_passed() : meeting_ ? meeting_->has_passed() : card_passed_;
+}
+
+/// Of the last barrier at which this member has arrived.
+uint32_t GroupMember::epoch() const {
+  return node_ != nullptr ? static_cast<uint32_t>(node_->epoch())
+         : meeting_       ? meeting_->epoch()
+                          : card_epoch_;
 }
 
 /// Take over the end of the creation.
@@ -138,6 +207,19 @@ void GroupMember::note_agreement() {
     failure_ = {agreement_.error(), agreement_.culprit()};
     ++host_.stats.failed;
     host_.mail.drop_joins(part_);
+  }
+  if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(is_running_, true)) {
+    greet_peers();
+  }
+}
+
+/// The group is ready. Members that exchange no messages have sessions, too, which end when the
+/// other one dies.
+void GroupMember::greet_peers() {
+  if (node_ != nullptr) {
+    node_->hide();
+  } else if (!meeting_) {
+    for_each_peer([this](uint32_t rank) { send(rank, message(What::kAlive)); });
   }
 }
 
@@ -254,18 +336,39 @@ int GroupMember::arrive() {
   if (agreement_.stage() != Agreement::Stage::kReady) {
     return -EAGAIN;
   }
-  if (!meeting_->has_passed()) {
+  if (!has_passed()) {
     return -EBUSY;
   }
-  if (first_left_ != kNoPeer && meeting_->epoch() == left_epoch_) {
+  if (first_left_ != kNoPeer && epoch() == left_epoch_) {
     end(-ECONNREFUSED, first_left_, true);
     return failure_.error;
   }
   ++arrivals_;
   arrived_ns_ = probed_ns_ = base::now_ns();
-  meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
-  host_.stats.passed += meeting_->has_passed() ? 1 : 0;
+  if (node_ != nullptr) {
+    node_->arrive();
+  } else if (meeting_) {
+    meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
+    host_.stats.passed += meeting_->has_passed() ? 1 : 0;
+  } else {
+    card_passed_ = false;
+    host_.card->arrive(card_id_, ++card_epoch_);
+  }
   return 0;
+}
+
+void GroupMember::on_end(pmd::Status status, uint32_t place) {
+  if (status == pmd::Status::kOk) {
+    card_passed_ = true;
+    ++host_.stats.passed;
+  } else if (failure_.error == 0 && status == pmd::Status::kPeerFailed) {
+    // A peer tells why by a message; without one, it is this peer that is known.
+    told_by_ = schedule_.peers[place];
+    told_ns_ = base::now_ns();
+  } else if (failure_.error == 0) {
+    end(status == pmd::Status::kResponseTimeout ? -EHOSTUNREACH : -EPROTO, schedule_.peers[place],
+        true);
+  }
 }
 
 void GroupMember::send_notification(uint32_t rank, uint32_t round) {
@@ -293,7 +396,7 @@ bool GroupMember::receive_notification(uint32_t rank, const GroupMessage& notifi
 }
 
 int GroupMember::test() const {
-  if (arrivals_ != 0 && meeting_->has_passed()) {
+  if (arrivals_ != 0 && has_passed()) {
     return 1;
   }
   return failure_.error != 0 ? failure_.error : arrivals_ == 0 ? 1 : 0;
@@ -303,13 +406,13 @@ int GroupMember::test() const {
 
 bool GroupMember::receive_left(uint32_t rank, uint32_t epoch) {
   left_[rank] = true;
-  if (!meeting_ || failure_.error != 0 ||
+  if (!is_running_ || failure_.error != 0 ||
       (first_left_ != kNoPeer && static_cast<int32_t>(epoch - left_epoch_) >= 0)) {
     return true;
   }
   first_left_ = rank;
   left_epoch_ = epoch;
-  if (!meeting_->has_passed() && static_cast<int32_t>(meeting_->epoch() - epoch) > 0) {
+  if (!has_passed() && static_cast<int32_t>(this->epoch() - epoch) > 0) {
     end(-ECONNREFUSED, rank, true);
   }
   return true;
@@ -332,6 +435,13 @@ void GroupMember::fail(int error, uint32_t culprit) {
 void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
   ++host_.stats.failed;
+  if (node_ != nullptr) {
+    node_->fail(error, culprit);
+    return;  // all see it
+  }
+  if (card_id_ != kNoId) {
+    host_.card->cancel(card_id_);
+  }
   GroupMessage failed = message(What::kFailed);
   failed.error = error;
   failed.culprit = culprit;
@@ -363,7 +473,8 @@ void GroupMember::lose(uint32_t rank, int error) {
   const bool is_back = !host_.message_port.has_gone(msg::dest_id_of(members_[rank]));
   if (agreement_.stage() == Agreement::Stage::kJoining) {
     // It may be a session of an earlier process, which this member's kJoin has ended.
-    if (rank_ == 0 && agreement_.has_not_joined(rank)) {
+    // Or the member is not there yet: then kJoin is tried again.
+    if (error == -EHOSTUNREACH || (rank_ == 0 && agreement_.has_not_joined(rank))) {
       sessions_[rank] = 0;
       return;
     }
@@ -396,25 +507,45 @@ void GroupMember::check_time(uint64_t now_ns) {
     }
     return;
   }
-  if (meeting_->has_passed()) {
+  if (node_ != nullptr && node_->has_failed()) {
+    const NodeMeeting::Failure failure = node_->failure();
+    failure_ = {failure.error, failure.rank};
+    ++host_.stats.failed;
     return;
   }
-  if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
+  if (has_passed()) {
+    return;
+  }
+  if (told_by_ != kNoPeer && now_ns > told_ns_ + kToldNs) {
+    end(-ECONNRESET, told_by_, true);
+  } else if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
     fail(-ETIME, rank_);
   } else if (now_ns > probed_ns_ + kProbeNs) {
     probed_ns_ = now_ns;
     probe();
+  } else if (node_ != nullptr && now_ns > looked_ns_ + kLookNs) {
+    looked_ns_ = now_ns;
+    node_->look_for_lost();
   }
 }
 
 /// Send something to the peers for which this member waits: if it does not arrive, the port ends
 /// the session.
 void GroupMember::probe() {
-  for (uint64_t left = meeting_->missing(); left != 0; left &= left - 1) {
-    const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];
+  const auto ask = [this](uint32_t rank) {
     if (!host_.mail.waits(members_[rank])) {
       send(rank, message(What::kAlive));
     }
+  };
+  if (node_ != nullptr) {
+    return;
+  }
+  if (!meeting_) {
+    for_each_peer(ask);  // the card does not say for whom it waits
+    return;
+  }
+  for (uint64_t left = meeting_->missing(); left != 0; left &= left - 1) {
+    ask(schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))]);
   }
 }
 

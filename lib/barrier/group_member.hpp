@@ -3,19 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "lib/barrier/agreement.hpp"
+#include "lib/barrier/card_barriers.hpp"
 #include "lib/barrier/group.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/meeting.hpp"
+#include "lib/barrier/node_meeting.hpp"
 
 namespace rio::barrier {
 
 /// Thread rule: as Group.
-class GroupMember final : public Group, private Agreement::Ends {
+class GroupMember final : public Group, private Agreement::Ends, private CardBarriers::User {
  public:
   /// @param members, rank, options checked ones. @param part tells it apart from all others of the
   /// context. @param host outlives it.
@@ -61,6 +64,15 @@ class GroupMember final : public Group, private Agreement::Ends {
   [[nodiscard]] bool load(uint32_t id) override;
   void unload(uint32_t id) override;
 
+  // CardBarriers::User.
+  void on_loaded(int error) override;
+  void on_end(pmd::Status status, uint32_t place) override;
+
+  [[nodiscard]] bool load_node();
+  [[nodiscard]] bool load_card(uint32_t id);
+  [[nodiscard]] bool has_passed() const;
+  [[nodiscard]] uint32_t epoch() const;
+  void greet_peers();
   [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);
   [[nodiscard]] GroupMessage message(What what) const;
   [[nodiscard]] uint32_t rank_of(msg::Address address) const;
@@ -87,7 +99,16 @@ class GroupMember final : public Group, private Agreement::Ends {
   uint32_t rank_;
   uint32_t part_;
 
-  std::optional<Meeting> meeting_;
+  // One of these once it is loaded.
+  std::optional<Meeting> meeting_;     // software
+  std::unique_ptr<NodeMeeting> node_;  // shared memory
+  uint32_t card_id_ = kNoId;           // the card
+  uint32_t card_epoch_ = 0;            // of the last barrier at which this member has arrived there
+  bool card_passed_ = true;            // it has ended
+  uint32_t told_by_ = kNoPeer;         // peer whose card has told of a failure, at this time
+  uint64_t told_ns_ = 0;
+  uint64_t looked_ns_ = 0;   // for members that are lost
+  bool is_running_ = false;  // note_agreement() has seen that it is ready
   Failure failure_;
   uint32_t arrivals_ = 0;
   uint64_t arrived_ns_ = 0;

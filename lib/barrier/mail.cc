@@ -62,20 +62,20 @@ int Mail::judge(Item& item, int error, uint64_t now_ns) {
   if (error == -EAGAIN) {
     return error;
   }
-  const bool is_join = item.message.what == What::kJoin;
-  if (error == -ECONNREFUSED) {
-    // The first refusal may be an old one, of a context that the peer has closed before.
-    if (++item.refusals == 1) {
-      return -EAGAIN;
+  // The first refusal may be an old one, of a context that the peer has closed before.
+  if (error == -ECONNREFUSED && ++item.refusals == 1) {
+    return -EAGAIN;
+  }
+  const bool is_absent = error == -ECONNREFUSED || error == -EHOSTUNREACH;
+  if (is_absent && item.message.what == What::kJoin) {
+    if (item.message.rank == 0) {
+      return error;  // the member will join when it is there
     }
-    if (is_join && item.message.rank == 0) {
-      return error;  // the member will join when it has a context
-    }
-    if (is_join) {
-      item.from_ns = now_ns + kAgainNs;
-      return -EAGAIN;
-    }
-  } else if (error != -ENODEV && item.session == item.peer->route.link->session) {
+    item.from_ns = now_ns + kAgainNs;
+    return -EAGAIN;
+  }
+  if (error != -ECONNREFUSED && error != -ENODEV &&
+      item.session == item.peer->route.link->session) {
     return -EAGAIN;  // this tells of a session that had ended before
   }
   unsent_.push_back({item.part, item.to, error});

@@ -45,7 +45,7 @@ class Mail {
   [[nodiscard]] uint32_t session_with(msg::Address to);
 
  private:
-  /// A peer whose context has not been opened yet is asked again after this time.
+  /// A peer that is not there yet, or has not opened its context, is asked again after this time.
   static constexpr uint64_t kAgainNs = 20'000'000;
 
   struct Peer {

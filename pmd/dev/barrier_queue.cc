@@ -12,12 +12,14 @@ namespace {
 using Control = regs::barrier_desc::Control;
 using Cpl = regs::BarrierCpl;
 using Index = regs::barrier_cpl::Index;
+using End = regs::barrier_cpl::Status;
 using Where = regs::barrier_cpl::Where;
 
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kGroupMax = regs::barrier_notice::Info::group.max();
 constexpr uint32_t kFrom = 1;  // the first word of a completion that is used: the cookie is ours
 constexpr uint32_t kLineBytes = 64;
+constexpr uint32_t kGoStride = regs::barrier::go(0, 1) - regs::barrier::go(0, 0);
 constexpr uint32_t kDescBytes = sizeof(regs::BarrierDesc);
 
 }  // namespace
@@ -32,13 +34,14 @@ int BarrierQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
   return make_queue(bus, out, [&](BarrierQueue& queue) {
     queue.rounds_max_ = caps.barrier_rounds;
     queue.slot_count_ = std::min(caps.barrier_slots, regs::kBarrierSlots);
+    queue.go_at_ = regs::barrier::go(config.qp, 0);
     queue.bar_ = bus.bar();
     // A ring that runs belongs to another owner, whose words stay; start() says so.
     if (Ring::busy(queue.bar_, config.qp, config.ring) == 0) {
       queue.bar_.write32(regs::barrier::resend_limit(config.qp), config.barrier_resends);
       queue.bar_.write32(regs::barrier::early_reserve(config.qp), config.barrier_reserve);
       for (uint32_t slot = 0; slot < queue.slot_count_; ++slot) {
-        queue.bar_.write32(regs::barrier::go(config.qp, slot), 0);
+        queue.bar_.write32(queue.go_at_ + slot * kGoStride, 0);
       }
     }
     return queue.start<Cpl>(bus, caps, config, &queue.entries_, 0, regs::kBarrierSlots);
@@ -97,7 +100,7 @@ int BarrierQueue::load(uint32_t slot, const regs::BarrierDesc& desc, uint64_t co
     return -EINVAL;
   }
   Slot& place = slots_[slot];
-  if (place.state == SlotState::kRunning) {
+  if (is_running(slot)) {
     base::log_error("%s: qp %u: barrier slot %u runs; reap its barrier first", card, qp, slot);
     return -EBUSY;
   }
@@ -131,7 +134,7 @@ bool BarrierQueue::go(uint32_t slot, uint32_t epoch) {
   ++slots_running_;
   // Starts the barrier: all that the program wrote before is visible before it (barrier in
   // write32); pairs with the card's read of GO.
-  bar_.write32(regs::barrier::go(ring_.config().qp, slot), epoch);
+  bar_.write32(go_at_ + slot * kGoStride, epoch);
   hook_();
   return true;
 }
@@ -145,8 +148,7 @@ bool BarrierQueue::go_in_ring(uint32_t slot, uint32_t epoch) {
   write_entry(head, {&loaded_[slot], place.cookie, epoch});
   place.epoch = epoch;
   place.entry = head;
-  place.in_ring = true;
-  place.state = SlotState::kRunning;
+  place.state = SlotState::kInRing;
   ++slots_in_ring_;
   window_.post(1);
   ring_doorbell(head);
@@ -162,19 +164,17 @@ uint32_t BarrierQueue::entry_of(uint32_t index) const {
 
 /// Whether a completion can be true. @param index from the card, any value.
 bool BarrierQueue::is_ours(uint32_t index) const {
-  if (Index::slot.get(index) == 0) {
-    return window_.has(entry_of(index));
-  }
-  const uint32_t slot = Index::entry.get(index);
-  return is_running(slot) && !slots_[slot].in_ring;
+  const uint32_t slot = index ^ Index::slot.mask();
+  return Index::slot.get(index) == 0
+             ? window_.has(entry_of(index))
+             : slot < slots_.size() && slots_[slot].state == SlotState::kRunning;
 }
 
-/// The slot whose epoch was posted in the ring, if one was: it is no longer running.
+/// The slot whose epoch was posted in the ring, if one was: it no longer runs.
 uint8_t BarrierQueue::slot_of_entry(uint32_t entry) {
   for (uint32_t slot = 0; slot < slot_count_; ++slot) {
     Slot& place = slots_[slot];
-    if (place.in_ring && place.entry == entry) {
-      place.in_ring = false;
+    if (place.state == SlotState::kInRing && place.entry == entry) {
       place.state = SlotState::kLoaded;
       --slots_in_ring_;
       return static_cast<uint8_t>(slot);
@@ -183,46 +183,62 @@ uint8_t BarrierQueue::slot_of_entry(uint32_t entry) {
   return kBarrierNoSlot;
 }
 
-/// Takes a completion off what is outstanding. @return false: it names nothing of ours, and nothing
-/// has changed.
-bool BarrierQueue::take(const Cpl& cpl, BarrierDone* out) {
-  const uint32_t index = Index::entry.get(cpl.index);
-  if (!is_ours(cpl.index)) [[unlikely]] {
-    return false;
-  }
-  if (Index::slot.get(cpl.index) != 0) {
-    Slot& place = slots_[index];
+/// Takes what a completion names off what is outstanding, and says what it was. @param index from
+/// the card, any value. @return false: it names nothing of ours, and nothing has changed.
+[[gnu::always_inline]] inline bool BarrierQueue::claim(uint32_t index, BarrierDone* out) {
+  const uint32_t slot = index ^ Index::slot.mask();
+  if (slot < slots_.size()) {
+    Slot& place = slots_[slot];
+    if (place.state != SlotState::kRunning) [[unlikely]] {
+      return false;
+    }
     place.state = SlotState::kLoaded;
     --slots_running_;
     out->cookie = place.cookie;
     out->epoch = place.epoch;
-    out->slot = static_cast<uint8_t>(index);
-  } else {
-    const uint32_t entry = entry_of(cpl.index);
-    const uint32_t at = entry & window_.mask();
-    out->cookie = window_.cookies()[at];
-    out->epoch = window_.sizes()[at];
-    (void)window_.complete(entry);  // is_ours() says that it is there
-    out->slot = slots_in_ring_ == 0 ? kBarrierNoSlot : slot_of_entry(entry);
-  }
-  out->status = static_cast<Status>(cpl.status & kCodeMask);
-  out->resent = static_cast<uint16_t>(Where::resent.get(cpl.where));
-  out->round = 0;
-  out->peer = 0;
-  out->retries = static_cast<uint8_t>(regs::barrier_cpl::Status::retries.get(cpl.status));
-  if (out->status == Status::kOk) [[likely]] {
-    stats_.messages.add(1);
+    out->slot = static_cast<uint8_t>(slot);
     return true;
   }
+  const uint32_t entry = entry_of(index);
+  if (Index::slot.get(index) != 0 || !window_.complete(entry)) [[unlikely]] {
+    return false;
+  }
+  const uint32_t at = entry & window_.mask();
+  out->cookie = window_.cookies()[at];
+  out->epoch = window_.sizes()[at];
+  out->slot = slots_in_ring_ == 0 ? kBarrierNoSlot : slot_of_entry(entry);
+  return true;
+}
+
+/// Takes the next completion, which is torn, wrong, or that of a failure. @return how many barriers
+/// are in `out`.
+[[gnu::noinline]] uint32_t BarrierQueue::reap_slow(BarrierDone* out) {
+  const Cpl cpl =
+      load_whole<kFrom>(cursor_.at<Cpl>(), [this](const Cpl& c) { return is_ours(c.index); });
+  cursor_.consume<Cpl>();
+  if (!claim(cpl.index, out)) {
+    stats_.bad_completions.add(1);
+    return 0;
+  }
+  const uint32_t round = Where::round.get(cpl.where);
+  out->status = static_cast<Status>(cpl.status & kCodeMask);
+  out->resent = static_cast<uint16_t>(Where::resent.get(cpl.where));
+  out->retries = static_cast<uint8_t>(End::retries.get(cpl.status));
+  out->round = 0;
+  out->peer = 0;
+  if (out->status == Status::kOk) {
+    stats_.messages.add(1);
+    return 1;
+  }
   stats_.failed.add(1);
-  if (Where::round.get(cpl.where) < regs::kBarrierRoundsMax) {
-    out->round = static_cast<uint8_t>(Where::round.get(cpl.where));
+  if (round < regs::kBarrierRoundsMax) {
+    out->round = static_cast<uint8_t>(round);
     out->peer = static_cast<uint8_t>(Where::peer.get(cpl.where));
   } else {  // no round of any descriptor: it has ended, and where is not known
     stats_.bad_completions.add(1);
     out->status = Status::kFormat;
   }
-  return true;
+  return 1;
 }
 
 uint16_t BarrierQueue::reap(BarrierDone* out, uint16_t n) {
@@ -240,14 +256,21 @@ uint16_t BarrierQueue::reap(BarrierDone* out, uint16_t n) {
     if (!cursor_.ready<Cpl>()) {
       break;
     }
-    const Cpl cpl =
-        load_whole<kFrom>(cursor_.at<Cpl>(), [this](const Cpl& c) { return is_ours(c.index); });
-    cursor_.consume<Cpl>();
-    if (take(cpl, &out[given])) [[likely]] {
-      ++given;
-    } else {
-      stats_.bad_completions.add(1);
+    const Cpl cpl = load_completion(cursor_.at<Cpl>());
+    BarrierDone* const done = &out[given];
+    if ((cpl.status & kCodeMask) != 0 || cpl.where == kUnwritten || !claim(cpl.index, done))
+        [[unlikely]] {
+      given += reap_slow(done);
+      continue;
     }
+    done->status = Status::kOk;
+    done->resent = static_cast<uint16_t>(Where::resent.get(cpl.where));
+    done->retries = static_cast<uint8_t>(End::retries.get(cpl.status));
+    done->round = 0;
+    done->peer = 0;
+    cursor_.consume<Cpl>();
+    stats_.messages.add(1);
+    ++given;
   }
   return static_cast<uint16_t>(given);
 }
@@ -258,7 +281,7 @@ uint16_t BarrierQueue::outstanding() const {
 
 void BarrierQueue::clear_go() {
   for (uint32_t slot = 0; slot < slot_count_; ++slot) {
-    bar_.write32(regs::barrier::go(ring_.config().qp, slot), 0);
+    bar_.write32(go_at_ + slot * kGoStride, 0);
     slots_[slot].word = 0;
   }
 }

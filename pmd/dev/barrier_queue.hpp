@@ -49,7 +49,7 @@ class alignas(64) BarrierQueue : public PostingQueue {
   [[nodiscard]] uint16_t outstanding() const;
   /// Whether a slot was started and its BarrierDone was not reaped. @param slot any value.
   [[nodiscard]] bool is_running(uint32_t slot) const {
-    return slot < slot_count_ && slots_[slot].state == SlotState::kRunning;
+    return slot < slot_count_ && slots_[slot].state >= SlotState::kRunning;
   }
   /// Visit the barriers that a card which is gone never completed. Control path. @param each called
   /// with each one's cookie.
@@ -57,7 +57,7 @@ class alignas(64) BarrierQueue : public PostingQueue {
   void for_each_outstanding(Each&& each) const {
     PostingQueue::for_each_outstanding(each);
     for (const Slot& slot : slots_) {
-      if (slot.state == SlotState::kRunning && !slot.in_ring) {
+      if (slot.state == SlotState::kRunning) {
         each(slot.cookie);
       }
     }
@@ -66,14 +66,13 @@ class alignas(64) BarrierQueue : public PostingQueue {
   [[nodiscard]] int restart();
 
  private:
-  enum class SlotState : uint8_t { kEmpty, kLoaded, kRunning };
+  enum class SlotState : uint8_t { kEmpty, kLoaded, kRunning, kInRing };
   struct Slot {
     uint64_t cookie;
     uint32_t word;   // in GO
     uint32_t epoch;  // that runs
-    uint32_t entry;  // in_ring: of the ring
+    uint32_t entry;  // kInRing: the entry that the epoch was posted in
     SlotState state;
-    bool in_ring;  // this epoch was posted in the ring
   };
 
   [[nodiscard]] bool is_known(const regs::BarrierDesc& desc) const;
@@ -82,16 +81,18 @@ class alignas(64) BarrierQueue : public PostingQueue {
   void clear_go();
   [[nodiscard]] uint32_t entry_of(uint32_t index) const;
   [[nodiscard]] bool is_ours(uint32_t index) const;
-  [[nodiscard]] bool take(const regs::BarrierCpl& cpl, BarrierDone* out);
+  [[nodiscard]] bool claim(uint32_t index, BarrierDone* out);
+  [[nodiscard]] uint32_t reap_slow(BarrierDone* out);
   [[nodiscard]] uint8_t slot_of_entry(uint32_t entry);
 
   // Constant once created.
   regs::BarrierDesc* entries_ = nullptr;
   uint32_t rounds_max_ = 0;
   uint32_t slot_count_ = 0;
+  uint32_t go_at_ = 0;  // offset of the first GO
   // Written by the bursts.
-  uint32_t slots_running_ = 0;  // those with an entry in the ring are not counted
-  uint32_t slots_in_ring_ = 0;
+  uint32_t slots_running_ = 0;  // kRunning
+  uint32_t slots_in_ring_ = 0;  // kInRing
   std::array<Slot, regs::kBarrierSlots> slots_{};
   std::array<regs::BarrierDesc, regs::kBarrierSlots> loaded_{};  // what the slots hold
 };

@@ -107,6 +107,8 @@ Activity Upkeep::activity() {
     }
   }
   now.under_way = now.under_way || now.posted;
+  now.barriers = (core_.chores & kBarrierChore) != 0 || engines_.barriers.has_posted();
+  now.looked_ns = core_.now_ns;
   return now;
 }
 

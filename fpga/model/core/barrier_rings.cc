@@ -286,6 +286,14 @@ void BarrierRings::open(Ring& ring) {
   }
   seat->open();
   core_.chores |= kBarrierRingChore;
+  set_running(true);
+}
+
+void BarrierRings::set_running(bool has_ring) {
+  if (has_ring != has_ring_) {
+    has_ring_ = has_ring;
+    core_.wire->set_unpolled_work(has_ring);
+  }
 }
 
 void BarrierRings::begin_stop(Ring& ring) {
@@ -383,6 +391,7 @@ void BarrierRings::work() {
     chores |= uint32_t{seat->is_busy()} * kBarrierChore;
   }
   core_.chores = static_cast<uint8_t>(chores);
+  set_running((chores & kBarrierRingChore) != 0);
 }
 
 bool BarrierRings::has_posted() const {

@@ -51,11 +51,13 @@ class BarrierRings {
   [[nodiscard]] bool send(Pair& pair, uint32_t dest_id, uint32_t tag, uint16_t info);
   [[nodiscard]] Answer take(const InFrame& frame);
   [[nodiscard]] bool answers_wait() const;
+  void set_running(bool has_ring);
 
   Core& core_;
   Transactions& transactions_;
   Responder& responder_;
   barrier::EarlyRoom room_{core_.config.early_notices};
+  bool has_ring_ = false;                     // one runs
   std::vector<std::unique_ptr<Seat>> seats_;  // by number of the pair; null: its ring never ran
 };
 

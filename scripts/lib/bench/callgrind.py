@@ -12,7 +12,7 @@ import subprocess
 
 TOGGLE = "rio_bench_measured"
 HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive)?\(")
-QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue)::")
+QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue|BarrierQueue)::")
 
 
 class CountError(Exception):

@@ -1,4 +1,4 @@
-// The same barriers in SimGrid and in rio-sim, on a torus whose links take a packet at once and
+// Compares SimGrid with rio-sim: equal barriers on a torus whose links take a packet at once and
 // delay it by a hop: without contention both must take the same time.
 //   simgrid_check TOLERANCE_PERCENT SCHEDULE LENGTH...
 // Prints one JSON object. Exit code: 0 they agree, 1 they differ, 2 wrong command line.
