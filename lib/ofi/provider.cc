@@ -138,10 +138,11 @@ void define_params() {
                   "go by the card's DMA queue and windows, longer ones by messages; 0: all by "
                   "messages (default: %lu)",
                   kRmaBorder);
-  fi_param_define(self, "barriers", FI_PARAM_STRING,
-                  "What carries barriers: memory (of the machine, if all members are on one), card "
-                  "(its barrier engine) or software; all members give the same (default: the "
-                  "first of them that all members have)");
+  fi_param_define(
+      self, "barriers", FI_PARAM_STRING,
+      "The carrier of barriers: memory (of the machine, if all members are on one), card "
+      "(its barrier engine) or software; all members give the same (default: the "
+      "first of them that all members have)");
 }
 
 int read_params(Params* out) {

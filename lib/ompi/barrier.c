@@ -1,8 +1,7 @@
 #include <errno.h>
 
+#include <opal/util/output.h>
 #include "lib/ompi/coll_rio.h"
-#include "opal/runtime/opal_progress.h"
-#include "opal/util/output.h"
 
 /* A member that has failed: MPI 4's name where Open MPI has it. */
 #ifdef MPI_ERR_PROC_FAILED

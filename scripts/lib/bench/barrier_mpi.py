@@ -52,7 +52,7 @@ def _sums(profile, pattern, what):
 
 
 class Barriers:
-    """What a rank's barriers cost."""
+    """Instructions of the barriers of a rank."""
 
     def __init__(self, profile):
         self.barriers = _sums(profile, ARRIVE, profile.calls)
