@@ -28,7 +28,8 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
   const uint32_t dedicated = ((1u << regs::kDedicatedQueues) - 1)
                              << static_cast<uint32_t>(regs::Ring::kDedicated0);
   return pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kShared) |
-         pmd::ring_bit(regs::Ring::kEvent) | pmd::ring_bit(regs::Ring::kDma) | dedicated;
+         pmd::ring_bit(regs::Ring::kEvent) | pmd::ring_bit(regs::Ring::kDma) |
+         pmd::ring_bit(regs::Ring::kBarrier) | dedicated;
 }
 
 [[nodiscard]] EndpointConfig endpoint_config(const PortConfig& port) {

@@ -1,0 +1,41 @@
+/// @file
+/// The objects that the groups of a context share. Private to lib/barrier.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/barrier/card_barriers.hpp"
+#include "lib/barrier/group.hpp"
+#include "lib/barrier/mail.hpp"
+#include "lib/msg/message_port.hpp"
+
+namespace rio::barrier {
+
+class GroupMember;
+
+struct GroupHost {
+  BarrierContext& context;
+  msg::MessagePort& message_port;
+  Mail& mail;
+  CardBarriers* card;  ///< null: the card has no engine
+  uint64_t node;       ///< node_mark()
+  BarrierStats& stats;
+
+  /// A random number that is not 0.
+  virtual uint32_t draw() = 0;
+  /// A member is being destroyed.
+  virtual void remove(GroupMember& member) = 0;
+
+ protected:
+  GroupHost(BarrierContext& of, msg::MessagePort& port_of, Mail& mail_of, CardBarriers* card_of,
+            uint64_t node_of, BarrierStats& stats_of)
+      : context(of),
+        message_port(port_of),
+        mail(mail_of),
+        card(card_of),
+        node(node_of),
+        stats(stats_of) {}
+  ~GroupHost() = default;
+};
+
+}  // namespace rio::barrier

@@ -1,0 +1,581 @@
+#include "lib/barrier/group_member.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/hash.hpp"
+#include "base/log.hpp"
+#include "lib/msg/waiting.hpp"
+
+namespace rio::barrier {
+namespace {
+
+constexpr uint64_t kMsNs = 1'000'000;
+/// A member that waits asks the peers for which it waits for a sign of life, after this time.
+constexpr uint64_t kProbeNs = 1000 * kMsNs;
+/// The message that says why a barrier on the card was cancelled arrives within this time, or not.
+constexpr uint64_t kToldNs = 1000 * kMsNs;
+/// How often a member that waits in shared memory looks whether the others live.
+constexpr uint64_t kLookNs = 100 * kMsNs;
+/// The longest part of a wait in which nothing is done that the clock demands.
+constexpr uint32_t kSliceMs = 50;
+
+/// Hash of the terms on which all members must agree.
+uint64_t digest_of(std::span<const msg::Address> members, const Scheme& scheme) {
+  std::string text(reinterpret_cast<const char*>(members.data()), members.size_bytes());
+  text += to_string(scheme);
+  return base::fnv1a<uint64_t>(text);
+}
+
+}  // namespace
+
+GroupMember::GroupMember(GroupHost& host, std::span<const msg::Address> members, uint32_t rank,
+                         const GroupOptions& options, const Schedule& schedule, uint32_t part)
+    : host_(host),
+      members_(members.begin(), members.end()),
+      options_(options),
+      schedule_(schedule),
+      rank_(rank),
+      part_(part),
+      agreement_(terms_of(options), *this),
+      create_end_ns_(base::now_ns() + options.create_ms * kMsNs * (rank == 0 ? 4 : 5) / 4),
+      sessions_(members.size()),
+      left_(members.size()) {}
+
+GroupMember::~GroupMember() {
+  if (failure_.error == 0 && agreement_.is_creating()) {
+    agreement_.fail(-ECONNREFUSED, rank_);
+    host_.mail.drop_joins(part_);
+  } else if (failure_.error == 0 && !has_passed()) {
+    end(-ECONNREFUSED, rank_, true);
+  } else if (failure_.error == 0) {
+    GroupMessage left = message(What::kLeft);
+    left.epoch = epoch();
+    for (uint32_t to = 0; to < ranks(); ++to) {
+      if (sessions_[to] != 0) {
+        send(to, left);
+      }
+    }
+  }
+  if (card_id_ != kNoId) {
+    host_.card->release(card_id_);
+  }
+  host_.remove(*this);
+}
+
+Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
+  Agreement::Terms terms;
+  terms.key = options.key;
+  terms.digest = digest_of(members_, options.scheme);
+  terms.ranks = ranks();
+  terms.rank = rank_;
+  terms.ticket = host_.draw();
+  terms.serial = host_.draw();
+  const auto offer = [&](Way way, uint32_t bit, bool is_there) {
+    const bool is_wanted = options.way == way || options.way == Way::kAny;
+    terms.ways |= is_wanted && is_there ? bit : 0;
+  };
+  offer(Way::kNode, GroupMessage::kNodeBit, host_.node != 0);
+  offer(Way::kCard, GroupMessage::kCardBit, host_.card != nullptr);
+  offer(Way::kSoftware, GroupMessage::kSoftwareBit, true);
+  if (ranks() == 1) {
+    terms.ways = GroupMessage::kSoftwareBit;  // it passes at once: a card has no such descriptor
+  }
+  terms.node = host_.node;
+  return terms;
+}
+
+GroupMessage GroupMember::message(What what) const {
+  GroupMessage message;
+  message.what = what;
+  message.rank = rank_;
+  message.key = options_.key;
+  message.serial = agreement_.serial();
+  return message;
+}
+
+uint32_t GroupMember::rank_of(msg::Address address) const {
+  const auto found = std::find(members_.begin(), members_.end(), address);
+  return found == members_.end() ? kNoPeer : static_cast<uint32_t>(found - members_.begin());
+}
+
+/// Calls `each(rank)` for all ranks to which this member's schedule sends, or which it awaits.
+template <class Each>
+void GroupMember::for_each_peer(const Each& each) const {
+  const auto begin = schedule_.peers.begin();
+  for (auto at = begin; at != schedule_.peers.end(); ++at) {
+    if (*at != kNoPeer && std::find(begin, at, *at) == at) {
+      each(*at);
+    }
+  }
+}
+
+// Creation.
+
+void GroupMember::begin() {
+  agreement_.begin();
+  note_agreement();
+}
+
+void GroupMember::send(uint32_t rank, const GroupMessage& message) {
+  if (sessions_[rank] == 0) {
+    sessions_[rank] = host_.mail.session_with(members_[rank]);
+  }
+  host_.mail.send(members_[rank], message, part_);
+}
+
+IdSet GroupMember::free_ids() {
+  return host_.card == nullptr ? IdSet{} : host_.card->free_ids(base::now_ns());
+}
+
+bool GroupMember::load(uint32_t id) {
+  if (id <= kGroupMax) {
+    return load_card(id);
+  }
+  if (id == kNodeId && !load_node()) {
+    return false;
+  }
+  if (id == kNoId) {
+    meeting_.emplace(schedule_, agreement_.epoch());
+  }
+  agreement_.loaded(0);
+  return true;
+}
+
+bool GroupMember::load_node() {
+  char name[64];
+  std::snprintf(name, sizeof(name), ".barrier-%016llx-%08x",
+                static_cast<unsigned long long>(options_.key), agreement_.serial());
+  const int rc = rank_ == 0 ? NodeMeeting::create(name, ranks(), rank_, &node_)
+                            : NodeMeeting::open(name, ranks(), rank_, &node_);
+  return rc == 0;
+}
+
+bool GroupMember::load_card(uint32_t id) {
+  regs::BarrierDesc desc{};
+  const DescriptorTerms terms{
+      .group = id, .epoch = agreement_.epoch() + 1, .op = regs::BarrierOp::kLoad};
+  const auto dest_id_of = [this](uint32_t rank) { return msg::dest_id_of(members_[rank]); };
+  if (host_.card == nullptr || write_descriptor(schedule_, terms, dest_id_of, &desc) != 0 ||
+      !host_.card->load(id, desc, base::now_ns(), *this)) {
+    return false;
+  }
+  card_id_ = id;
+  card_epoch_ = agreement_.epoch();
+  return true;
+}
+
+void GroupMember::on_loaded(int error) {
+  agreement_.loaded(error);
+  note_agreement();
+}
+
+void GroupMember::unload(uint32_t id) {
+  meeting_.reset();
+  node_.reset();
+  if (id == card_id_ && id != kNoId) {
+    host_.card->release(std::exchange(card_id_, kNoId));
+  }
+}
+
+Way GroupMember::way() const {
+  if (agreement_.stage() != Agreement::Stage::kReady) {
+    return Way::kAny;
+  }
+  return node_ != nullptr ? Way::kNode : meeting_ ? Way::kSoftware : Way::kCard;
+}
+
+bool GroupMember::has_passed() const {
+  return node_ != nullptr ? node_->has_passed() : meeting_ ? meeting_->has_passed() : card_passed_;
+}
+
+/// Of the last barrier at which this member has arrived.
+uint32_t GroupMember::epoch() const {
+  return node_ != nullptr ? static_cast<uint32_t>(node_->epoch())
+         : meeting_       ? meeting_->epoch()
+                          : card_epoch_;
+}
+
+/// Take over the end of the creation.
+void GroupMember::note_agreement() {
+  if (failure_.error == 0 && agreement_.stage() == Agreement::Stage::kFailed) {
+    failure_ = {agreement_.error(), agreement_.culprit()};
+    ++host_.stats.failed;
+    host_.mail.drop_joins(part_);
+  }
+  if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(is_running_, true)) {
+    greet_peers();
+  }
+}
+
+/// The group is ready. Members that exchange no messages have sessions, too, which end when the
+/// other one dies.
+void GroupMember::greet_peers() {
+  if (node_ != nullptr) {
+    node_->hide();
+  } else if (!meeting_) {
+    for_each_peer([this](uint32_t rank) { send(rank, message(What::kAlive)); });
+  }
+}
+
+bool GroupMember::is_of_other_session(uint32_t rank, uint32_t session) const {
+  return rank != kNoPeer && sessions_[rank] != 0 && sessions_[rank] != session;
+}
+
+bool GroupMember::receive(msg::Address from, uint32_t session, const GroupMessage& message) {
+  const uint32_t rank = rank_of(from);
+  if (is_of_other_session(rank, session)) {
+    check_sessions();
+    if (is_of_other_session(rank, session)) {
+      return false;  // of an earlier process at this address, or of one that has taken its place
+    }
+  }
+  if (message.what == What::kJoin) {
+    return receive_join(from, rank, message);
+  }
+  if (rank == kNoPeer) {
+    return false;
+  }
+  sessions_[rank] = session;
+  bool is_due = false;
+  switch (message.what) {
+    case What::kNotification:
+      return receive_notification(rank, message);
+    case What::kFailed:
+      return receive_failure(rank, message);
+    case What::kLeft:
+      return message.serial == agreement_.serial() && receive_left(rank, message.epoch);
+    case What::kAlive:
+      return message.serial == agreement_.serial();
+    default:
+      is_due = failure_.error == 0 && message.rank == rank && agreement_.receive(rank, message);
+  }
+  note_agreement();
+  return is_due;
+}
+
+bool GroupMember::receive_join(msg::Address from, uint32_t rank, const GroupMessage& join) {
+  if (agreement_.stage() == Agreement::Stage::kReady) {
+    return false;  // of another group, which this member has not begun
+  }
+  if (!agreement_.is_creating()) {
+    if (rank_ == 0 && rank != kNoPeer) {
+      return agreement_.tell_late(rank, join.ticket);
+    }
+    if (std::find(refused_.begin(), refused_.end(), from) != refused_.end()) {
+      return false;
+    }
+    refuse(from, join, rank);
+    return true;
+  }
+  if (rank == kNoPeer || join.rank != rank || !agreement_.receive(rank, join)) {
+    base::log_error(
+        "barrier group with key %llu: destID %u has other members, another order of them, or "
+        "another schedule; create it with the same list and options at all members",
+        static_cast<unsigned long long>(options_.key), msg::dest_id_of(from));
+    refuse(from, join, rank);
+    agreement_.fail(-EINVAL, rank);
+  }
+  note_agreement();
+  return true;
+}
+
+/// Tell the sender of a kJoin that this member does not create that group.
+void GroupMember::refuse(msg::Address from, const GroupMessage& join, uint32_t rank) {
+  refused_.push_back(from);
+  GroupMessage failed = message(What::kFailed);
+  failed.ticket = join.ticket;
+  failed.error = failure_.error != 0 ? failure_.error : -EINVAL;
+  failed.culprit = kNoPeer;
+  if (rank != kNoPeer) {
+    send(rank, failed);
+  } else {
+    host_.mail.send(from, failed, part_);
+  }
+}
+
+bool GroupMember::receive_failure(uint32_t rank, const GroupMessage& failure) {
+  if (failure_.error != 0) {
+    return true;
+  }
+  GroupMessage known = failure;
+  if (known.culprit >= ranks()) {
+    known.culprit = known.error == -EINVAL ? rank : kNoPeer;
+  }
+  if (agreement_.is_creating()) {
+    const bool is_due = agreement_.receive(rank, known);
+    note_agreement();
+    return is_due;
+  }
+  if (known.serial != agreement_.serial()) {
+    return false;
+  }
+  // It has told everyone. Members that it could not tell are told by their peers.
+  end(known.error, known.culprit, false);
+  return true;
+}
+
+// Barriers.
+
+int GroupMember::ready() const {
+  if (failure_.error != 0) {
+    return failure_.error;
+  }
+  return agreement_.stage() == Agreement::Stage::kReady ? 1 : 0;
+}
+
+int GroupMember::arrive() {
+  if (failure_.error != 0) {
+    return failure_.error;
+  }
+  if (agreement_.stage() != Agreement::Stage::kReady) {
+    return -EAGAIN;
+  }
+  if (!has_passed()) {
+    return -EBUSY;
+  }
+  if (first_left_ != kNoPeer && epoch() == left_epoch_) {
+    end(-ECONNREFUSED, first_left_, true);
+    return failure_.error;
+  }
+  ++arrivals_;
+  arrived_ns_ = probed_ns_ = base::now_ns();
+  if (node_ != nullptr) {
+    node_->arrive();
+  } else if (meeting_) {
+    meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
+    host_.stats.passed += meeting_->has_passed() ? 1 : 0;
+  } else {
+    card_passed_ = false;
+    host_.card->arrive(card_id_, ++card_epoch_);
+  }
+  return 0;
+}
+
+void GroupMember::on_end(pmd::Status status, uint32_t place) {
+  if (status == pmd::Status::kOk) {
+    card_passed_ = true;
+    ++host_.stats.passed;
+  } else if (failure_.error == 0 && status == pmd::Status::kPeerFailed) {
+    // A peer tells why by a message; without one, it is this peer that is known.
+    told_by_ = schedule_.peers[place];
+    told_ns_ = base::now_ns();
+  } else if (failure_.error == 0) {
+    end(status == pmd::Status::kResponseTimeout ? -EHOSTUNREACH : -EPROTO, schedule_.peers[place],
+        true);
+  }
+}
+
+void GroupMember::send_notification(uint32_t rank, uint32_t round) {
+  GroupMessage notification = message(What::kNotification);
+  notification.round = static_cast<uint8_t>(round);
+  notification.epoch = meeting_->epoch();
+  send(rank, notification);
+}
+
+bool GroupMember::receive_notification(uint32_t rank, const GroupMessage& notification) {
+  if (!meeting_ || notification.serial != agreement_.serial() || notification.rank != rank) {
+    return false;
+  }
+  if (failure_.error != 0) {
+    return true;  // a barrier that has failed is not passed later
+  }
+  const bool is_under_way = !meeting_->has_passed();
+  const Meeting::Taken taken =
+      meeting_->receive(rank, notification.round, notification.epoch,
+                        [&](uint32_t to, uint32_t round) { send_notification(to, round); });
+  ++host_.stats.notifications;
+  host_.stats.early += taken == Meeting::Taken::kEarly ? 1 : 0;
+  host_.stats.passed += is_under_way && meeting_->has_passed() ? 1 : 0;
+  return taken != Meeting::Taken::kForeign;
+}
+
+int GroupMember::test() const {
+  if (arrivals_ != 0 && has_passed()) {
+    return 1;
+  }
+  return failure_.error != 0 ? failure_.error : arrivals_ == 0 ? 1 : 0;
+}
+
+// The end.
+
+bool GroupMember::receive_left(uint32_t rank, uint32_t epoch) {
+  left_[rank] = true;
+  if (!is_running_ || failure_.error != 0 ||
+      (first_left_ != kNoPeer && static_cast<int32_t>(epoch - left_epoch_) >= 0)) {
+    return true;
+  }
+  first_left_ = rank;
+  left_epoch_ = epoch;
+  if (!has_passed() && static_cast<int32_t>(this->epoch() - epoch) > 0) {
+    end(-ECONNREFUSED, rank, true);
+  }
+  return true;
+}
+
+void GroupMember::fail(int error, uint32_t culprit) {
+  if (failure_.error != 0) {
+    return;
+  }
+  if (agreement_.is_creating()) {
+    agreement_.fail(error, culprit);
+    note_agreement();
+  } else {
+    end(error, culprit, true);
+  }
+}
+
+/// The group has failed while it could run.
+/// @param tells_all whether all members are to be told, or only the peers of the schedule.
+void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
+  failure_ = {error, culprit};
+  ++host_.stats.failed;
+  if (node_ != nullptr) {
+    node_->fail(error, culprit);
+    return;  // all see it
+  }
+  if (card_id_ != kNoId) {
+    host_.card->cancel(card_id_);
+  }
+  GroupMessage failed = message(What::kFailed);
+  failed.error = error;
+  failed.culprit = culprit;
+  const auto tell = [&](uint32_t rank) {
+    if (rank != rank_ && (rank != culprit || error != -ECONNRESET)) {
+      send(rank, failed);
+    }
+  };
+  if (!tells_all) {
+    for_each_peer(tell);
+    return;
+  }
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    tell(rank);
+  }
+}
+
+void GroupMember::check_sessions() {
+  for (uint32_t rank = 0; rank < ranks() && failure_.error == 0; ++rank) {
+    const uint32_t session = sessions_[rank];
+    if (session != 0 && session != host_.mail.session_with(members_[rank])) {
+      lose(rank, host_.message_port.known_link(msg::dest_id_of(members_[rank]))->error);
+    }
+  }
+}
+
+/// The session with a member has ended.
+void GroupMember::lose(uint32_t rank, int error) {
+  const bool is_back = !host_.message_port.has_gone(msg::dest_id_of(members_[rank]));
+  if (agreement_.stage() == Agreement::Stage::kJoining) {
+    // It may be a session of an earlier process, which this member's kJoin has ended.
+    // Or the member is not there yet: then kJoin is tried again.
+    if (error == -EHOSTUNREACH || (rank_ == 0 && agreement_.has_not_joined(rank))) {
+      sessions_[rank] = 0;
+      return;
+    }
+    if (rank_ != 0 && is_back && !std::exchange(has_joined_again_, true)) {
+      sessions_[rank] = 0;
+      host_.mail.drop_joins(part_);
+      begin();
+      return;
+    }
+  }
+  if (!left_[rank]) {
+    fail(error != 0 ? error : -ECONNRESET, rank);
+  }
+}
+
+void GroupMember::note_unsent(msg::Address to, int error) {
+  const uint32_t rank = rank_of(to);
+  if (failure_.error == 0 && rank != kNoPeer && !left_[rank]) {
+    fail(error, rank);
+  }
+}
+
+void GroupMember::check_time(uint64_t now_ns) {
+  if (failure_.error != 0) {
+    return;
+  }
+  if (agreement_.is_creating()) {
+    if (now_ns > create_end_ns_) {
+      fail(-ETIMEDOUT, agreement_.missing());
+    }
+    return;
+  }
+  if (node_ != nullptr && node_->has_failed()) {
+    const NodeMeeting::Failure failure = node_->failure();
+    failure_ = {failure.error, failure.rank};
+    ++host_.stats.failed;
+    return;
+  }
+  if (has_passed()) {
+    return;
+  }
+  if (told_by_ != kNoPeer && now_ns > told_ns_ + kToldNs) {
+    end(-ECONNRESET, told_by_, true);
+  } else if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
+    fail(-ETIME, rank_);
+  } else if (now_ns > probed_ns_ + kProbeNs) {
+    probed_ns_ = now_ns;
+    probe();
+  } else if (node_ != nullptr && now_ns > looked_ns_ + kLookNs) {
+    looked_ns_ = now_ns;
+    node_->look_for_lost();
+  }
+}
+
+/// Send something to the peers for which this member waits: if it does not arrive, the port ends
+/// the session.
+void GroupMember::probe() {
+  const auto ask = [this](uint32_t rank) {
+    if (!host_.mail.waits(members_[rank])) {
+      send(rank, message(What::kAlive));
+    }
+  };
+  if (node_ != nullptr) {
+    return;
+  }
+  if (!meeting_) {
+    for_each_peer(ask);  // the card does not say for whom it waits
+    return;
+  }
+  for (uint64_t left = meeting_->missing(); left != 0; left &= left - 1) {
+    ask(schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))]);
+  }
+}
+
+// Waits.
+
+template <class Ready>
+int GroupMember::wait_for(uint32_t timeout_ms, const Ready& is_done) {
+  const uint64_t end_ns = base::now_ns() + timeout_ms * kMsNs;
+  for (;;) {
+    const uint64_t now_ns = base::now_ns();
+    const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns + kMsNs - 1) / kMsNs : 0;
+    const int rc = msg::wait(
+        host_.message_port, static_cast<uint32_t>(std::min<uint64_t>(left_ms, kSliceMs)),
+        [&] { host_.context.progress(); }, is_done);
+    if (rc != 0 || left_ms == 0) {
+      return rc;
+    }
+  }
+}
+
+int GroupMember::wait_ready(uint32_t timeout_ms) {
+  const int rc = wait_for(timeout_ms, [&] { return ready() != 0; });
+  const msg::Guard guard(host_.message_port);
+  return ready() != 0 ? ready() : std::min(rc, 0);
+}
+
+int GroupMember::wait(uint32_t timeout_ms) {
+  const int rc = wait_for(timeout_ms, [&] { return test() != 0; });
+  const msg::Guard guard(host_.message_port);
+  return test() != 0 ? test() : std::min(rc, 0);
+}
+
+}  // namespace rio::barrier

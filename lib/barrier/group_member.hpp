@@ -1,0 +1,127 @@
+/// @file
+/// This member's part of a group: its creation, its barriers, and its end. Private to lib/barrier.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/barrier/agreement.hpp"
+#include "lib/barrier/card_barriers.hpp"
+#include "lib/barrier/group.hpp"
+#include "lib/barrier/group_host.hpp"
+#include "lib/barrier/meeting.hpp"
+#include "lib/barrier/node_meeting.hpp"
+
+namespace rio::barrier {
+
+/// Thread rule: as Group.
+class GroupMember final : public Group, private Agreement::Ends, private CardBarriers::User {
+ public:
+  /// @param members, rank, options checked ones. @param part tells it apart from all others of the
+  /// context. @param host outlives it.
+  GroupMember(GroupHost& host, std::span<const msg::Address> members, uint32_t rank,
+              const GroupOptions& options, const Schedule& schedule, uint32_t part);
+  ~GroupMember() override;
+
+  // Group.
+  [[nodiscard]] int ready() const override;
+  [[nodiscard]] int wait_ready(uint32_t timeout_ms) override;
+  [[nodiscard]] int arrive() override;
+  [[nodiscard]] int test() const override;
+  [[nodiscard]] int wait(uint32_t timeout_ms) override;
+  [[nodiscard]] Failure failure() const override { return failure_; }
+  [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(members_.size()); }
+  [[nodiscard]] uint32_t rank() const override { return rank_; }
+  [[nodiscard]] Way way() const override;
+  [[nodiscard]] uint32_t arrivals() const override { return arrivals_; }
+
+  // For the context.
+
+  /// Join. Called once, first.
+  void begin();
+  /// A message of this group's key has arrived.
+  /// @param session of the message. @return false: it does not belong to this group, or is not due.
+  [[nodiscard]] bool receive(msg::Address from, uint32_t session, const GroupMessage& message);
+  /// Sessions have ended: find out whether those of members are among them.
+  void check_sessions();
+  /// A message of this part was not accepted.
+  void note_unsent(msg::Address to, int error);
+  /// Do what the time has come for.
+  void check_time(uint64_t now_ns);
+  /// The group has failed, for a reason that concerns this member.
+  void fail(int error, uint32_t culprit);
+
+  [[nodiscard]] uint64_t key() const { return options_.key; }
+  [[nodiscard]] uint32_t part() const { return part_; }
+
+ private:
+  // Agreement::Ends.
+  void send(uint32_t rank, const GroupMessage& message) override;
+  [[nodiscard]] IdSet free_ids() override;
+  [[nodiscard]] bool load(uint32_t id) override;
+  void unload(uint32_t id) override;
+
+  // CardBarriers::User.
+  void on_loaded(int error) override;
+  void on_end(pmd::Status status, uint32_t place) override;
+
+  [[nodiscard]] bool load_node();
+  [[nodiscard]] bool load_card(uint32_t id);
+  [[nodiscard]] bool has_passed() const;
+  [[nodiscard]] uint32_t epoch() const;
+  void greet_peers();
+  [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);
+  [[nodiscard]] GroupMessage message(What what) const;
+  [[nodiscard]] uint32_t rank_of(msg::Address address) const;
+  [[nodiscard]] bool is_of_other_session(uint32_t rank, uint32_t session) const;
+  [[nodiscard]] bool receive_join(msg::Address from, uint32_t rank, const GroupMessage& join);
+  void refuse(msg::Address from, const GroupMessage& join, uint32_t rank);
+  [[nodiscard]] bool receive_failure(uint32_t rank, const GroupMessage& failure);
+  [[nodiscard]] bool receive_left(uint32_t rank, uint32_t epoch);
+  [[nodiscard]] bool receive_notification(uint32_t rank, const GroupMessage& notification);
+  void send_notification(uint32_t rank, uint32_t round);
+  void note_agreement();
+  void lose(uint32_t rank, int error);
+  void end(int error, uint32_t culprit, bool tells_all);
+  void probe();
+  template <class Each>
+  void for_each_peer(const Each& each) const;
+  template <class Ready>
+  [[nodiscard]] int wait_for(uint32_t timeout_ms, const Ready& is_done);
+
+  GroupHost& host_;
+  std::vector<msg::Address> members_;
+  GroupOptions options_;
+  Schedule schedule_;
+  uint32_t rank_;
+  uint32_t part_;
+
+  // One of these once it is loaded.
+  std::optional<Meeting> meeting_;     // software
+  std::unique_ptr<NodeMeeting> node_;  // shared memory
+  uint32_t card_id_ = kNoId;           // the card
+  uint32_t card_epoch_ = 0;            // of the last barrier at which this member has arrived there
+  bool card_passed_ = true;            // it has ended
+  uint32_t told_by_ = kNoPeer;         // peer whose card has told of a failure, at this time
+  uint64_t told_ns_ = 0;
+  uint64_t looked_ns_ = 0;   // for members that are lost
+  bool is_running_ = false;  // note_agreement() has seen that it is ready
+  Failure failure_;
+  uint32_t arrivals_ = 0;
+  uint64_t arrived_ns_ = 0;
+  uint64_t probed_ns_ = 0;
+
+  Agreement agreement_;
+  uint64_t create_end_ns_;
+  bool has_joined_again_ = false;
+  std::vector<msg::Address> refused_;  // that have been told of the failed creation
+  std::vector<uint32_t> sessions_;     // Link::session with each rank; 0: nothing was said yet
+  std::vector<bool> left_;             // ranks that have left the group
+  uint32_t first_left_ = kNoPeer;      // the one that left at the earliest epoch
+  uint32_t left_epoch_ = 0;            // the last barrier at which it arrived
+};
+
+}  // namespace rio::barrier
