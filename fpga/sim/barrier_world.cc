@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/formatted.hpp"
+
 namespace rio::sim {
 namespace {
 
@@ -11,7 +13,12 @@ namespace barrier = model::barrier;
 // Words of timers that are no destination of a notification.
 constexpr uint32_t kArrival = ~0u;
 constexpr uint32_t kAdvance = ~0u - 1;
+constexpr uint32_t kPost = ~0u - 2;
+constexpr uint32_t kDeadline = ~0u - 3;
 constexpr uint64_t kNever = ~uint64_t{0};
+constexpr uint64_t kSliceNs = 1'000;
+// Index of a descriptor that cancels: its own completion is not the member's.
+constexpr uint32_t kCancelIndex = 1;
 
 }  // namespace
 
@@ -30,10 +37,14 @@ class BarrierWorld::Node final : public barrier::Ends {
 
   void send(const barrier::Request& request) override {
     NetworkBase& network = *world_.network_;
-    network.set_timer(network.now() + world_.settings_.step_ns,
+    network.set_timer(ready_ns(request.notice.round) + world_.settings_.step_ns,
                       {number_, request.tag, request.dest_id, request.notice.info()});
   }
-  void end(const barrier::Ended& ended) override { world_.note_end(number_, ended.status); }
+  void end(const barrier::Ended& ended) override {
+    if (ended.index != kCancelIndex) {
+      world_.note_end(number_, ended.status);
+    }
+  }
   void report_foreign(uint32_t /*source*/, const barrier::Notice& /*notice*/) override {}
 
   [[nodiscard]] barrier::BarrierEngine& engine() { return engine_; }
@@ -46,8 +57,26 @@ class BarrierWorld::Node final : public barrier::Ends {
   void forget_timer(uint64_t now_ns) { timer_ns_ = timer_ns_ <= now_ns ? kNever : timer_ns_; }
 
  private:
+  /// When the host, if it runs the rounds, has come to a notification; else now. The notifications
+  /// of a round that go together are one piece of the host's work.
+  [[nodiscard]] uint64_t ready_ns(uint32_t round) {
+    const uint64_t now_ns = world_.network_->now();
+    if (world_.settings_.host_round_ns == 0) {
+      return now_ns;
+    }
+    if (round != host_round_ || now_ns != host_cause_ns_) {
+      host_round_ = round;
+      host_cause_ns_ = now_ns;
+      host_busy_ns_ = std::max(now_ns, host_busy_ns_) + world_.settings_.host_round_ns;
+    }
+    return host_busy_ns_;
+  }
+
   BarrierWorld& world_;
   uint32_t number_;
+  uint32_t host_round_ = ~0u;  // of the host's last work, with the time of its cause, and its end
+  uint64_t host_cause_ns_ = 0;
+  uint64_t host_busy_ns_ = 0;
   barrier::EarlyRoom room_;
   uint64_t timer_ns_ = kNever;  // the earliest that is set
   barrier::BarrierEngine engine_;
@@ -56,55 +85,73 @@ class BarrierWorld::Node final : public barrier::Ends {
 int BarrierWorld::create(NetworkTopology topology, const BarrierSettings& settings,
                          std::unique_ptr<BarrierWorld>* out, std::string* error) {
   const uint32_t nodes = topology.nodes();
+  if (settings.members > nodes) {
+    return base::fail(error, "%u members on %u nodes; give at most as many as there are nodes",
+                      settings.members, nodes);
+  }
+  const uint32_t members = settings.members != 0 ? settings.members : nodes;
   std::unique_ptr<BarrierWorld> world(new BarrierWorld(settings));
   const int rc = Network<BarrierWorld>::create(std::move(topology), settings.network, *world,
                                                &world->network_, error);
   if (rc != 0) {
     return rc;
   }
-  world->exits_ns_.resize(nodes);
-  world->nodes_.reserve(nodes);
-  for (uint32_t node = 0; node < nodes; ++node) {
-    world->nodes_.push_back(std::make_unique<Node>(*world, node));
+  world->exits_ns_.resize(members);
+  world->ends_.resize(members);
+  world->memory_ = reserve_huge(members * sizeof(Node));
+  auto* const first = static_cast<Node*>(world->memory_.get());
+  for (uint32_t node = 0; node < members; ++node) {
+    std::construct_at(first + node, *world, node);
+    world->nodes_ = {first, node + 1};
   }
   *out = std::move(world);
   return 0;
 }
 
 BarrierWorld::BarrierWorld(const BarrierSettings& settings) : settings_(settings) {}
-BarrierWorld::~BarrierWorld() = default;
+BarrierWorld::~BarrierWorld() {
+  std::destroy(nodes_.begin(), nodes_.end());
+}
 
 BarrierOutcome BarrierWorld::run(Schedules& schedules, std::span<const uint64_t> delays_ns,
-                                 uint64_t within_ns) {
+                                 uint64_t within_ns, const Watch& watch) {
   schedules_ = &schedules;
   outcome_ = {};
   arrived_ = 0;
+  ++serial_;
   std::fill(exits_ns_.begin(), exits_ns_.end(), 0);
-  const auto nodes = static_cast<uint32_t>(nodes_.size());
+  std::fill(ends_.begin(), ends_.end(), MemberEnd::kWaiting);
   const uint64_t begin_ns = network_->now();
-  for (uint32_t node = 0; node < nodes; ++node) {
+  for (uint32_t node = 0; node < members(); ++node) {
     const uint64_t delay_ns = node < delays_ns.size() ? delays_ns[node] : 0;
     outcome_.last_arrival_ns = std::max(outcome_.last_arrival_ns, begin_ns + delay_ns);
     network_->set_timer(begin_ns + delay_ns, {.node = node, .word = kArrival});
   }
   // In slices, so that time-outs that lie behind the last exit are not run.
   const uint64_t end_ns = begin_ns + within_ns;
-  const uint64_t slice_ns = std::max<uint64_t>(settings_.response_timeout_ns / 16, 1);
-  for (uint64_t until_ns = begin_ns;
-       outcome_.ended + outcome_.failed < nodes && until_ns < end_ns;) {
-    until_ns = std::min(until_ns + slice_ns, end_ns);
-    network_->run(until_ns);
+  for (uint64_t until_ns = begin_ns; outcome_.ended + outcome_.failed < members() &&
+                                     until_ns < end_ns && network_->events() != 0;) {
+    until_ns = std::min(until_ns + kSliceNs, end_ns);
+    outcome_.events += network_->run(until_ns);
+    if (watch) {
+      watch(outcome_);
+    }
   }
   schedules_ = nullptr;
   return outcome_;
 }
 
 const barrier::Counters& BarrierWorld::counters(uint32_t node) const {
-  return nodes_[node]->engine().counters();
+  return nodes_[node].engine().counters();
+}
+
+/// Hot. A packet of the node is next.
+void BarrierWorld::prefetch(uint32_t node) const {
+  __builtin_prefetch(&nodes_[node].engine());
 }
 
 void BarrierWorld::deliver(NetworkBase& network, const Packet& packet) {
-  barrier::BarrierEngine& engine = nodes_[packet.destination]->engine();
+  barrier::BarrierEngine& engine = nodes_[packet.destination].engine();
   if (packet.kind == kRequest) {
     const barrier::Answer answer =
         engine.receive(network.now(), packet.source, barrier::Notice::of(packet.info));
@@ -120,40 +167,79 @@ void BarrierWorld::deliver(NetworkBase& network, const Packet& packet) {
 }
 
 void BarrierWorld::expire(NetworkBase& network, const NodeTimer& timer) {
-  Node& node = *nodes_[timer.node];
-  if (timer.word == kArrival) {
-    regs::BarrierDesc desc{};
-    schedules_->describe(timer.node, &desc);
-    ++arrived_;
-    node.engine().post(network.now(), desc, 0);
-  } else if (timer.word == kAdvance) {
-    node.forget_timer(network.now());
-    node.engine().advance(network.now());
+  switch (timer.word) {
+    case kArrival:
+      return note_arrival(timer.node);
+    case kPost:
+      return timer.tag == serial_ ? post(timer.node) : void();
+    case kDeadline:
+      return timer.tag == serial_ ? cancel(timer.node) : void();
+    case kAdvance:
+      nodes_[timer.node].forget_timer(network.now());
+      nodes_[timer.node].engine().advance(network.now());
+      return update_timer(timer.node);
+    default:
+      network.send({.source = timer.node,
+                    .destination = timer.word,
+                    .tag = timer.tag,
+                    .info = timer.info,
+                    .kind = kRequest});
+  }
+}
+
+void BarrierWorld::note_arrival(uint32_t node) {
+  const uint64_t now_ns = network_->now();
+  ++arrived_;
+  if (settings_.deadline_ns != 0) {
+    network_->set_timer(now_ns + settings_.deadline_ns,
+                        {.node = node, .tag = serial_, .word = kDeadline});
+  }
+  if (settings_.host_in_ns != 0) {
+    network_->set_timer(now_ns + settings_.host_in_ns,
+                        {.node = node, .tag = serial_, .word = kPost});
   } else {
-    network.send({.source = timer.node,
-                  .destination = timer.word,
-                  .tag = timer.tag,
-                  .info = timer.info,
-                  .kind = kRequest});
+    post(node);
+  }
+}
+
+void BarrierWorld::post(uint32_t node) {
+  regs::BarrierDesc desc{};
+  schedules_->describe(node, &desc);
+  nodes_[node].engine().post(network_->now(), desc, 0);
+  update_timer(node);
+}
+
+/// A host's deadline has passed.
+void BarrierWorld::cancel(uint32_t node) {
+  if (ends_[node] != MemberEnd::kWaiting) {
     return;
   }
-  update_timer(timer.node);
+  using Op = regs::BarrierOp;
+  static_assert(static_cast<uint32_t>(Op::kRun) == 0, "describe() has left the operation 0");
+  regs::BarrierDesc desc{};
+  schedules_->describe(node, &desc);
+  desc.control |= regs::barrier_desc::Control::op.put(static_cast<uint32_t>(Op::kCancel));
+  nodes_[node].engine().post(network_->now(), desc, kCancelIndex);
+  update_timer(node);
 }
 
 void BarrierWorld::update_timer(uint32_t node) {
-  if (nodes_[node]->needs_timer()) {
-    network_->set_timer(nodes_[node]->engine().due_ns(), {.node = node, .word = kAdvance});
+  if (nodes_[node].needs_timer()) {
+    network_->set_timer(nodes_[node].engine().due_ns(), {.node = node, .word = kAdvance});
   }
 }
 
 void BarrierWorld::note_end(uint32_t node, regs::Status status) {
   if (status != regs::Status::kOk) {
+    ends_[node] = MemberEnd::kFailed;
     ++outcome_.failed;
     return;
   }
+  ends_[node] = MemberEnd::kLeft;
   ++outcome_.ended;
-  outcome_.violations += arrived_ != nodes_.size() ? 1 : 0;
-  outcome_.last_exit_ns = exits_ns_[node] = network_->now();
+  outcome_.violations += arrived_ != members() ? 1 : 0;
+  exits_ns_[node] = network_->now() + settings_.host_out_ns;
+  outcome_.last_exit_ns = std::max(outcome_.last_exit_ns, exits_ns_[node]);
 }
 
 }  // namespace rio::sim

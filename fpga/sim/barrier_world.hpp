@@ -3,32 +3,50 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "fpga/model/barrier/engine.hpp"
+#include "fpga/sim/huge_memory.hpp"
 #include "fpga/sim/network.hpp"
 
 namespace rio::sim {
 
 struct BarrierSettings {
-  NetworkSettings network;
-  uint64_t step_ns = 40;  ///< from the cause of a notification to its way: the card's, or a host's
+  NetworkSettings network{};
+  uint32_t members = 0;   ///< nodes 0 to members - 1 take part; 0: all
+  uint64_t step_ns = 40;  ///< from the cause of a notification to its way: the card's work
+  /// 0: the card runs the rounds. Otherwise the host does, and each round costs the host this time,
+  /// one round after the other, before the card's step.
+  uint64_t host_round_ns = 0;
+  uint64_t host_in_ns = 0;   ///< from a node's arrival until the card has its descriptor
+  uint64_t host_out_ns = 0;  ///< from the card's completion until the node leaves
+  /// A host whose barrier takes longer than this from its arrival on cancels it; 0: it waits.
+  uint64_t deadline_ns = 0;
   uint64_t response_timeout_ns = 1'000'000;
   uint64_t retry_ns = 1'000;
   uint32_t resend_limit = 8;
   uint32_t early = 64;  ///< early notifications that a node has room for
 };
 
+/// How a barrier went for one member.
+enum class MemberEnd : uint8_t {
+  kWaiting,  ///< it has not ended, or has never arrived
+  kLeft,     ///< the barrier was complete
+  kFailed,   ///< it was told of a failure
+};
+
 /// How a barrier went.
 struct BarrierOutcome {
   uint64_t last_arrival_ns = 0;
   uint64_t last_exit_ns = 0;
-  uint32_t ended = 0;       ///< nodes that left with kOk
-  uint32_t failed = 0;      ///< nodes that were told of a failure
-  uint32_t violations = 0;  ///< nodes that left with kOk before the last one had arrived
+  uint64_t events = 0;      ///< events of the network that were handled
+  uint32_t ended = 0;       ///< members that left with kOk
+  uint32_t failed = 0;      ///< members that were told of a failure
+  uint32_t violations = 0;  ///< members that left with kOk before the last one had arrived
   /// From the last arrival to the last exit.
   [[nodiscard]] uint64_t latency_ns() const { return last_exit_ns - last_arrival_ns; }
 };
@@ -52,34 +70,48 @@ class BarrierWorld {
    protected:
     ~Schedules() = default;
   };
-  /// Run one barrier. @param delays_ns when each node arrives, from now on; a node beyond its end
-  /// arrives now. @param within_ns bound of virtual time: nodes that have not ended then are in
-  /// neither number of the outcome.
-  BarrierOutcome run(Schedules& schedules, std::span<const uint64_t> delays_ns, uint64_t within_ns);
+  /// Called about every microsecond of virtual time while a barrier runs.
+  using Watch = std::function<void(const BarrierOutcome& so_far)>;
 
+  /// Run one barrier, until all members have ended or nothing can happen any more. @param delays_ns
+  /// when each member arrives, from now on; a member beyond its end arrives now. @param within_ns
+  /// bound of virtual time: members that have not ended then are in neither number of the outcome.
+  BarrierOutcome run(Schedules& schedules, std::span<const uint64_t> delays_ns, uint64_t within_ns,
+                     const Watch& watch = {});
+
+  [[nodiscard]] uint32_t members() const { return static_cast<uint32_t>(nodes_.size()); }
   [[nodiscard]] NetworkBase& network() { return *network_; }
-  /// When a node left the last barrier; 0: it did not, or failed.
+  /// When a member left the last barrier; 0: it did not, or failed.
   [[nodiscard]] uint64_t exit_ns(uint32_t node) const { return exits_ns_[node]; }
+  /// How the last barrier went for a member.
+  [[nodiscard]] MemberEnd end_of(uint32_t node) const { return ends_[node]; }
   [[nodiscard]] const model::barrier::Counters& counters(uint32_t node) const;
 
   // Of Network: see there.
   void deliver(NetworkBase& network, const Packet& packet);
   void expire(NetworkBase& network, const NodeTimer& timer);
+  void prefetch(uint32_t node) const;
 
  private:
   class Node;
 
   explicit BarrierWorld(const BarrierSettings& settings);
+  void note_arrival(uint32_t node);
+  void post(uint32_t node);
+  void cancel(uint32_t node);
   void update_timer(uint32_t node);
   void note_end(uint32_t node, regs::Status status);
 
   BarrierSettings settings_;
   std::unique_ptr<Network<BarrierWorld>> network_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  HugeMemory memory_;
+  std::span<Node> nodes_;  // in memory_
   std::vector<uint64_t> exits_ns_;
+  std::vector<MemberEnd> ends_;
   Schedules* schedules_ = nullptr;  // of the barrier that runs
   BarrierOutcome outcome_;
   uint32_t arrived_ = 0;
+  uint32_t serial_ = 0;  // of the barrier that runs: timers of an earlier one mean nothing
 };
 
 }  // namespace rio::sim

@@ -135,6 +135,8 @@ class NetworkBase {
 /// send() and set_timer():
 ///   void deliver(NetworkBase& network, const Packet& packet);  // at packet.destination
 ///   void expire(NetworkBase& network, const NodeTimer& timer);     // at timer.node
+/// and may have a third:
+///   void prefetch(uint32_t node);  // a packet will be delivered at this node soon
 template <class Handler>
 class Network final : public NetworkBase {
  public:
@@ -187,6 +189,8 @@ class Network final : public NetworkBase {
         *next = shape.next_link(shape.to(event.link), event.destination);
         if (*next != kNoLink) {
           links_.prefetch(*next);
+        } else if constexpr (requires { handler_.prefetch(event.destination); }) {
+          handler_.prefetch(event.destination);
         }
       }
       ++next;

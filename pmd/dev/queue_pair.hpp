@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "pmd/dev/barrier_queue.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/dedicated_rx_queue.hpp"
 #include "pmd/dev/dma_queue.hpp"
@@ -31,11 +32,17 @@ struct QueuePairConfig {
   uint32_t dma_log2 = 7;
   uint32_t maint_log2 = 4;
   uint32_t event_log2 = 6;
+  uint32_t barrier_log2 = 5;
   uint32_t start_index = 0;                 ///< of every ring; any value (for tests of the wrap)
   uint32_t stop_timeout_ms = kStopSlackMs;  ///< slack of starts and stops, see stop_limit_ms()
   /// Rings to open. 0: transmit, shared, doorbell, event, and, where the card and the queue pair
   /// have them, DMA and (queue pair 0) maintenance.
   uint32_t rings = 0;
+  /// Open the barrier ring beside `rings`; needs Caps::barrier_rounds. Doorbells whose information
+  /// has bit 15 are notifications of barriers then.
+  bool barriers = false;
+  uint32_t barrier_resends = 3;  ///< how often a notification is sent again after a time-out
+  uint32_t barrier_reserve = 0;  ///< early notifications that the card keeps room for
   /// Interrupt vector of each ring, -1 for none.
   std::array<int, regs::kRingsPerQp> irq_vectors = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                     -1, -1, -1, -1, -1, -1, -1, -1};
@@ -60,6 +67,7 @@ class QueuePair {
   [[nodiscard]] DmaQueue& dma() { return *dma_; }
   [[nodiscard]] MaintQueue& maint() { return *maint_; }
   [[nodiscard]] EventQueue& events() { return *events_; }
+  [[nodiscard]] BarrierQueue& barriers() { return *barriers_; }
   /// Inbound windows; only if has_windows().
   [[nodiscard]] WindowTable& windows() { return *windows_; }
   [[nodiscard]] bool has_windows() const { return windows_ != nullptr; }
@@ -111,6 +119,7 @@ class QueuePair {
   SharedPtr<DmaQueue> dma_;
   SharedPtr<MaintQueue> maint_;
   SharedPtr<EventQueue> events_;
+  SharedPtr<BarrierQueue> barriers_;
   std::unique_ptr<WindowTable> windows_;
   std::array<SharedPtr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
   std::array<RingTotals, regs::kDedicatedQueues> closed_;  // of dedicated queues, while closed

@@ -24,6 +24,12 @@ static_assert(kSame<DoorbellEvent, rte_raw_rio_doorbell>);
 static_assert(offsetof(DoorbellEvent, info) == offsetof(rte_raw_rio_doorbell, info));
 static_assert(kSame<DmaRequest, rte_raw_rio_dma>);
 static_assert(offsetof(DmaRequest, prio) == offsetof(rte_raw_rio_dma, prio));
+static_assert(kSame<regs::BarrierDesc, rte_raw_rio_barrier_desc>);
+static_assert(offsetof(regs::BarrierDesc, await) == offsetof(rte_raw_rio_barrier_desc, await));
+static_assert(kSame<BarrierRequest, rte_raw_rio_barrier>);
+static_assert(offsetof(BarrierRequest, epoch) == offsetof(rte_raw_rio_barrier, epoch));
+static_assert(kSame<BarrierDone, rte_raw_rio_barrier_done>);
+static_assert(offsetof(BarrierDone, retries) == offsetof(rte_raw_rio_barrier_done, retries));
 static_assert(kSame<CardEvent, rte_raw_rio_event>);
 static_assert(offsetof(CardEvent, data) == offsetof(rte_raw_rio_event, data));
 static_assert(TxFlags::kOrder == RTE_RAW_RIO_TX_ORDER &&
@@ -77,9 +83,8 @@ int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring,
     return -ENODEV;
   }
   if (at.ring < RTE_RAW_RIO_DEDICATED0) {
-    return at.ring == RTE_RAW_RIO_DMA && (out->pair->rings() & ring_bit(regs::Ring::kDma)) == 0
-               ? -EINVAL
-               : 0;
+    const bool may_lack = at.ring == RTE_RAW_RIO_DMA || at.ring == RTE_RAW_RIO_BARRIER;
+    return may_lack && (out->pair->rings() >> at.ring & 1) == 0 ? -EINVAL : 0;
   }
   const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;
   out->dedicated = i < regs::kDedicatedQueues ? out->pair->dedicated(i) : nullptr;
@@ -104,6 +109,9 @@ int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
     case RTE_RAW_RIO_DMA:
       return put<DmaRequest>(buffers, count,
                              [&](auto... burst) { return at.pair->dma().post(burst...); });
+    case RTE_RAW_RIO_BARRIER:
+      return put<BarrierRequest>(buffers, count,
+                                 [&](auto... burst) { return at.pair->barriers().post(burst...); });
     default:
       break;
   }
@@ -132,6 +140,9 @@ int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
     case RTE_RAW_RIO_DMA:
       return get<EntryDone>(buffers, count,
                             [&](auto... burst) { return at.pair->dma().reap(burst...); });
+    case RTE_RAW_RIO_BARRIER:
+      return get<BarrierDone>(buffers, count,
+                              [&](auto... burst) { return at.pair->barriers().reap(burst...); });
     case RTE_RAW_RIO_EVENT:
       return get<CardEvent>(buffers, count,
                             [&](auto... burst) { return at.pair->events().burst(burst...); });

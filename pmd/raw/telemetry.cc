@@ -132,6 +132,8 @@ void ring_fill(RawDevice& device, uint32_t qp, std::string_view name, uint32_t* 
     add(regs::Ring::kTx, 0, pair->tx().stats());
   } else if (name == "shared") {
     add(regs::Ring::kShared, 0, pair->shared().stats());
+  } else if (name == "barrier" && (pair->rings() & ring_bit(regs::Ring::kBarrier)) != 0) {
+    add(regs::Ring::kBarrier, 0, pair->barriers().stats());
   } else if (name == "dma" && (pair->rings() & ring_bit(regs::Ring::kDma)) != 0) {
     add(regs::Ring::kDma, 0, pair->dma().stats());
   }
@@ -177,6 +179,12 @@ int queue(const char* /*command*/, const char* params, rte_tel_data* data) {
     add_number(data, (ring + "_rejected").c_str(), totals[i].stats.rejected);
     add_number(data, (ring + "_entries").c_str(), entries);
     add_number(data, (ring + "_fill").c_str(), fill);
+  }
+  if (device->card()->blocks().has_barrier(qp)) {
+    const BarrierCounters counters = device->card()->barrier_counters(qp);
+    for (const auto& [name, value] : kBarrierCounterNames) {
+      add_number(data, (std::string("notices_") + name).c_str(), counters.*value);
+    }
   }
   return 0;
 }

@@ -169,7 +169,7 @@ configure() {
 # configured again.
 optional_modules() {
   local module
-  for module in ompi-c benchmark; do
+  for module in ompi-c benchmark simgrid; do
     ! pkg-config --exists "$module" || echo "# $module"
   done
 }

@@ -73,6 +73,8 @@ class ModelCard final : public ModelUnderTest {
     config.resting = options.resting;
     config.poisoned = options.poisoned;
     config.push_slots_log2 = options.push_slots_log2;
+    config.barrier = options.barrier;
+    config.early_notices = options.early_notices;
     config.quirk_last_at_256 = config.quirk_last_full_256 = options.quirks;
     config.vectors = options.vectors;
     if (!options.quirks) {

@@ -76,6 +76,7 @@ done
     "mpirun.openmpi": 'echo "ran mpirun $*"',
     "git": "exit 0",
     "clang++": "exit 0",
+    "clang-tidy": "exit 0",
     "sudo": '[ "$1" = -n ] || [ "$1" = -- ] && shift; exec "$@"',
 }
 

@@ -11,8 +11,13 @@ namespace {
 
 constexpr uint32_t kPlaceBits = 6;
 static_assert(kPlaces <= 1u << kPlaceBits);
-constexpr uint32_t kRetryShiftMax = 6;  // a retry waits 64 times as long, at most
-constexpr uint32_t kStaleEpochs = 3;    // with fewer bits, a late copy could be taken for a new one
+constexpr uint32_t kRetryShiftMax = 6;     // a retry waits 64 times as long, at most
+constexpr uint32_t kLooksPerTimeout = 16;  // at a peer that may just not run
+constexpr uint32_t kStaleEpochs = 3;  // with fewer bits, a late copy could be taken for a new one
+
+[[nodiscard]] constexpr Place place_of(uint32_t tag) {
+  return tag & ((1u << kPlaceBits) - 1);
+}
 
 /// Calls `each(place)` for all bits of a mask.
 template <class Each>
@@ -79,6 +84,18 @@ BarrierEngine::Group& BarrierEngine::group_of(uint32_t number) {
 BarrierEngine::Barrier* BarrierEngine::active(uint32_t group) {
   for (const auto& barrier : barriers_) {
     if (barrier->group == group && barrier->is_active()) {
+      return barrier.get();
+    }
+  }
+  return nullptr;
+}
+
+/// The barrier whose request this is, if that needs an answer.
+BarrierEngine::Barrier* BarrierEngine::find(uint32_t tag) const {
+  const Place place = place_of(tag);
+  for (const auto& barrier : barriers_) {
+    if (barrier->serial << kPlaceBits == tag - place && place < kPlaces &&
+        (barrier->sent & ~barrier->done & bit(place)) != 0) {
       return barrier.get();
     }
   }
@@ -302,17 +319,12 @@ void BarrierEngine::send(uint64_t now_ns, Barrier& barrier, Place place) {
 }
 
 void BarrierEngine::answered(uint64_t now_ns, uint32_t tag, Answer answer) {
-  const Place place = tag & ((1u << kPlaceBits) - 1);
-  const auto found = std::find_if(barriers_.begin(), barriers_.end(), [&](const auto& barrier) {
-    return barrier->serial << kPlaceBits == tag - place;
-  });
-  if (found == barriers_.end() || place >= kPlaces) {
+  Barrier* const found = find(tag);
+  if (found == nullptr) {
     return;
   }
-  Barrier& barrier = **found;
-  if ((barrier.sent & ~barrier.done & bit(place)) == 0) {
-    return;
-  }
+  Barrier& barrier = *found;
+  const Place place = place_of(tag);
   if (answer == Answer::kRetry) {
     retry(now_ns, barrier, place);
   } else if (answer == Answer::kError && barrier.is_active()) {
@@ -383,6 +395,11 @@ void BarrierEngine::advance_one(uint64_t now_ns, Barrier& barrier) {
 }
 
 void BarrierEngine::time_out(uint64_t now_ns, Barrier& barrier, Place place) {
+  const uint64_t sent_ns = barrier.due_ns[place] - timing_.response_timeout_ns;
+  if (!ends_.is_silent(barrier.plan.peers[place], sent_ns)) {
+    look_at(now_ns + timing_.response_timeout_ns / kLooksPerTimeout + 1);
+    return;
+  }
   if (barrier.resends[place] < std::min(timing_.resend_limit, 255u)) {
     ++barrier.resends[place];
     ++barrier.resent;
@@ -437,6 +454,17 @@ void BarrierEngine::flush(uint64_t now_ns) {
     group = {};
   }
   sweep();
+}
+
+bool BarrierEngine::is_open(uint32_t tag) const {
+  const Barrier* const barrier = find(tag);
+  return barrier != nullptr && (barrier->retrying & bit(place_of(tag))) == 0;
+}
+
+bool BarrierEngine::needs_time() const {
+  return std::any_of(barriers_.begin(), barriers_.end(), [](const auto& barrier) {
+    return barrier->sent != barrier->done || barrier->state == Barrier::State::kHolding;
+  });
 }
 
 void BarrierEngine::sweep() {

@@ -40,6 +40,9 @@ class Ends {
   virtual void end(const Ended& ended) = 0;
   /// A notification came from a source that the descriptor does not await.
   virtual void report_foreign(uint32_t source, const Notice& notice) = 0;
+  /// Whether a peer's silence since `since_ns` means that the request, or its answer, is lost.
+  /// False: the peer's machine has not let it run meanwhile, so the engine asks again later.
+  [[nodiscard]] virtual bool is_silent(uint32_t /*dest_id*/, uint64_t /*since_ns*/) { return true; }
 
  protected:
   ~Ends() = default;
@@ -58,7 +61,7 @@ struct Counters {
   uint32_t cancelled = 0;
 };
 
-/// Settings that do not change while the ring runs.
+/// Settings that do not change while a barrier runs.
 struct Timing {
   uint64_t response_timeout_ns;
   uint64_t retry_ns;      ///< before a notification that was answered RETRY is sent again
@@ -78,6 +81,8 @@ class BarrierEngine {
   BarrierEngine& operator=(const BarrierEngine&) = delete;
   ~BarrierEngine();
 
+  /// Call it while no barrier runs.
+  void set_timing(const Timing& timing) { timing_ = timing; }
   /// A descriptor was fetched: join, or cancel, the barrier that it names. A descriptor that breaks
   /// the contract ends at once. @param index comes back in Ended.
   void post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_t index);
@@ -93,6 +98,13 @@ class BarrierEngine {
   /// told, and early notifications are dropped.
   void flush(uint64_t now_ns);
 
+  /// Whether a request still needs an answer. @param tag of the Request.
+  [[nodiscard]] bool is_open(uint32_t tag) const;
+  /// Whether a time-out may come: a request has no answer yet, or an end is held back. Barriers
+  /// that only await notifications need no time.
+  [[nodiscard]] bool needs_time() const;
+  /// Barriers that have not ended, or whose peers are still being told.
+  [[nodiscard]] size_t barriers() const { return barriers_.size(); }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] EarlyStore& early() { return early_; }
 
@@ -102,6 +114,7 @@ class BarrierEngine {
 
   [[nodiscard]] Group& group_of(uint32_t number);
   [[nodiscard]] Barrier* active(uint32_t group);
+  [[nodiscard]] Barrier* find(uint32_t tag) const;
   Barrier& add(const regs::BarrierDesc& desc, const Plan& plan, uint32_t index);
   void load(uint32_t number, const Plan& plan);
   void join(uint64_t now_ns, Barrier& barrier);

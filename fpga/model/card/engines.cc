@@ -76,7 +76,7 @@ bool Engines::on_request(const InFrame& frame) {
     case FrameType::kSegment:
       return rx.on_message(frame);
     case FrameType::kDoorbell:
-      return rx.on_doorbell(frame);
+      return barriers.claims(frame) ? barriers.on_notice(frame) : rx.on_doorbell(frame);
     case FrameType::kRequest:
       return target.on_request(frame);
     case FrameType::kMaintRequest:
@@ -128,6 +128,9 @@ void Engines::end(const Flow& flow, const Transaction& transaction, regs::Status
       break;
     case kDmaRing:
       dma.on_end(transaction, status);
+      break;
+    case kBarrierRing:
+      barriers.on_end(flow, transaction, status);
       break;
     default:
       maint.on_end(transaction, status);

@@ -2,6 +2,7 @@
 /// The engines of a card, which share one Core; each arrived frame is passed to its engine.
 #pragma once
 
+#include "fpga/model/core/barrier_rings.hpp"
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/dma_engine.hpp"
 #include "fpga/model/core/maint_engine.hpp"
@@ -32,6 +33,7 @@ struct Engines {
   DmaEngine dma{core, transactions};
   TargetEngine target{core, responder};
   MaintEngine maint{core, transactions, responder};
+  BarrierRings barriers{core, transactions, responder};
   // Messages segment by segment.
   TxEngine tx{core, transactions};
   Admission admission{core};

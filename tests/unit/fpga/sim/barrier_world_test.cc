@@ -106,5 +106,106 @@ TEST(BarrierWorld, ADeadNodeEndsTheBarrierOfAllOthers) {
   EXPECT_EQ(outcome.ended, 0u);
 }
 
+TEST(BarrierWorld, TheHostTakesItsTimeOnceOnACardAndInEachRoundInSoftware) {
+  SchemeSchedules schedules("classic", 2);
+  const auto card = make("torus:2", {.host_in_ns = 300, .host_out_ns = 200});
+  EXPECT_EQ(card->run(schedules, {}, kSecondNs).latency_ns(), 300u + 40 + 108 + 108 + 200);
+  const auto software = make("torus:2", {.host_round_ns = 1100});
+  EXPECT_EQ(software->run(schedules, {}, kSecondNs).latency_ns(), 1100u + 40 + 108 + 108);
+}
+
+TEST(BarrierWorld, AHostRunsOneRoundAfterTheOtherEvenIfNothingIsMissing) {
+  // All that node 4 awaits is there when it arrives, so its card could send both rounds at once.
+  const std::vector<uint64_t> delays_ns = {0, 0, 0, 0, 50'000};
+  SchemeSchedules schedules("dimensions:3x3", 9);
+  const auto card = make("torus:3x3");
+  EXPECT_EQ(card->run(schedules, delays_ns, kSecondNs).violations, 0u);
+  EXPECT_EQ(card->exit_ns(4), 50'000u + 40 + 108 + 108);
+  const auto software = make("torus:3x3", {.host_round_ns = 1100});
+  EXPECT_EQ(software->run(schedules, delays_ns, kSecondNs).violations, 0u);
+  EXPECT_EQ(software->exit_ns(4), 50'000u + 2 * 1100 + 40 + 108 + 108);
+}
+
+TEST(BarrierWorld, NodesBeyondTheMembersTakeNoPart) {
+  const auto world = make("torus:4x4", {.members = 9});
+  SchemeSchedules schedules("two-way", 9);
+  const BarrierOutcome outcome = world->run(schedules, {}, kSecondNs);
+  EXPECT_EQ(world->members(), 9u);
+  EXPECT_EQ(outcome.ended, 9u);
+  EXPECT_EQ(outcome.violations, 0u);
+
+  NetworkTopology shape;
+  std::string error;
+  std::unique_ptr<BarrierWorld> none;
+  ASSERT_EQ(NetworkTopology::create("torus:4x4", &shape, &error), 0);
+  EXPECT_NE(BarrierWorld::create(std::move(shape), {.members = 17}, &none, &error), 0);
+  EXPECT_EQ(error, "17 members on 16 nodes; give at most as many as there are nodes");
+}
+
+TEST(BarrierWorld, AHostThatWaitsTooLongCancelsTheBarrierOfAll) {
+  const auto world = make("torus:3x3", {.deadline_ns = 20'000});
+  SchemeSchedules schedules("two-way", 9);
+  const std::vector<uint64_t> late_ns = {0, 0, 0, 0, 50'000};
+  const BarrierOutcome outcome = world->run(schedules, late_ns, kSecondNs);
+  EXPECT_EQ(outcome.failed, 9u);
+  EXPECT_EQ(outcome.ended, 0u);
+  EXPECT_EQ(world->end_of(4), MemberEnd::kFailed);
+  // The deadlines of a barrier mean nothing to the next one.
+  ++schedules.epoch;
+  const std::vector<uint64_t> delays_ns = {0, 0, 0, 0, 19'000};
+  EXPECT_EQ(world->run(schedules, delays_ns, kSecondNs).ended, 9u);
+  EXPECT_EQ(world->end_of(4), MemberEnd::kLeft);
+}
+
+TEST(BarrierWorld, SmallRoomForEarlyNotificationsDelaysButNeverBreaksABarrier) {
+  for (const uint32_t early : {0u, 1u, 2u}) {
+    const auto world = make("torus:4x4x4", {.early = early});
+    SchemeSchedules schedules("torus:4x4x4", 64);
+    base::Random random(early);
+    uint32_t nacks = 0;
+    for (; schedules.epoch < 50; ++schedules.epoch) {
+      std::vector<uint64_t> delays_ns(64);
+      for (uint64_t& delay_ns : delays_ns) {
+        delay_ns = random.below(10'000);
+      }
+      const BarrierOutcome outcome = world->run(schedules, delays_ns, kSecondNs);
+      ASSERT_EQ(outcome.ended, 64u) << early << ", epoch " << schedules.epoch;
+      ASSERT_EQ(outcome.violations, 0u) << early << ", epoch " << schedules.epoch;
+    }
+    for (uint32_t node = 0; node < 64; ++node) {
+      nacks += world->counters(node).nacks_taken;
+    }
+    EXPECT_GT(nacks, 0u) << early;
+  }
+}
+
+/// Schedules without their last round: consistent, but arrivals do not spread to all.
+class ShortSchedules final : public BarrierWorld::Schedules {
+ public:
+  void describe(uint32_t node, regs::BarrierDesc* out) override {
+    barrier::Schedule schedule;
+    ASSERT_EQ(barrier::make_schedule(barrier::Classic{}, 16, node, &schedule), 0);
+    --schedule.rounds;
+    const uint64_t kept = barrier::peer_bit(schedule.rounds, 0) - 1;
+    schedule.send &= kept;
+    schedule.await &= kept;
+    for (uint32_t way = 0; way < barrier::kWays; ++way) {
+      schedule.peers[barrier::kWays * schedule.rounds + way] = barrier::kNoPeer;
+    }
+    ASSERT_EQ(barrier::write_descriptor(
+                  schedule, {}, [](uint32_t rank) { return rank; }, out),
+              0);
+  }
+};
+
+TEST(BarrierWorld, MembersThatLeaveTooEarlyAreCounted) {
+  const auto world = make("torus:4x4");
+  ShortSchedules schedules;
+  const std::vector<uint64_t> delays_ns = {0, 0, 0, 0, 0, 50'000};
+  const BarrierOutcome outcome = world->run(schedules, delays_ns, kSecondNs);
+  EXPECT_EQ(outcome.ended, 16u);
+  EXPECT_EQ(outcome.violations, 8u);  // three rounds reach node 5 itself and seven more
+}
+
 }  // namespace
 }  // namespace rio::sim

@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kMembers = 3;
 constexpr uint32_t kEach = 80;  // messages from each member to each other one
 constexpr uint64_t kBudgetBytes = 1u << 20;
-constexpr auto kWithin = std::chrono::seconds(150);
+constexpr auto kWithin = std::chrono::seconds(400);  // of 3 s on free cores: members poll
 
 struct Plan {
   uint64_t seed;

@@ -1,0 +1,77 @@
+/// @file
+/// The barriers of a group whose members are processes of one machine and user: they meet in memory
+/// that they share, without messages. Private to lib/barrier.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/mapping.hpp"
+
+namespace rio::barrier {
+
+/// Number that is the same for all processes that could share memory in the user's folder, and most
+/// likely for no others; 0: there is no such memory. Any thread.
+[[nodiscard]] uint64_t node_mark();
+
+/// One member. Each passes a barrier once all have arrived; nothing needs its polls. One thread;
+/// the members trust each other, as processes of one user do.
+class NodeMeeting {
+ public:
+  /// Make the memory; called by one member, before the others open() it.
+  /// @param name of a file in the user's folder; the creator calls hide() once all have it.
+  /// @param out set only on success. @return 0; -EEXIST; errors of the file system.
+  [[nodiscard]] static int create(const std::string& name, uint32_t members,
+                                  std::unique_ptr<NodeMeeting>* out);
+  /// @return 0; -ENOENT, -EINVAL (it is no such memory, or of another number of members).
+  [[nodiscard]] static int open(const std::string& name, uint32_t members,
+                                std::unique_ptr<NodeMeeting>* out);
+  /// Hides it.
+  ~NodeMeeting() { hide(); }
+  NodeMeeting(const NodeMeeting&) = delete;
+  NodeMeeting& operator=(const NodeMeeting&) = delete;
+  /// Remove the file's name, if this is the creator. Those that have opened it keep the memory.
+  void hide();
+
+  /// Hot. Arrive at the next barrier. @pre has_passed().
+  void arrive() {
+    ++epoch_;
+    // release: all that the members have done before is visible to those that pass; acquire: for
+    // the last one, which passes at once. Pairs with has_passed().
+    const uint64_t arrived = words_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
+    if (arrived == uint64_t{epoch_} * members_) {
+      words_->ended.store(epoch_, std::memory_order_release);
+    }
+  }
+  /// Hot. Whether the last barrier at which this member has arrived has ended; true before the
+  /// first.
+  [[nodiscard]] bool has_passed() const {
+    // acquire: pairs with arrive().
+    return words_->ended.load(std::memory_order_acquire) == epoch_;
+  }
+  /// Of the last barrier at which this member has arrived.
+  [[nodiscard]] uint64_t epoch() const { return epoch_; }
+
+ private:
+  /// In the shared memory. Each word has a cache line: members that wait read `ended` only.
+  struct Words {
+    alignas(64) std::atomic<uint64_t> arrived;  ///< of all members, at all barriers
+    alignas(64) std::atomic<uint64_t> ended;    ///< number of barriers
+    alignas(64) uint64_t magic;
+    uint64_t members;
+  };
+  static constexpr uint64_t kMagic = 0x7269'6F62'6172'7201;  // "riobarr", and the edition
+
+  NodeMeeting(base::Mapping memory, uint32_t members);
+  [[nodiscard]] static int map(const std::string& path, int flags, base::Mapping* out);
+
+  base::Mapping memory_;
+  Words* words_;
+  uint64_t members_;
+  uint64_t epoch_ = 0;
+  std::string path_;  // to be removed; empty: not by this member
+};
+
+}  // namespace rio::barrier

@@ -1,0 +1,100 @@
+// Barriers under every fault, drawn by seeds: lost packets, nodes that die, small memories, late
+// arrivals, hosts that cancel.
+//   barrier_faults RUNS [SEED]    prints one JSON object
+// Exit code: 0 it ran, whatever was counted; 1 a run could not be made; 2 wrong command line.
+#include <array>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "apps/sim/barrier_run.hpp"
+#include "base/number.hpp"
+#include "base/random.hpp"
+
+namespace {
+
+using rio::base::Random;
+using rio::simapp::BarrierPlan;
+using rio::simapp::BarrierResult;
+using rio::simapp::Skew;
+using rio::simapp::SkewKind;
+
+struct Shape {
+  const char* topology;
+  const char* schedule;
+};
+constexpr std::array<Shape, 10> kShapes{{{"torus:2", "classic"},
+                                         {"torus:3x3", "two-way"},
+                                         {"torus:4x4", "torus"},
+                                         {"torus:4x4", "classic"},
+                                         {"torus:5x3x2", "dimensions"},
+                                         {"torus:8x4x4", "torus"},
+                                         {"torus:6x3", "two-way"},
+                                         {"mesh:5x4", "mesh"},
+                                         {"mesh:9", "tree"},
+                                         {"fat-tree:4x2", "tree:2"}}};
+constexpr std::array<double, 4> kLoss{0.0, 0.001, 0.02, 0.1};
+constexpr std::array<SkewKind, 4> kSkews{SkewKind::kNone, SkewKind::kUniform,
+                                         SkewKind::kExponential, SkewKind::kOneLate};
+constexpr std::array<uint32_t, 4> kEarly{0, 1, 2, 64};
+
+template <class Array>
+auto pick(const Array& values, Random& random) {
+  return values[random.below(static_cast<uint32_t>(values.size()))];
+}
+
+BarrierPlan draw(Random& random) {
+  BarrierPlan plan;
+  const Shape shape = pick(kShapes, random);
+  plan.topology = shape.topology;
+  plan.schedule = shape.schedule;
+  plan.engine =
+      random.below(4) == 0 ? rio::simapp::EngineKind::kSoftware : rio::simapp::EngineKind::kCard;
+  plan.skew = {pick(kSkews, random), 1 + random.below(20'000)};
+  plan.loss = pick(kLoss, random);
+  plan.early = pick(kEarly, random);
+  plan.timeout_ns = 5'000 + random.below(20'000);
+  plan.resend_limit = random.below(6);
+  plan.dead = random.below(3) == 0 ? 1 + random.below(2) : 0;
+  plan.dead_until_ns = 1 + random.below(100'000);
+  plan.deadline_ns = 200'000 + random.below(300'000);
+  plan.barriers = 12;  // the epochs of notifications have three bits
+  plan.seed = random.next();
+  return plan;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  uint32_t runs = 0;
+  uint64_t seed = 1;
+  if (argc < 2 || argc > 3 || !rio::base::read_number(argv[1], 1, 1u << 30, &runs) ||
+      (argc == 3 && !rio::base::read_number(argv[2], &seed))) {
+    std::fprintf(stderr, "usage: %s RUNS [SEED]\n", argv[0]);
+    return 2;
+  }
+  Random random(seed);
+  uint64_t barriers = 0;
+  uint64_t left = 0;
+  uint64_t failed = 0;
+  uint64_t waiting = 0;
+  uint64_t violations = 0;
+  for (uint32_t run = 0; run < runs; ++run) {
+    BarrierResult result;
+    std::string error;
+    if (rio::simapp::run_barriers(draw(random), {}, &result, &error) != 0) {
+      std::fprintf(stderr, "error: run %u: %s\n", run, error.c_str());
+      return 1;
+    }
+    barriers += result.barriers;
+    left += result.left;
+    failed += result.failed;
+    waiting += result.waiting;
+    violations += result.violations;
+  }
+  std::printf("{\"seed\": %" PRIu64 ", \"runs\": %u, \"barriers\": %" PRIu64 ", \"left\": %" PRIu64
+              ", \"failed\": %" PRIu64 ", \"waiting\": %" PRIu64 ", \"violations\": %" PRIu64 "}\n",
+              seed, runs, barriers, left, failed, waiting, violations);
+  return 0;
+}

@@ -1,0 +1,143 @@
+#include "lib/barrier/node_meeting.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/own_folder.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace rio::test {
+namespace {
+
+using barrier::NodeMeeting;
+
+class NodeMeetingTest : public testing::Test {
+ protected:
+  NodeMeetingTest() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
+  ~NodeMeetingTest() override { unsetenv("RIO_RUNTIME_DIR"); }
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return dir_.at("") + "/" + base::user_folder_name() + "/" + name;
+  }
+  [[nodiscard]] bool is_there(const std::string& name) const {
+    struct stat info {};
+    return stat(path(name).c_str(), &info) == 0;
+  }
+  /// @return members of one meeting.
+  static std::vector<std::unique_ptr<NodeMeeting>> make(uint32_t members) {
+    std::vector<std::unique_ptr<NodeMeeting>> out(members);
+    EXPECT_EQ(NodeMeeting::create("meeting", members, out.data()), 0);
+    for (uint32_t i = 1; i < members; ++i) {
+      EXPECT_EQ(NodeMeeting::open("meeting", members, &out[i]), 0);
+    }
+    return out;
+  }
+
+ private:
+  TempDir dir_;
+};
+
+TEST_F(NodeMeetingTest, NonePassesBeforeTheLastHasArrived) {
+  const auto members = make(3);
+  for (uint32_t epoch = 1; epoch <= 5; ++epoch) {
+    for (uint32_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE(members[i]->has_passed());
+    }
+    for (uint32_t i = 0; i < 3; ++i) {
+      const uint32_t at = (epoch + i) % 3;  // each is the last one at some time
+      members[at]->arrive();
+      EXPECT_EQ(members[at]->epoch(), epoch);
+      EXPECT_EQ(members[at]->has_passed(), i == 2);
+    }
+  }
+}
+
+TEST_F(NodeMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtThisOne) {
+  const auto members = make(2);
+  members[0]->arrive();
+  members[1]->arrive();
+  ASSERT_TRUE(members[1]->has_passed());
+  members[1]->arrive();
+  EXPECT_TRUE(members[0]->has_passed());
+  EXPECT_FALSE(members[1]->has_passed());
+  members[0]->arrive();
+  EXPECT_TRUE(members[0]->has_passed());
+  EXPECT_TRUE(members[1]->has_passed());
+}
+
+TEST_F(NodeMeetingTest, WhatMembersDoBeforeIsVisibleBehindIt) {
+  constexpr uint32_t kMembers = 3;
+  constexpr uint32_t kBarriers = 300;
+  const auto members = make(kMembers);
+  std::vector<uint32_t> steps(kMembers);  // written without atomics: the barrier orders them
+  std::vector<std::thread> threads;
+  for (uint32_t own = 0; own < kMembers; ++own) {
+    threads.emplace_back([&, own] {
+      const auto meet = [&] {
+        members[own]->arrive();
+        while (!members[own]->has_passed()) {
+          std::this_thread::yield();
+        }
+      };
+      for (uint32_t step = 1; step <= kBarriers; ++step) {
+        steps[own] = step;
+        meet();
+        for (const uint32_t each : steps) {
+          EXPECT_EQ(each, step);
+        }
+        meet();
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST_F(NodeMeetingTest, ItsFileGoesWhenAllHaveIt) {
+  auto members = make(2);
+  EXPECT_TRUE(is_there("meeting"));
+  members[1]->hide();  // not the creator
+  EXPECT_TRUE(is_there("meeting"));
+  members[0]->hide();
+  EXPECT_FALSE(is_there("meeting"));
+  members[0]->arrive();
+  members[1]->arrive();
+  EXPECT_TRUE(members[0]->has_passed());
+  members = make(2);
+  members.clear();
+  EXPECT_FALSE(is_there("meeting"));
+}
+
+TEST_F(NodeMeetingTest, FilesThatAreNoneOfItAreRefused) {
+  const auto members = make(2);
+  std::unique_ptr<NodeMeeting> out;
+  EXPECT_EQ(NodeMeeting::create("meeting", 2, &out), -EEXIST);
+  EXPECT_EQ(NodeMeeting::open("meeting", 3, &out), -EINVAL);
+  EXPECT_EQ(NodeMeeting::open("nothing", 2, &out), -ENOENT);
+  std::ofstream(path("short")) << "words";
+  EXPECT_EQ(NodeMeeting::open("short", 2, &out), -EINVAL);
+  std::ofstream(path("zeros")) << std::string(4096, '\0');
+  EXPECT_EQ(NodeMeeting::open("zeros", 2, &out), -EINVAL);
+  EXPECT_EQ(out, nullptr);
+}
+
+TEST_F(NodeMeetingTest, TheMarkIsThatOfTheFolder) {
+  const uint64_t mark = barrier::node_mark();
+  EXPECT_NE(mark, 0u);
+  EXPECT_EQ(barrier::node_mark(), mark);
+  const TempDir other;
+  setenv("RIO_RUNTIME_DIR", other.at("").c_str(), 1);
+  EXPECT_NE(barrier::node_mark(), mark);
+  setenv("RIO_RUNTIME_DIR", "/nonexistent", 1);
+  EXPECT_EQ(barrier::node_mark(), 0u);
+}
+
+}  // namespace
+}  // namespace rio::test
