@@ -42,6 +42,9 @@ class Agreement {
     /// Get ready, and then call loaded(), perhaps within this call. @param id a number to be taken,
     /// or kNoId: software. @return false: the number is not free.
     [[nodiscard]] virtual bool load(uint32_t id) = 0;
+    /// The last epoch that a loaded number has seen here. @param epoch set if there was one.
+    /// @return false: none, any will do.
+    [[nodiscard]] virtual bool last_epoch(uint32_t id, uint32_t* epoch) const = 0;
     /// Undo load(): the group will not run with this number.
     virtual void unload(uint32_t id) = 0;
 
@@ -92,6 +95,7 @@ class Agreement {
   [[nodiscard]] bool take_failure(uint32_t rank, const GroupMessage& failure);
   void note_join();
   void note_answer(uint32_t rank, const IdSet* denied);
+  void note_epoch(uint32_t epoch);
   void propose();
   void prepare(uint32_t id);
   void run();
@@ -113,7 +117,9 @@ class Agreement {
   std::vector<bool> answered_;     // in this attempt
   uint32_t joins_ = 0;
   uint32_t answers_ = 0;
+  uint32_t proposed_ = kNoId;
   bool is_denied_ = false;
+  bool has_epoch_ = false;  // epoch_ is that of a member whose card has used the number
   IdSet ids_;
   uint32_t ways_;
 };

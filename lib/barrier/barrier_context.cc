@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "lib/barrier/card_barriers.hpp"
 #include "lib/barrier/early_joins.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/group_member.hpp"
@@ -57,11 +58,12 @@ int check(std::span<const msg::Address> members, uint32_t rank, const GroupOptio
 
 class Barriers final : public BarrierContext, private GroupHost {
  public:
-  Barriers(msg::MessagePort& port_of, std::unique_ptr<msg::MessageContext> message_context)
-      : GroupHost(*this, port_of, mail_, ids_, stats_),
+  Barriers(msg::MessagePort& port_of, std::unique_ptr<msg::MessageContext> message_context,
+           std::unique_ptr<CardBarriers> card_of)
+      : GroupHost(*this, port_of, mail_, stats_, card_of.get()),
+        card_barriers_(std::move(card_of)),
         context_(std::move(message_context)),
         mail_(port_of, context_->id()),
-        ids_(2 * port_of.config().response_timeout_ns()),
         random_(base::now_ns() ^ uint64_t{port_of.instance()} << 32),
         ended_(port_of.sessions_ended()) {}
 
@@ -100,9 +102,9 @@ class Barriers final : public BarrierContext, private GroupHost {
   void check_unsent();
 
   BarrierStats stats_;
+  std::unique_ptr<CardBarriers> card_barriers_;
   std::unique_ptr<msg::MessageContext> context_;
   Mail mail_;
-  IdPool ids_;
   EarlyJoins early_;
   base::Random random_;
   std::unordered_map<uint64_t, GroupMember*> groups_;  // by key
@@ -121,8 +123,10 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
                     static_cast<unsigned long long>(options.key));
     return -EEXIST;
   }
-  if (options.way == Way::kCard) {
-    base::log_error("barrier group: this card has no barrier engine; let it run in software");
+  if (options.way == Way::kCard && card == nullptr) {
+    base::log_error(
+        "barrier group: there is no barrier engine here, or another context has it; let it run in "
+        "software");
     return -ENOTSUP;
   }
   Schedule schedule;
@@ -144,6 +148,9 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
 }
 
 void Barriers::attend() {
+  if (card != nullptr) {
+    card->reap();
+  }
   take_arrivals();
   const uint64_t now_ns = base::now_ns();
   if (!mail_.is_empty()) {
@@ -254,7 +261,7 @@ int BarrierContext::create(msg::MessagePort& port, uint16_t number,
   if (const int rc = msg::MessageContext::create(port, number, &context); rc != 0) {
     return rc;
   }
-  *out = std::make_unique<Barriers>(port, std::move(context));
+  *out = std::make_unique<Barriers>(port, std::move(context), CardBarriers::open(port));
   return 0;
 }
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "lib/barrier/card_barriers.hpp"
 #include "lib/barrier/group.hpp"
-#include "lib/barrier/id_set.hpp"
 #include "lib/barrier/mail.hpp"
 #include "lib/msg/message_port.hpp"
 
@@ -17,8 +17,8 @@ struct GroupHost {
   BarrierContext& context;
   msg::MessagePort& message_port;
   Mail& mail;
-  IdPool& ids;
   BarrierStats& stats;
+  CardBarriers* card;  ///< null: the card has no engine for this context
 
   /// A random number that is not 0.
   virtual uint32_t draw() = 0;
@@ -26,9 +26,9 @@ struct GroupHost {
   virtual void remove(GroupMember& member) = 0;
 
  protected:
-  GroupHost(BarrierContext& of, msg::MessagePort& port_of, Mail& mail_of, IdPool& ids_of,
-            BarrierStats& stats_of)
-      : context(of), message_port(port_of), mail(mail_of), ids(ids_of), stats(stats_of) {}
+  GroupHost(BarrierContext& of, msg::MessagePort& port_of, Mail& mail_of, BarrierStats& stats_of,
+            CardBarriers* card_of)
+      : context(of), message_port(port_of), mail(mail_of), stats(stats_of), card(card_of) {}
   ~GroupHost() = default;
 };
 

@@ -17,8 +17,14 @@ namespace {
 constexpr uint64_t kMsNs = 1'000'000;
 /// A member that waits asks the peers for which it waits for a sign of life, after this time.
 constexpr uint64_t kProbeNs = 1000 * kMsNs;
+/// After the card has reported the end of a barrier: how long the cause is waited for.
+constexpr uint64_t kCauseNs = 500 * kMsNs;
+/// A member that waits for its card looks that often whether peers have gone.
+constexpr uint64_t kLookNs = 10 * kMsNs;
 /// The longest part of a wait in which nothing is done that the clock demands.
 constexpr uint32_t kSliceMs = 50;
+/// The same while the card runs a barrier, whose end wakes no thread.
+constexpr uint32_t kCardSliceMs = 1;
 
 /// Hash of the terms on which all members must agree.
 uint64_t digest_of(std::span<const msg::Address> members, const Scheme& scheme) {
@@ -46,11 +52,11 @@ GroupMember::~GroupMember() {
   if (failure_.error == 0 && agreement_.is_creating()) {
     agreement_.fail(-ECONNREFUSED, rank_);
     host_.mail.drop_joins(part_);
-  } else if (failure_.error == 0 && !meeting_->has_passed()) {
+  } else if (failure_.error == 0 && !has_passed()) {
     end(-ECONNREFUSED, rank_, true);
   } else if (failure_.error == 0) {
     GroupMessage left = message(What::kLeft);
-    left.epoch = meeting_->epoch();
+    left.epoch = epoch();
     for (uint32_t to = 0; to < ranks(); ++to) {
       if (sessions_[to] != 0) {
         send(to, left);
@@ -69,6 +75,11 @@ Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
   terms.ticket = host_.draw();
   terms.serial = host_.draw();
   terms.ways = options.way == Way::kCard ? 0 : GroupMessage::kSoftwareBit;
+  regs::BarrierDesc desc;
+  if (options.way != Way::kSoftware && host_.card != nullptr &&
+      schedule_.rounds <= host_.card->rounds() && write_card_words(0, &desc)) {
+    terms.ways |= GroupMessage::kCardBit;
+  }
   return terms;
 }
 
@@ -112,28 +123,59 @@ void GroupMember::send(uint32_t rank, const GroupMessage& message) {
 }
 
 IdSet GroupMember::free_ids() {
-  return {};
+  return host_.card != nullptr ? host_.card->free_ids(base::now_ns()) : IdSet{};
+}
+
+/// @return false: the card cannot take the schedule.
+bool GroupMember::write_card_words(uint32_t id, regs::BarrierDesc* out) const {
+  const DescriptorTerms terms = {.group = id};
+  return write_descriptor(
+             schedule_, terms, [&](uint32_t rank) { return msg::dest_id_of(members_[rank]); },
+             out) == 0;
 }
 
 bool GroupMember::load(uint32_t id) {
-  if (id != kNoId) {
+  if (id == kNoId) {
+    meeting_.emplace(schedule_, 0);
+    agreement_.loaded(0);
+    return true;
+  }
+  regs::BarrierDesc desc;
+  if (host_.card == nullptr || !write_card_words(id, &desc)) {
     return false;
   }
-  meeting_.emplace(schedule_, agreement_.epoch());
-  agreement_.loaded(0);
-  return true;
+  card_.emplace(*host_.card, agreement_, schedule_, host_.stats);
+  if (card_->load(id, desc)) {
+    return true;
+  }
+  card_.reset();
+  return false;
+}
+
+bool GroupMember::last_epoch(uint32_t /*id*/, uint32_t* epoch) const {
+  const CardBarriers::Mark mark = card_ ? card_->mark() : CardBarriers::Mark{};
+  *epoch = mark.epoch;
+  return mark.has_run;
 }
 
 void GroupMember::unload(uint32_t /*id*/) {
   meeting_.reset();
+  card_.reset();
 }
 
 Way GroupMember::way() const {
-  return agreement_.stage() != Agreement::Stage::kReady ? Way::kAny : Way::kSoftware;
+  if (agreement_.stage() != Agreement::Stage::kReady) {
+    return Way::kAny;
+  }
+  return card_ ? Way::kCard : Way::kSoftware;
 }
 
 /// Take over the end of the creation.
 void GroupMember::note_agreement() {
+  if (card_ && agreement_.stage() == Agreement::Stage::kReady &&
+      !std::exchange(has_started_, true)) {
+    card_->start(agreement_.epoch());
+  }
   if (failure_.error == 0 && agreement_.stage() == Agreement::Stage::kFailed) {
     failure_ = {agreement_.error(), agreement_.culprit()};
     ++host_.stats.failed;
@@ -254,15 +296,21 @@ int GroupMember::arrive() {
   if (agreement_.stage() != Agreement::Stage::kReady) {
     return -EAGAIN;
   }
-  if (!meeting_->has_passed()) {
+  if (!has_passed()) {
     return -EBUSY;
   }
-  if (first_left_ != kNoPeer && meeting_->epoch() == left_epoch_) {
+  if (first_left_ != kNoPeer && epoch() == left_epoch_) {
     end(-ECONNREFUSED, first_left_, true);
     return failure_.error;
   }
+  if (const int rc = card_ ? card_->arrive() : 0; rc != 0) {
+    return rc;
+  }
   ++arrivals_;
-  arrived_ns_ = probed_ns_ = base::now_ns();
+  arrived_ns_ = probed_ns_ = looked_ns_ = base::now_ns();
+  if (card_) {
+    return 0;
+  }
   meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
   host_.stats.passed += meeting_->has_passed() ? 1 : 0;
   return 0;
@@ -293,7 +341,7 @@ bool GroupMember::receive_notification(uint32_t rank, const GroupMessage& notifi
 }
 
 int GroupMember::test() const {
-  if (arrivals_ != 0 && meeting_->has_passed()) {
+  if (arrivals_ != 0 && has_passed()) {
     return 1;
   }
   return failure_.error != 0 ? failure_.error : arrivals_ == 0 ? 1 : 0;
@@ -303,13 +351,13 @@ int GroupMember::test() const {
 
 bool GroupMember::receive_left(uint32_t rank, uint32_t epoch) {
   left_[rank] = true;
-  if (!meeting_ || failure_.error != 0 ||
+  if ((!meeting_ && !card_) || failure_.error != 0 ||
       (first_left_ != kNoPeer && static_cast<int32_t>(epoch - left_epoch_) >= 0)) {
     return true;
   }
   first_left_ = rank;
   left_epoch_ = epoch;
-  if (!meeting_->has_passed() && static_cast<int32_t>(meeting_->epoch() - epoch) > 0) {
+  if (!has_passed() && static_cast<int32_t>(this->epoch() - epoch) > 0) {
     end(-ECONNREFUSED, rank, true);
   }
   return true;
@@ -332,6 +380,9 @@ void GroupMember::fail(int error, uint32_t culprit) {
 void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
   ++host_.stats.failed;
+  if (card_) {
+    card_->note_failure();
+  }
   GroupMessage failed = message(What::kFailed);
   failed.error = error;
   failed.culprit = culprit;
@@ -388,6 +439,7 @@ void GroupMember::note_unsent(msg::Address to, int error) {
 }
 
 void GroupMember::check_time(uint64_t now_ns) {
+  note_agreement();
   if (failure_.error != 0) {
     return;
   }
@@ -397,7 +449,13 @@ void GroupMember::check_time(uint64_t now_ns) {
     }
     return;
   }
-  if (meeting_->has_passed()) {
+  if (has_passed()) {
+    return;
+  }
+  if (card_) {
+    check_card(now_ns);
+  }
+  if (failure_.error != 0) {
     return;
   }
   if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
@@ -408,10 +466,32 @@ void GroupMember::check_time(uint64_t now_ns) {
   }
 }
 
+/// Look for trouble of a barrier that the card runs.
+void GroupMember::check_card(uint64_t now_ns) {
+  // The card names the peer that has told it. The member that was the cause is named by a message,
+  // or known to the port, soon after.
+  const CardPart::Trouble& trouble = card_->trouble();
+  if (trouble.since_ns != 0) {
+    if (now_ns > trouble.since_ns + kCauseNs) {
+      end(trouble.error, trouble.rank, true);
+    }
+  }
+  if (now_ns < looked_ns_ + kLookNs) {
+    return;
+  }
+  looked_ns_ = now_ns;
+  for_each_peer([&](uint32_t rank) {
+    if (failure_.error == 0 && !left_[rank] &&
+        host_.message_port.has_gone(msg::dest_id_of(members_[rank]))) {
+      end(-ECONNRESET, rank, true);
+    }
+  });
+}
+
 /// Send something to the peers for which this member waits: if it does not arrive, the port ends
 /// the session.
 void GroupMember::probe() {
-  for (uint64_t left = meeting_->missing(); left != 0; left &= left - 1) {
+  for (uint64_t left = card_ ? schedule_.await : meeting_->missing(); left != 0; left &= left - 1) {
     const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];
     if (!host_.mail.waits(members_[rank])) {
       send(rank, message(What::kAlive));
@@ -428,7 +508,8 @@ int GroupMember::wait_for(uint32_t timeout_ms, const Ready& is_done) {
     const uint64_t now_ns = base::now_ns();
     const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns + kMsNs - 1) / kMsNs : 0;
     const int rc = msg::wait(
-        host_.message_port, static_cast<uint32_t>(std::min<uint64_t>(left_ms, kSliceMs)),
+        host_.message_port,
+        static_cast<uint32_t>(std::min<uint64_t>(left_ms, card_ ? kCardSliceMs : kSliceMs)),
         [&] { host_.context.progress(); }, is_done);
     if (rc != 0 || left_ms == 0) {
       return rc;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/barrier/agreement.hpp"
+#include "lib/barrier/card_part.hpp"
 #include "lib/barrier/group.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/meeting.hpp"
@@ -59,9 +60,15 @@ class GroupMember final : public Group, private Agreement::Ends {
   void send(uint32_t rank, const GroupMessage& message) override;
   [[nodiscard]] IdSet free_ids() override;
   [[nodiscard]] bool load(uint32_t id) override;
+  [[nodiscard]] bool last_epoch(uint32_t id, uint32_t* epoch) const override;
   void unload(uint32_t id) override;
 
   [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);
+  [[nodiscard]] bool write_card_words(uint32_t id, regs::BarrierDesc* out) const;
+  [[nodiscard]] bool has_passed() const {
+    return card_ ? card_->has_passed() : meeting_->has_passed();
+  }
+  [[nodiscard]] uint32_t epoch() const { return card_ ? card_->epoch() : meeting_->epoch(); }
   [[nodiscard]] GroupMessage message(What what) const;
   [[nodiscard]] uint32_t rank_of(msg::Address address) const;
   [[nodiscard]] bool is_of_other_session(uint32_t rank, uint32_t session) const;
@@ -74,6 +81,7 @@ class GroupMember final : public Group, private Agreement::Ends {
   void note_agreement();
   void lose(uint32_t rank, int error);
   void end(int error, uint32_t culprit, bool tells_all);
+  void check_card(uint64_t now_ns);
   void probe();
   template <class Each>
   void for_each_peer(const Each& each) const;
@@ -87,13 +95,16 @@ class GroupMember final : public Group, private Agreement::Ends {
   uint32_t rank_;
   uint32_t part_;
 
-  std::optional<Meeting> meeting_;
+  std::optional<Meeting> meeting_;  // in software
   Failure failure_;
   uint32_t arrivals_ = 0;
   uint64_t arrived_ns_ = 0;
   uint64_t probed_ns_ = 0;
 
   Agreement agreement_;
+  std::optional<CardPart> card_;  // on the card; after `agreement_`, which it tells
+  bool has_started_ = false;
+  uint64_t looked_ns_ = 0;
   uint64_t create_end_ns_;
   bool has_joined_again_ = false;
   std::vector<msg::Address> refused_;  // that have been told of the failed creation

@@ -1,0 +1,147 @@
+#include "lib/barrier/card_barriers.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "pmd/dev/card.hpp"
+#include "pmd/dev/queue_pair.hpp"
+
+namespace rio::barrier {
+
+std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
+  pmd::Card& card = port.endpoint().card();
+  const uint32_t qp = port.config().queue_pair;
+  constexpr auto kRing = static_cast<uint32_t>(regs::Ring::kBarrier);
+  pmd::Mmio bar = card.bus().bar();
+  if (!card.blocks().has_barrier(qp) || pmd::Ring::busy(bar, qp, kRing) != 0) {
+    return nullptr;
+  }
+  pmd::RingConfig config;
+  config.qp = qp;
+  config.ring = kRing;
+  config.log2 = kRingLog2;
+  pmd::SharedPtr<pmd::BarrierQueue> queue;
+  if (pmd::BarrierQueue::create(card.bus(), card.caps(), config, &queue) != 0) {
+    return nullptr;
+  }
+  return std::unique_ptr<CardBarriers>(new CardBarriers(port, std::move(queue)));
+}
+
+CardBarriers::CardBarriers(msg::MessagePort& port, pmd::SharedPtr<pmd::BarrierQueue> queue)
+    : queue_(std::move(queue)),
+      ids_(2 * port.config().response_timeout_ns()),
+      rounds_(port.endpoint().card().caps().barrier_rounds),
+      slots_(std::min(port.endpoint().card().caps().barrier_slots, regs::kBarrierSlots)) {}
+
+CardBarriers::~CardBarriers() {
+  static_cast<void>(queue_->stop());
+}
+
+bool CardBarriers::post(uint32_t id, regs::BarrierOp op, Kind kind, uint32_t epoch) {
+  using Control = regs::barrier_desc::Control;
+  Group& group = groups_[id];
+  regs::BarrierDesc desc = group.desc;
+  desc.control |= Control::op.put(static_cast<uint32_t>(op));
+  const pmd::BarrierRequest request{&desc, cookie(id, kind), epoch};
+  const bool is_posted = queue_->post(&request, 1) == 1;
+  group.outstanding += is_posted ? 1 : 0;
+  return is_posted;
+}
+
+bool CardBarriers::load(uint32_t id, const regs::BarrierDesc& desc, Part& part, uint64_t now_ns) {
+  if (!ids_.take(id, now_ns)) {
+    return false;
+  }
+  Group& group = groups_[id];
+  const Mark mark = group.mark;
+  group = {.part = &part, .desc = desc, .use = group.use + 1, .is_free = false, .mark = mark};
+  if (!post(id, regs::BarrierOp::kLoad, Kind::kLoad, 0)) {
+    group.is_free = true;
+    ids_.give_back(id, now_ns, false);
+    return false;
+  }
+  return true;
+}
+
+void CardBarriers::prepare(uint32_t id) {
+  Group& group = groups_[id];
+  for (uint32_t slot = 0; slot < slots_ && group.slot == kNoSlot; ++slot) {
+    if (!slot_taken_[slot] && queue_->load(slot, group.desc, cookie(id, Kind::kRun)) == 0) {
+      slot_taken_[slot] = true;
+      group.slot = slot;
+    }
+  }
+}
+
+bool CardBarriers::arrive(uint32_t id, uint32_t epoch) {
+  Group& group = groups_[id];
+  bool is_posted = false;
+  if (group.slot != kNoSlot) {
+    is_posted = queue_->go(group.slot, epoch);
+    group.outstanding += is_posted ? 1 : 0;
+  } else {
+    is_posted = post(id, regs::BarrierOp::kRun, Kind::kRun, epoch);
+  }
+  if (is_posted) {
+    group.mark = {true, epoch};
+  }
+  return is_posted;
+}
+
+void CardBarriers::cancel(uint32_t id, uint32_t epoch) {
+  // If the ring is full, the peers still hear of the failure by a message.
+  static_cast<void>(post(id, regs::BarrierOp::kCancel, Kind::kCancel, epoch));
+}
+
+void CardBarriers::give_back(uint32_t id, bool has_failed) {
+  Group& group = groups_[id];
+  group.part = nullptr;
+  group.is_given_back = true;
+  group.has_failed = has_failed;
+  retire(id);
+}
+
+/// Free what a group has, if nothing of it is on the card.
+void CardBarriers::retire(uint32_t id) {
+  Group& group = groups_[id];
+  if (!group.is_given_back || group.outstanding != 0 || group.is_free) {
+    return;
+  }
+  group.is_free = true;
+  if (group.slot != kNoSlot) {
+    slot_taken_[group.slot] = false;
+    group.slot = kNoSlot;
+  }
+  if (!group.has_failed) {
+    ids_.give_back(id, base::now_ns(), group.mark.has_run);
+  }
+}
+
+void CardBarriers::reap() {
+  constexpr uint16_t kBurst = 8;
+  pmd::BarrierDone done[kBurst];
+  for (uint16_t n = kBurst; n == kBurst;) {
+    n = queue_->reap(done, kBurst);
+    for (uint16_t i = 0; i < n; ++i) {
+      take(done[i]);
+    }
+  }
+}
+
+void CardBarriers::take(const pmd::BarrierDone& done) {
+  const auto id = static_cast<uint32_t>(done.cookie & 0xFF);
+  const auto kind = static_cast<Kind>(done.cookie >> 8 & 0xFF);
+  if (id >= kIds || done.cookie != cookie(id, kind)) {
+    return;  // words that only a broken card writes
+  }
+  Group& group = groups_[id];
+  group.outstanding -= group.outstanding != 0 ? 1 : 0;
+  if (group.part != nullptr && kind == Kind::kLoad) {
+    group.part->on_loaded(done.status == pmd::Status::kOk);
+  } else if (group.part != nullptr && kind == Kind::kRun) {
+    group.part->on_ended(done);
+  }
+  retire(id);
+}
+
+}  // namespace rio::barrier
