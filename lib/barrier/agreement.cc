@@ -1,7 +1,9 @@
 #include "lib/barrier/agreement.hpp"
 
 #include <algorithm>
+#include <string>
 
+#include "base/hash.hpp"
 #include "base/random.hpp"
 
 namespace rio::barrier {
@@ -11,6 +13,12 @@ constexpr uint32_t kAttemptsMax = 8;  // proposals of numbers
 constexpr uint32_t kRoot = 0;
 
 }  // namespace
+
+uint64_t agreement_digest(std::span<const uint32_t> members, std::string_view scheme) {
+  std::string text(reinterpret_cast<const char*>(members.data()), members.size_bytes());
+  text += scheme;
+  return base::fnv1a<uint64_t>(text);
+}
 
 Agreement::Agreement(const Terms& terms, Ends& ends)
     : terms_(terms), ends_(ends), ways_(terms.ways) {

@@ -11,12 +11,18 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "lib/barrier/group_message.hpp"
 #include "lib/barrier/id_set.hpp"
 
 namespace rio::barrier {
+
+/// Hash of the terms on which all members must agree: their addresses in the order of ranks, and
+/// the text of the scheme.
+[[nodiscard]] uint64_t agreement_digest(std::span<const uint32_t> members, std::string_view scheme);
 
 /// One member's part. One thread.
 class Agreement {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/group_member.hpp"
 #include "lib/msg/message_context.hpp"
+#include "lib/msg/waiting.hpp"
 
 namespace rio::barrier {
 namespace {
@@ -90,6 +92,8 @@ class Barriers final : public BarrierContext, private GroupHost {
       }
     }
   }
+  [[nodiscard]] int wait_for(uint32_t timeout_ms, uint32_t slice_ms,
+                             const std::function<bool()>& is_done) override;
   void remove(GroupMember& member) override {
     groups_.erase(member.key());
     std::erase(members_, &member);
@@ -145,6 +149,22 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
   }
   *out = std::move(member);
   return 0;
+}
+
+int Barriers::wait_for(uint32_t timeout_ms, uint32_t slice_ms,
+                       const std::function<bool()>& is_done) {
+  constexpr uint64_t kMsNs = 1'000'000;
+  const uint64_t end_ns = base::now_ns() + timeout_ms * kMsNs;
+  for (;;) {
+    const uint64_t now_ns = base::now_ns();
+    const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns + kMsNs - 1) / kMsNs : 0;
+    const int rc = msg::wait(
+        message_port, static_cast<uint32_t>(std::min<uint64_t>(left_ms, slice_ms)),
+        [&] { progress(); }, is_done);
+    if (rc != 0 || left_ms == 0) {
+      return rc;
+    }
+  }
 }
 
 void Barriers::attend() {

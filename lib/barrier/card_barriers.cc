@@ -20,6 +20,11 @@ std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
   config.qp = qp;
   config.ring = kRing;
   config.log2 = kRingLog2;
+  // A peer that is stopped is waited for about as long as lib/msg waits, but for the card's limit.
+  config.barrier_resends =
+      std::clamp(static_cast<uint32_t>(port.config().deliver_ms * uint64_t{1000} /
+                                       port.config().response_timeout_us),
+                 3u, 255u);
   pmd::SharedPtr<pmd::BarrierQueue> queue;
   if (pmd::BarrierQueue::create(card.bus(), card.caps(), config, &queue) != 0) {
     return nullptr;

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <string>
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/hash.hpp"
 #include "base/log.hpp"
 #include "lib/msg/waiting.hpp"
 
@@ -23,15 +21,8 @@ constexpr uint64_t kCauseNs = 500 * kMsNs;
 constexpr uint64_t kLookNs = 10 * kMsNs;
 /// The longest part of a wait in which nothing is done that the clock demands.
 constexpr uint32_t kSliceMs = 50;
-/// The same while the card runs a barrier, whose end wakes no thread.
+/// The longest part while the card runs a barrier, whose end wakes no thread.
 constexpr uint32_t kCardSliceMs = 1;
-
-/// Hash of the terms on which all members must agree.
-uint64_t digest_of(std::span<const msg::Address> members, const Scheme& scheme) {
-  std::string text(reinterpret_cast<const char*>(members.data()), members.size_bytes());
-  text += to_string(scheme);
-  return base::fnv1a<uint64_t>(text);
-}
 
 }  // namespace
 
@@ -69,12 +60,13 @@ GroupMember::~GroupMember() {
 Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
   Agreement::Terms terms;
   terms.key = options.key;
-  terms.digest = digest_of(members_, options.scheme);
+  terms.digest = agreement_digest(members_, to_string(options.scheme));
   terms.ranks = ranks();
   terms.rank = rank_;
   terms.ticket = host_.draw();
   terms.serial = host_.draw();
-  terms.ways = options.way == Way::kCard ? 0 : GroupMessage::kSoftwareBit;
+  // A group of one needs neither.
+  terms.ways = options.way == Way::kCard && ranks() > 1 ? 0 : GroupMessage::kSoftwareBit;
   regs::BarrierDesc desc;
   if (options.way != Way::kSoftware && host_.card != nullptr &&
       schedule_.rounds <= host_.card->rounds() && write_card_words(0, &desc)) {
@@ -95,17 +87,6 @@ GroupMessage GroupMember::message(What what) const {
 uint32_t GroupMember::rank_of(msg::Address address) const {
   const auto found = std::find(members_.begin(), members_.end(), address);
   return found == members_.end() ? kNoPeer : static_cast<uint32_t>(found - members_.begin());
-}
-
-/// Calls `each(rank)` for all ranks to which this member's schedule sends, or which it awaits.
-template <class Each>
-void GroupMember::for_each_peer(const Each& each) const {
-  const auto begin = schedule_.peers.begin();
-  for (auto at = begin; at != schedule_.peers.end(); ++at) {
-    if (*at != kNoPeer && std::find(begin, at, *at) == at) {
-      each(*at);
-    }
-  }
 }
 
 // Creation.
@@ -392,7 +373,7 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
     }
   };
   if (!tells_all) {
-    for_each_peer(tell);
+    schedule_.for_each_peer(tell);
     return;
   }
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
@@ -471,16 +452,14 @@ void GroupMember::check_card(uint64_t now_ns) {
   // The card names the peer that has told it. The member that was the cause is named by a message,
   // or known to the port, soon after.
   const CardPart::Trouble& trouble = card_->trouble();
-  if (trouble.since_ns != 0) {
-    if (now_ns > trouble.since_ns + kCauseNs) {
-      end(trouble.error, trouble.rank, true);
-    }
+  if (trouble.since_ns != 0 && now_ns > trouble.since_ns + kCauseNs) {
+    end(trouble.error, trouble.rank, true);
   }
   if (now_ns < looked_ns_ + kLookNs) {
     return;
   }
   looked_ns_ = now_ns;
-  for_each_peer([&](uint32_t rank) {
+  schedule_.for_each_peer([&](uint32_t rank) {
     if (failure_.error == 0 && !left_[rank] &&
         host_.message_port.has_gone(msg::dest_id_of(members_[rank]))) {
       end(-ECONNRESET, rank, true);
@@ -501,20 +480,8 @@ void GroupMember::probe() {
 
 // Waits.
 
-template <class Ready>
-int GroupMember::wait_for(uint32_t timeout_ms, const Ready& is_done) {
-  const uint64_t end_ns = base::now_ns() + timeout_ms * kMsNs;
-  for (;;) {
-    const uint64_t now_ns = base::now_ns();
-    const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns + kMsNs - 1) / kMsNs : 0;
-    const int rc = msg::wait(
-        host_.message_port,
-        static_cast<uint32_t>(std::min<uint64_t>(left_ms, card_ ? kCardSliceMs : kSliceMs)),
-        [&] { host_.context.progress(); }, is_done);
-    if (rc != 0 || left_ms == 0) {
-      return rc;
-    }
-  }
+int GroupMember::wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done) {
+  return host_.wait_for(timeout_ms, card_ ? kCardSliceMs : kSliceMs, is_done);
 }
 
 int GroupMember::wait_ready(uint32_t timeout_ms) {

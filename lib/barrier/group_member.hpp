@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -83,10 +84,7 @@ class GroupMember final : public Group, private Agreement::Ends {
   void end(int error, uint32_t culprit, bool tells_all);
   void check_card(uint64_t now_ns);
   void probe();
-  template <class Each>
-  void for_each_peer(const Each& each) const;
-  template <class Ready>
-  [[nodiscard]] int wait_for(uint32_t timeout_ms, const Ready& is_done);
+  [[nodiscard]] int wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done);
 
   GroupHost& host_;
   std::vector<msg::Address> members_;

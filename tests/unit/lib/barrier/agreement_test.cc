@@ -247,7 +247,7 @@ TEST(Agreement, TheEpochGoesOnWhereTheNumbersUsersHaveStopped) {
   World world(3, {first_cards(3)}, 1);
   for (uint32_t id = 0; id < kIds; ++id) {
     world.card(0).epochs[id] = 21;
-    world.card(2).epochs[id] = 13;  // the same for the card, modulo 8
+    world.card(2).epochs[id] = 13;  // equal for the card, modulo 8
   }
   world.run();
   expect_same(world, 0, Stage::kReady);
