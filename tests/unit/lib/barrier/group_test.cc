@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/random.hpp"
 #include "tests/unit/lib/barrier/group_fixture.hpp"
 
 namespace rio::barrier::test {
@@ -282,6 +283,37 @@ TEST_P(GroupWays, ADeadlineFailsTheBarrierForAll) {
     EXPECT_EQ(group->failure().rank, 1u);
     EXPECT_EQ(group->arrive(), -ETIME);
   }
+}
+
+TEST_P(GroupWays, NumbersAreUsedAgainByOtherMembers) {
+  // Groups of any members, one after the other, that run any number of barriers: on the card the
+  // numbers of earlier ones come again, some of them with other epochs at each member.
+  if (GetParam() == Way::kSoftware) {
+    GTEST_SKIP() << "software has no numbers";
+  }
+  way_ = Way::kAny;
+  open(4);
+  base::Random random(3);
+  uint32_t by_card = 0;
+  for (uint32_t i = 0; i < 400; ++i) {
+    std::vector<msg::Address> list;
+    for (uint32_t place = 0; place < 4; ++place) {
+      if (random.below(3) != 0) {
+        list.push_back(at(place).self());
+      }
+    }
+    if (list.size() < 2) {
+      continue;
+    }
+    std::swap(list[0], list[random.below(static_cast<uint32_t>(list.size()))]);
+    const Groups groups = begin_all(list);
+    ASSERT_TRUE(make_ready(groups)) << i;
+    by_card += groups[0]->way() == Way::kCard ? 1 : 0;
+    for (uint32_t left = random.below(4); left != 0; --left) {
+      ASSERT_TRUE(meet(groups)) << i;
+    }
+  }
+  EXPECT_GT(by_card, 128u);  // more than there are numbers
 }
 
 TEST_P(GroupWays, BadArgumentsAreRefused) {
