@@ -54,7 +54,7 @@ struct Failure {
 };
 
 struct BarrierStats {
-  uint64_t passed = 0;         ///< barriers
+  uint64_t passed = 0;  ///< barriers; in shared memory the last one of a group counts at the next
   uint64_t notifications = 0;  ///< received
   uint64_t early = 0;          ///< of them, before this member had arrived
   uint64_t foreign = 0;  ///< dropped: of no group here, malformed, or of a peer that is not due

@@ -54,6 +54,7 @@ GroupMember::~GroupMember() {
       }
     }
   }
+  host_.stats.passed += node_ && arrivals_ != 0 && node_->has_passed() ? 1 : 0;
   host_.remove(*this);
 }
 
@@ -311,6 +312,8 @@ int GroupMember::arrive() {
     return 0;
   }
   if (node_) {
+    host_.stats.passed +=
+        arrivals_ > 1 ? 1 : 0;  // the one before, at whose end no call need have looked
     node_->arrive();
     return 0;
   }
@@ -384,7 +387,7 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
   ++host_.stats.failed;
   if (node_) {
-    node_->fail(error, culprit);
+    failure_ = node_->fail(error, culprit);
     return;
   }
   if (card_) {

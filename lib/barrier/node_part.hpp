@@ -30,8 +30,11 @@ class NodePart {
   void arrive() { meeting_->arrive(); }
   [[nodiscard]] bool has_passed() const { return meeting_->has_passed(); }
   [[nodiscard]] uint32_t epoch() const { return static_cast<uint32_t>(meeting_->epoch()); }
-  /// The group has failed: all members see it.
-  void fail(int error, uint32_t culprit) { meeting_->fail(error, culprit); }
+  /// The group has failed: all members see it. @return why: another member may have been first.
+  Failure fail(int error, uint32_t culprit) {
+    meeting_->fail(error, culprit);
+    return failure();
+  }
   /// What another member has seen; now and then also whether those for which this one waits live.
   /// @return of no error: the group has not failed.
   [[nodiscard]] Failure check(uint64_t now_ns) {
@@ -39,11 +42,15 @@ class NodePart {
       looked_ns_ = now_ns;
       meeting_->look_for_lost();
     }
+    return failure();
+  }
+
+ private:
+  [[nodiscard]] Failure failure() const {
     const NodeMeeting::Failure failure = meeting_->failure();
     return {failure.error, failure.rank};
   }
 
- private:
   static constexpr uint64_t kLookNs = 100'000'000;
 
   std::unique_ptr<NodeMeeting> meeting_;

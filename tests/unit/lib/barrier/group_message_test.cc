@@ -81,7 +81,7 @@ TEST(GroupMessage, NumbersOutOfRangeAreMalformed) {
   message.ranks = 0;
   EXPECT_FALSE(is_read(message));
   message = valid(What::kJoin);
-  message.ways = 4;
+  message.ways = 8;
   EXPECT_FALSE(is_read(message));
   message = valid(What::kPropose);
   message.id = 128;
