@@ -27,6 +27,12 @@ class Mesh {
       ways_.emplace_back();
     }
   }
+  /// From now on the wire is one that knows whether a partner runs; none has answered yet.
+  void watch() {
+    for (Way& way : ways_) {
+      way.out.watched = true;
+    }
+  }
   [[nodiscard]] std::unique_ptr<model::Wire> plug(uint32_t card) {
     return std::make_unique<End>(*this, card);
   }

@@ -21,9 +21,9 @@ struct Case {
   uint64_t pcie_seed;
   bool slots;  // the hosts start barriers by GO
 };
-void PrintTo(const Case& each, std::ostream* out) {
-  *out << each.cards << " cards, exact " << each.exact << ", pcie " << each.pcie_seed << ", slots "
-       << each.slots;
+std::ostream& operator<<(std::ostream& out, const Case& each) {
+  return out << each.cards << " cards, exact " << each.exact << ", pcie " << each.pcie_seed
+             << ", slots " << each.slots;
 }
 
 /// The outcome of one barrier.
@@ -314,6 +314,45 @@ TEST(BarrierCard, KeepsABoundedNumberOfBarriers) {
     ended += ring.take_all<regs::BarrierCpl>().size();
   }
   EXPECT_EQ(ended, kPosted);
+}
+
+/// The other card is not stepped for a hundred response time-outs, which the wire knows.
+TEST(BarrierCard, DoesNotBlameAPartnerThatDoesNotRun) {
+  ManualClock clock;
+  Mesh mesh(2);
+  mesh.watch();
+  std::unique_ptr<MeshCard> cards[2];
+  std::unique_ptr<TestRing> rings[2];
+  for (uint32_t i = 0; i < 2; ++i) {
+    cards[i] = std::make_unique<MeshCard>(model::Config{}, &clock, mesh.plug(i));
+    cards[i]->bring_up(Mesh::kFirstId + i, kResponseUs);
+    rings[i] = std::make_unique<TestRing>(*cards[i], RingConfig{.ring = 5, .clog2 = 5});
+    rings[i]->start();
+  }
+  const auto post = [&](uint32_t i) {
+    regs::BarrierDesc desc{};
+    std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
+    desc.control = regs::barrier_desc::Control::rounds.put(1);
+    desc.peers[0] = Mesh::kFirstId + 1 - i;
+    desc.send = desc.await = 1;
+    rings[i]->put(desc);
+    rings[i]->post();
+  };
+  post(0);
+  for (uint32_t i = 0; i < 100; ++i) {
+    clock.advance_ns(1000ull * kResponseUs);
+    ASSERT_TRUE(rings[0]->take_all<regs::BarrierCpl>().empty());
+  }
+  post(1);
+  for (uint32_t i = 0; i < 4; ++i) {
+    cards[i % 2]->run();
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    const auto ends = rings[i]->take_all<regs::BarrierCpl>();
+    ASSERT_EQ(ends.size(), 1u);
+    EXPECT_EQ(code_of(ends[0].status), Status::kOk);
+    EXPECT_EQ(ends[0].where, 0u) << "nothing was sent again";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, BarrierCards,
