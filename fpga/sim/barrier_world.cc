@@ -29,7 +29,9 @@ class BarrierWorld::Node final : public barrier::Ends {
       : world_(world),
         number_(number),
         room_(world.settings_.early),
-        engine_({.response_timeout_ns = world.settings_.response_timeout_ns,
+        // The engine's time begins when a round is due, and the host may have to run others first.
+        engine_({.response_timeout_ns = world.settings_.response_timeout_ns +
+                                        regs::kBarrierRoundsMax * world.settings_.host_round_ns,
                  .retry_ns = world.settings_.retry_ns,
                  .resend_limit = world.settings_.resend_limit,
                  .own_id = number},

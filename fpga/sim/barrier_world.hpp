@@ -26,7 +26,7 @@ struct BarrierSettings {
   uint64_t host_out_ns = 0;  ///< from the card's completion until the node leaves
   /// A host whose barrier takes longer than this from its arrival on cancels it; 0: it waits.
   uint64_t deadline_ns = 0;
-  uint64_t response_timeout_ns = 1'000'000;
+  uint64_t response_timeout_ns = 1'000'000;  ///< longer if the host runs the rounds: by 20 of them
   uint64_t retry_ns = 1'000;
   uint32_t resend_limit = 8;
   uint32_t early = 64;  ///< early notifications that a node has room for

@@ -126,6 +126,15 @@ TEST(BarrierWorld, AHostRunsOneRoundAfterTheOtherEvenIfNothingIsMissing) {
   EXPECT_EQ(software->exit_ns(4), 50'000u + 2 * 1100 + 40 + 108 + 108);
 }
 
+TEST(BarrierWorld, NotificationsThatWaitForTheHostDoNotTimeOut) {
+  // Node 5 finds everything there, so its host runs five rounds in a row.
+  const auto world =
+      make("torus:8x4x4", {.host_round_ns = 1100, .response_timeout_ns = 5000, .resend_limit = 0});
+  SchemeSchedules schedules("torus:8x4x4", 128);
+  const std::vector<uint64_t> delays_ns = {0, 0, 0, 0, 0, 20'000};
+  EXPECT_EQ(world->run(schedules, delays_ns, kSecondNs).ended, 128u);
+}
+
 TEST(BarrierWorld, NodesBeyondTheMembersTakeNoPart) {
   const auto world = make("torus:4x4", {.members = 9});
   SchemeSchedules schedules("two-way", 9);
