@@ -4,7 +4,6 @@
 using rio::api::guarded;
 using rio::api::no_throw;
 using rio::barrier::BarrierContext;
-using rio::barrier::Group;
 using rio::barrier::GroupOptions;
 using rio::barrier::Way;
 

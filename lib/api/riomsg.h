@@ -374,8 +374,9 @@ int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
  * answer. No member passes a barrier at which a member has not arrived. A context for barriers and
  * its groups belong to one thread at a time, as contexts do. */
 
-/** @param number below RIO_MSG_CONTEXTS: the context's place in the port. @return 0, -EINVAL,
- *  -EBUSY, -ENOMEM. */
+/** Open a context for barriers. The first one of a port gets the card's barrier engine, if the card
+ *  has one. @param number below RIO_MSG_CONTEXTS: its place in the port. @return 0, -EINVAL,
+ * -EBUSY, -ENOMEM. */
 int rio_barrier_open(rio_msg_port* port, uint32_t number, rio_barrier** out);
 /** Close a context for barriers. Messages of its groups to peers are waited for, up to a second.
  *  NULL does nothing. @return 0; -EBUSY: groups are not destroyed, and the context is open still.
