@@ -47,6 +47,7 @@ void Agreement::begin() {
   join.ways = terms_.ways;
   join.digest = terms_.digest;
   join.ids = ends_.free_ids();
+  join.node = terms_.node;
   if (!is_root()) {
     ends_.send(kRoot, join);
     return;
@@ -93,6 +94,9 @@ bool Agreement::take_join(uint32_t rank, const GroupMessage& join) {
   }
   tickets_[rank] = join.ticket;
   ways_ &= join.ways;
+  if (join.node != terms_.node || terms_.node == 0) {
+    ways_ &= ~GroupMessage::kNodeBit;
+  }
   ids_ &= join.ids;
   note_join();
   return true;
@@ -104,11 +108,12 @@ void Agreement::note_join() {
   }
 }
 
-/// Rank 0, all have joined: propose a number, or software.
+/// Rank 0, all have joined: propose shared memory, a number, or software.
 void Agreement::propose() {
+  const bool by_node = (ways_ & GroupMessage::kNodeBit) != 0;
   const bool by_card =
       (ways_ & GroupMessage::kCardBit) != 0 && !ids_.empty() && attempt_ < kAttemptsMax;
-  if (!by_card && (ways_ & GroupMessage::kSoftwareBit) == 0) {
+  if (!by_node && !by_card && (ways_ & GroupMessage::kSoftwareBit) == 0) {
     fail((ways_ & GroupMessage::kCardBit) != 0 ? -EBUSY : -ENOTSUP, kNoPeer);
     return;
   }
@@ -120,8 +125,13 @@ void Agreement::propose() {
   std::fill(answered_.begin(), answered_.end(), false);
   // Creations that are under way at once rarely begin to look at the same number.
   const auto start = static_cast<uint32_t>(base::mix64(uint64_t{serial_} << 32 | attempt_) % kIds);
-  const uint32_t id = by_card ? ids_.first_from(start) : kNoId;
+  const uint32_t id = by_node ? kNodeId : by_card ? ids_.first_from(start) : kNoId;
   proposed_ = id;
+  const uint32_t attempt = attempt_;
+  prepare(id);  // first, since the others look for what it has made
+  if (attempt_ != attempt || !is_creating()) {
+    return;  // a group of one has gone on
+  }
   GroupMessage proposal = message(What::kPropose);
   proposal.id = static_cast<uint8_t>(id);
   proposal.attempt = attempt_;
@@ -129,7 +139,6 @@ void Agreement::propose() {
     proposal.ticket = tickets_[rank];
     ends_.send(rank, proposal);
   }
-  prepare(id);
 }
 
 bool Agreement::take_proposal(const GroupMessage& proposal) {
@@ -221,6 +230,7 @@ void Agreement::note_answer(uint32_t rank, const IdSet* denied) {
   if (denied != nullptr) {
     is_denied_ = true;
     ids_ &= *denied;
+    ways_ &= ~GroupMessage::kNodeBit;  // this was denied, or was not offered any more
   }
   if (++answers_ == terms_.ranks) {
     if (is_denied_) {

@@ -2,7 +2,8 @@
 /// The creation of a group as a state machine without I/O: its members agree that they all mean the
 /// same group, whether it runs on the card, and with which number.
 ///
-/// Rank 0 decides. Each member joins there, rank 0 proposes, each member gets ready and says so,
+/// Rank 0 decides: members of one machine meet in its memory, others on their cards if they can,
+/// else in software. Each member joins there, rank 0 proposes, each member gets ready and says so,
 /// and then rank 0 lets all run, so that no notification comes to a member that is not ready. A
 /// number that a member's card has given away meanwhile is denied, and rank 0 proposes another one;
 /// after some attempts it proposes software, so creations that disturb each other end. No member
@@ -35,6 +36,7 @@ class Agreement {
     uint32_t ticket = 1;  ///< GroupMessage::ticket of this member, never 0
     uint32_t serial = 1;  ///< rank 0: number of the group, never 0
     uint32_t ways = 0;    ///< bits of GroupMessage::ways
+    uint64_t node = 0;    ///< GroupMessage::node; 0: no memory to share
   };
   enum class Stage : uint8_t { kJoining, kLoading, kLoaded, kReady, kFailed };
 
@@ -46,7 +48,8 @@ class Agreement {
     /// Numbers that are free here.
     [[nodiscard]] virtual IdSet free_ids() = 0;
     /// Get ready, and then call loaded(), perhaps within this call. @param id a number to be taken,
-    /// or kNoId: software. @return false: the number is not free.
+    /// kNodeId: shared memory, or kNoId: software. Rank 0 is asked first. @return false: the number
+    /// is not free, or there is no such memory.
     [[nodiscard]] virtual bool load(uint32_t id) = 0;
     /// The last epoch that a loaded number has seen here. @param epoch set if there was one.
     /// @return false: none, any will do.
@@ -78,7 +81,7 @@ class Agreement {
   /// Of kFailed.
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] uint32_t culprit() const { return culprit_; }
-  /// kNoId: it runs in software, or nothing is loaded.
+  /// kNodeId: in shared memory; kNoId: it runs in software, or nothing is loaded.
   [[nodiscard]] uint32_t id() const { return id_; }
   /// 0: not known yet.
   [[nodiscard]] uint32_t serial() const { return serial_; }

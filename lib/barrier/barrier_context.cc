@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/own_folder.hpp"
 #include "base/random.hpp"
 #include "lib/barrier/card_barriers.hpp"
 #include "lib/barrier/early_joins.hpp"
@@ -62,7 +63,7 @@ class Barriers final : public BarrierContext, private GroupHost {
  public:
   Barriers(msg::MessagePort& port_of, std::unique_ptr<msg::MessageContext> message_context,
            std::unique_ptr<CardBarriers> card_of)
-      : GroupHost(*this, port_of, mail_, stats_, card_of.get()),
+      : GroupHost(*this, port_of, mail_, stats_, card_of.get(), node_mark()),
         card_barriers_(std::move(card_of)),
         context_(std::move(message_context)),
         mail_(port_of, context_->id()),
@@ -131,6 +132,11 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
     base::log_error(
         "barrier group: there is no barrier engine here, or another context has it; let it run in "
         "software");
+    return -ENOTSUP;
+  }
+  if (options.way == Way::kNode && node == 0) {
+    base::log_error("barrier group: %s is no folder for shared memory; set RIO_RUNTIME_DIR",
+                    base::runtime_base().c_str());
     return -ENOTSUP;
   }
   Schedule schedule;

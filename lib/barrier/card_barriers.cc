@@ -3,43 +3,26 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "pmd/dev/card.hpp"
-#include "pmd/dev/queue_pair.hpp"
 
 namespace rio::barrier {
 
 std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
-  pmd::Card& card = port.endpoint().card();
-  const uint32_t qp = port.config().queue_pair;
-  constexpr auto kRing = static_cast<uint32_t>(regs::Ring::kBarrier);
-  pmd::Mmio bar = card.bus().bar();
-  if (!card.blocks().has_barrier(qp) || pmd::Ring::busy(bar, qp, kRing) != 0) {
+  Endpoint& endpoint = port.endpoint();
+  if (!endpoint.queues().has_barrier_engine() || endpoint.open_barriers() != 0) {
     return nullptr;
   }
-  pmd::RingConfig config;
-  config.qp = qp;
-  config.ring = kRing;
-  config.log2 = kRingLog2;
-  // A peer that is stopped is waited for about as long as lib/msg waits, but for the card's limit.
-  config.barrier_resends =
-      std::clamp(static_cast<uint32_t>(port.config().deliver_ms * uint64_t{1000} /
-                                       port.config().response_timeout_us),
-                 3u, 255u);
-  pmd::SharedPtr<pmd::BarrierQueue> queue;
-  if (pmd::BarrierQueue::create(card.bus(), card.caps(), config, &queue) != 0) {
-    return nullptr;
-  }
-  return std::unique_ptr<CardBarriers>(new CardBarriers(port, std::move(queue)));
+  return std::unique_ptr<CardBarriers>(new CardBarriers(port));
 }
 
-CardBarriers::CardBarriers(msg::MessagePort& port, pmd::SharedPtr<pmd::BarrierQueue> queue)
-    : queue_(std::move(queue)),
+CardBarriers::CardBarriers(msg::MessagePort& port)
+    : endpoint_(port.endpoint()),
+      queue_(&endpoint_.barriers()),
       ids_(2 * port.config().response_timeout_ns()),
-      rounds_(port.endpoint().card().caps().barrier_rounds),
-      slots_(std::min(port.endpoint().card().caps().barrier_slots, regs::kBarrierSlots)) {}
+      rounds_(endpoint_.caps().barrier_rounds),
+      slots_(std::min(endpoint_.caps().barrier_slots, regs::kBarrierSlots)) {}
 
 CardBarriers::~CardBarriers() {
-  static_cast<void>(queue_->stop());
+  static_cast<void>(endpoint_.close_barriers());
 }
 
 bool CardBarriers::post(uint32_t id, regs::BarrierOp op, Kind kind, uint32_t epoch) {

@@ -62,7 +62,6 @@ class CardBarriers {
   void reap();
 
  private:
-  static constexpr uint32_t kRingLog2 = 9;
   static constexpr uint32_t kNoSlot = regs::kBarrierSlots;
   enum class Kind : uint8_t { kLoad, kRun, kCancel };
 
@@ -78,7 +77,7 @@ class CardBarriers {
     Mark mark;
   };
 
-  CardBarriers(msg::MessagePort& port, pmd::SharedPtr<pmd::BarrierQueue> queue);
+  explicit CardBarriers(msg::MessagePort& port);
   [[nodiscard]] uint64_t cookie(uint32_t id, Kind kind) const {
     return id | uint64_t{static_cast<uint8_t>(kind)} << 8 | uint64_t{groups_[id].use} << 16;
   }
@@ -86,7 +85,8 @@ class CardBarriers {
   void take(const pmd::BarrierDone& done);
   void retire(uint32_t id);
 
-  pmd::SharedPtr<pmd::BarrierQueue> queue_;
+  Endpoint& endpoint_;
+  pmd::BarrierQueue* queue_;
   IdPool ids_;
   uint32_t rounds_;
   uint32_t slots_;

@@ -22,9 +22,11 @@ namespace rio::barrier {
 
 /// The carrier of a group's notifications.
 enum class Way : uint8_t {
-  kAny,       ///< the card if all members' cards have the engine and a free id; else software
+  kAny,       ///< memory, if all members are on one machine; else the card, if all members' cards
+              ///< have the engine and a free id; else software
   kCard,      ///< the card's barrier engine; nothing needs the members' polls
   kSoftware,  ///< messages of the contexts; each member has to poll, or wait
+  kNode,      ///< memory that the processes of one user on one machine share; needs no polls
 };
 
 /// The terms of a group. All members give the same ones, except `create_ms` and `deadline_ms`.
@@ -122,8 +124,8 @@ class Group {
   [[nodiscard]] virtual int wait_ready(uint32_t timeout_ms) = 0;
 
   /// Hot. Arrive at the next barrier. Returns at once: the caller computes, and tests later. On the
-  /// card nothing needs its polls; in software it sends the notifications of later rounds in its
-  /// calls of progress(), and other members wait for these.
+  /// card and in shared memory nothing needs its polls; in software it sends the notifications of
+  /// later rounds in its calls of progress(), and other members wait for these.
   /// @return 0; -EAGAIN: not ready(); -EBUSY: the last barrier has not ended; the error of
   /// failure().
   [[nodiscard]] virtual int arrive() = 0;
@@ -143,7 +145,7 @@ class Group {
   [[nodiscard]] virtual Failure failure() const = 0;
   [[nodiscard]] virtual uint32_t ranks() const = 0;
   [[nodiscard]] virtual uint32_t rank() const = 0;
-  /// kCard or kSoftware once it is ready; kAny before.
+  /// kNode, kCard or kSoftware once it is ready; kAny before.
   [[nodiscard]] virtual Way way() const = 0;
   /// Number of barriers that this member has arrived at.
   [[nodiscard]] virtual uint32_t arrivals() const = 0;

@@ -20,6 +20,7 @@ struct GroupHost {
   Mail& mail;
   BarrierStats& stats;
   CardBarriers* card;  ///< null: the card has no engine for this context
+  uint64_t node;       ///< node_mark()
 
   /// A random number that is not 0.
   virtual uint32_t draw() = 0;
@@ -32,8 +33,13 @@ struct GroupHost {
 
  protected:
   GroupHost(BarrierContext& of, msg::MessagePort& port_of, Mail& mail_of, BarrierStats& stats_of,
-            CardBarriers* card_of)
-      : context(of), message_port(port_of), mail(mail_of), stats(stats_of), card(card_of) {}
+            CardBarriers* card_of, uint64_t node_of)
+      : context(of),
+        message_port(port_of),
+        mail(mail_of),
+        stats(stats_of),
+        card(card_of),
+        node(node_of) {}
   ~GroupHost() = default;
 };
 

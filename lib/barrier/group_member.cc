@@ -64,13 +64,19 @@ Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
   terms.rank = rank_;
   terms.ticket = host_.draw();
   terms.serial = host_.draw();
-  // A group of one needs neither.
-  terms.ways = options.way == Way::kCard && ranks() > 1 ? 0 : GroupMessage::kSoftwareBit;
+  const auto offer = [&](Way way, uint32_t bit, bool is_there) {
+    terms.ways |= (options.way == way || options.way == Way::kAny) && is_there ? bit : 0;
+  };
   regs::BarrierDesc desc;
-  if (options.way != Way::kSoftware && host_.card != nullptr &&
-      schedule_.rounds <= host_.card->rounds() && write_card_words(0, &desc)) {
-    terms.ways |= GroupMessage::kCardBit;
+  offer(Way::kNode, GroupMessage::kNodeBit, host_.node != 0);
+  offer(Way::kCard, GroupMessage::kCardBit,
+        host_.card != nullptr && schedule_.rounds <= host_.card->rounds() &&
+            write_card_words(0, &desc));
+  offer(Way::kSoftware, GroupMessage::kSoftwareBit, true);
+  if (ranks() == 1) {
+    terms.ways = GroupMessage::kSoftwareBit;  // it passes at once
   }
+  terms.node = host_.node;
   return terms;
 }
 
@@ -120,6 +126,14 @@ bool GroupMember::load(uint32_t id) {
     agreement_.loaded(0);
     return true;
   }
+  if (id == kNodeId) {
+    if (!node_.emplace().load(options_.key, agreement_.serial(), ranks(), rank_)) {
+      node_.reset();
+      return false;
+    }
+    agreement_.loaded(0);
+    return true;
+  }
   regs::BarrierDesc desc;
   if (host_.card == nullptr || !write_card_words(id, &desc)) {
     return false;
@@ -140,6 +154,7 @@ bool GroupMember::last_epoch(uint32_t /*id*/, uint32_t* epoch) const {
 
 void GroupMember::unload(uint32_t /*id*/) {
   meeting_.reset();
+  node_.reset();
   card_.reset();
 }
 
@@ -147,14 +162,17 @@ Way GroupMember::way() const {
   if (agreement_.stage() != Agreement::Stage::kReady) {
     return Way::kAny;
   }
-  return card_ ? Way::kCard : Way::kSoftware;
+  return node_ ? Way::kNode : card_ ? Way::kCard : Way::kSoftware;
 }
 
 /// Take over the end of the creation.
 void GroupMember::note_agreement() {
-  if (card_ && agreement_.stage() == Agreement::Stage::kReady &&
-      !std::exchange(has_started_, true)) {
-    card_->start(agreement_.epoch());
+  if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(has_started_, true)) {
+    if (card_) {
+      card_->start(agreement_.epoch());
+    } else if (node_) {
+      node_->start();
+    }
   }
   if (failure_.error == 0 && agreement_.stage() == Agreement::Stage::kFailed) {
     failure_ = {agreement_.error(), agreement_.culprit()};
@@ -292,6 +310,10 @@ int GroupMember::arrive() {
   if (card_) {
     return 0;
   }
+  if (node_) {
+    node_->arrive();
+    return 0;
+  }
   meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
   host_.stats.passed += meeting_->has_passed() ? 1 : 0;
   return 0;
@@ -332,7 +354,7 @@ int GroupMember::test() const {
 
 bool GroupMember::receive_left(uint32_t rank, uint32_t epoch) {
   left_[rank] = true;
-  if ((!meeting_ && !card_) || failure_.error != 0 ||
+  if (!has_started_ || failure_.error != 0 ||
       (first_left_ != kNoPeer && static_cast<int32_t>(epoch - left_epoch_) >= 0)) {
     return true;
   }
@@ -361,6 +383,10 @@ void GroupMember::fail(int error, uint32_t culprit) {
 void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
   ++host_.stats.failed;
+  if (node_) {
+    node_->fail(error, culprit);
+    return;
+  }
   if (card_) {
     card_->note_failure();
   }
@@ -430,6 +456,14 @@ void GroupMember::check_time(uint64_t now_ns) {
     }
     return;
   }
+  if (node_) {
+    const Failure failure = node_->check(now_ns);
+    if (failure.error != 0) {
+      failure_ = failure;
+      ++host_.stats.failed;
+      return;
+    }
+  }
   if (has_passed()) {
     return;
   }
@@ -470,6 +504,9 @@ void GroupMember::look_for_gone() {
 /// Send something to the peers for which this member waits: if it does not arrive, the port ends
 /// the session.
 void GroupMember::probe() {
+  if (node_) {
+    return;  // it looks at the processes
+  }
   for (uint64_t left = card_ ? schedule_.await : meeting_->missing(); left != 0; left &= left - 1) {
     const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];
     if (!host_.mail.waits(members_[rank])) {

@@ -13,6 +13,7 @@
 #include "lib/barrier/group.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/meeting.hpp"
+#include "lib/barrier/node_part.hpp"
 
 namespace rio::barrier {
 
@@ -67,9 +68,11 @@ class GroupMember final : public Group, private Agreement::Ends {
   [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);
   [[nodiscard]] bool write_card_words(uint32_t id, regs::BarrierDesc* out) const;
   [[nodiscard]] bool has_passed() const {
-    return card_ ? card_->has_passed() : meeting_->has_passed();
+    return node_ ? node_->has_passed() : card_ ? card_->has_passed() : meeting_->has_passed();
   }
-  [[nodiscard]] uint32_t epoch() const { return card_ ? card_->epoch() : meeting_->epoch(); }
+  [[nodiscard]] uint32_t epoch() const {
+    return node_ ? node_->epoch() : card_ ? card_->epoch() : meeting_->epoch();
+  }
   [[nodiscard]] GroupMessage message(What what) const;
   [[nodiscard]] uint32_t rank_of(msg::Address address) const;
   [[nodiscard]] bool is_of_other_session(uint32_t rank, uint32_t session) const;
@@ -95,6 +98,7 @@ class GroupMember final : public Group, private Agreement::Ends {
   uint32_t part_;
 
   std::optional<Meeting> meeting_;  // in software
+  std::optional<NodePart> node_;    // in shared memory
   Failure failure_;
   uint32_t arrivals_ = 0;
   uint64_t arrived_ns_ = 0;

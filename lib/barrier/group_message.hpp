@@ -34,7 +34,7 @@ struct GroupMessage {
   What what{};
   uint8_t version = kVersion;
   uint8_t round = 0;  ///< of kNotification
-  uint8_t id = 0;     ///< of kPropose: 0 to kGroupMax, or kNoId
+  uint8_t id = 0;     ///< of kPropose: 0 to kGroupMax, kNodeId or kNoId
   uint32_t rank = 0;  ///< of the sender
   uint64_t key = 0;   ///< of the group
   /// Number of the group that rank 0 has drawn, never 0; 0 before kPropose. With `key`, it
@@ -49,13 +49,15 @@ struct GroupMessage {
   uint32_t culprit = 0;  ///< of kFailed: a rank, or kNoPeer
   int32_t error = 0;     ///< of kFailed: -errno
   uint32_t attempt = 0;  ///< of kPropose, kLoaded, kDenied: number of the proposal
-  uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit; of kLoaded: kCardBit if
+  uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kNodeBit; of kLoaded: kCardBit if
                          ///< `epoch` is one
   uint64_t digest = 0;   ///< of kJoin: hash of the terms on which all have to agree
   IdSet ids{};           ///< of kJoin and kDenied: free numbers
+  uint64_t node = 0;     ///< of kJoin: node_mark() of the sender
 
   static constexpr uint32_t kCardBit = 1;
   static constexpr uint32_t kSoftwareBit = 2;
+  static constexpr uint32_t kNodeBit = 4;
 
   [[nodiscard]] bool is_short() const { return is_short(what); }
   [[nodiscard]] static bool is_short(What what) {
@@ -66,9 +68,10 @@ struct GroupMessage {
     return is_short() ? kShortBytes : static_cast<uint32_t>(sizeof(GroupMessage));
   }
 };
-static_assert(sizeof(GroupMessage) == 72);
+static_assert(sizeof(GroupMessage) == 80);
 static_assert(offsetof(GroupMessage, ticket) == GroupMessage::kShortBytes);
-static_assert(offsetof(GroupMessage, digest) == 48 && offsetof(GroupMessage, ids) == 56);
+static_assert(offsetof(GroupMessage, digest) == 48 && offsetof(GroupMessage, ids) == 56 &&
+              offsetof(GroupMessage, node) == 72);
 
 /// Read a message of a peer, any bytes. Its numbers are within the ranges above; those that depend
 /// on the group, such as ranks, are not checked. @param out set only on success.

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <new>
+#include <sstream>
 #include <utility>
 
 #include "base/fd.hpp"
@@ -16,8 +18,9 @@
 namespace rio::barrier {
 namespace {
 
-constexpr size_t kBytes = 4096;
+constexpr size_t kPageBytes = 4096;
 constexpr mode_t kMode = 0600;
+constexpr uint32_t kErrorShift = 32;
 
 /// @return 0, -errno; logged.
 [[nodiscard]] int path_of(const std::string& name, std::string* out) {
@@ -32,87 +35,163 @@ constexpr mode_t kMode = 0600;
   return 0;
 }
 
+/// The first line of a file of the kernel; empty: it cannot be read.
+[[nodiscard]] std::string line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// When a process started, in ticks since the machine's start; 0: there is none, or it has died.
+/// Another process that was given the number later has another time.
+[[nodiscard]] uint64_t start_of(uint64_t process) {
+  const std::string text = line_of("/proc/" + std::to_string(process) + "/stat");
+  // The name, in parentheses, may hold anything.
+  const size_t name_end = text.rfind(')');
+  std::istringstream fields(name_end == std::string::npos ? "" : text.substr(name_end + 1));
+  constexpr uint32_t kFieldsBetween = 18;  // the state is field 3, the start field 22. proc(5)
+  char state = 'X';
+  std::string skipped;
+  uint64_t started = 0;
+  fields >> state;
+  for (uint32_t i = 0; i < kFieldsBetween; ++i) {
+    fields >> skipped;
+  }
+  fields >> started;
+  return state == 'Z' || state == 'X' ? 0 : started;
+}
+
 }  // namespace
 
 uint64_t node_mark() {
-  struct stat info {};
-  if (stat(base::runtime_base().c_str(), &info) != 0) {
+  struct stat folder {};
+  struct stat processes {};
+  const std::string boot = line_of("/proc/sys/kernel/random/boot_id");
+  if (boot.empty() || stat(base::runtime_base().c_str(), &folder) != 0 ||
+      stat("/proc/self/ns/pid", &processes) != 0) {
     return 0;
   }
-  char boot[64] = {};
-  const base::Fd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || read(file.get(), boot, sizeof(boot) - 1) <= 0) {
-    return 0;
-  }
-  // A folder of one machine: its device and inode differ between mount namespaces.
-  const std::string text = boot + std::to_string(info.st_dev) + "/" + std::to_string(info.st_ino) +
+  // Device and inode of the folder differ between mount namespaces.
+  const std::string text = boot + std::to_string(folder.st_dev) + "/" +
+                           std::to_string(folder.st_ino) + "/" + std::to_string(processes.st_ino) +
                            "/" + std::to_string(geteuid());
   return base::fnv1a<uint64_t>(text);
 }
 
-NodeMeeting::NodeMeeting(base::Mapping memory, uint32_t members)
+NodeMeeting::NodeMeeting(base::Mapping memory, uint32_t members, uint32_t rank)
     : memory_(std::move(memory)),
       words_(reinterpret_cast<Words*>(memory_.va())),
-      members_(members) {
-  static_assert(sizeof(Words) <= kBytes && std::atomic<uint64_t>::is_always_lock_free);
+      members_(members),
+      rank_(rank) {
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);
 }
 
-int NodeMeeting::map(const std::string& path, int flags, base::Mapping* out) {
+size_t NodeMeeting::bytes_for(uint32_t members) {
+  const size_t bytes = sizeof(Words) + size_t{members} * sizeof(Member);
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+int NodeMeeting::map(const std::string& path, int flags, size_t bytes, base::Mapping* out) {
   const base::Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, kMode));
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) {
     return -errno;
   }
   if ((flags & O_CREAT) != 0) {
-    if (const int error = posix_fallocate(file.get(), 0, kBytes); error != 0) {
+    // Not ftruncate(): a page that is missing would be a fault when it is written.
+    if (const int error = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {
       unlink(path.c_str());
-      return -error;  // no fault later, when the page is written
+      return -error;
     }
-  } else if (!S_ISREG(info.st_mode) || info.st_size != kBytes) {
+  } else if (!S_ISREG(info.st_mode) || info.st_size != static_cast<off_t>(bytes)) {
     return -EINVAL;
   }
-  return base::Mapping::of_file(file, 0, kBytes, out);
+  return base::Mapping::of_file(file, 0, bytes, out);
 }
 
-int NodeMeeting::create(const std::string& name, uint32_t members,
+int NodeMeeting::create(const std::string& name, uint32_t members, uint32_t rank,
                         std::unique_ptr<NodeMeeting>* out) {
   std::string path;
   base::Mapping memory;
   int rc = path_of(name, &path);
-  rc = rc != 0 ? rc : map(path, O_CREAT | O_EXCL, &memory);
+  rc = rc != 0 ? rc : map(path, O_CREAT | O_EXCL, bytes_for(members), &memory);
   if (rc != 0) {
     return rc;
   }
-  std::unique_ptr<NodeMeeting> made(new NodeMeeting(std::move(memory), members));
+  std::unique_ptr<NodeMeeting> made(new NodeMeeting(std::move(memory), members, rank));
   made->path_ = path;
-  made->words_ = new (made->memory_.va()) Words{};
+  new (made->memory_.va()) Words{};
+  for (uint32_t i = 0; i < members; ++i) {
+    new (&made->member(i)) Member{};
+  }
   made->words_->members = members;
   made->words_->magic = kMagic;
+  made->sign();
   *out = std::move(made);
   return 0;
 }
 
-int NodeMeeting::open(const std::string& name, uint32_t members,
+int NodeMeeting::open(const std::string& name, uint32_t members, uint32_t rank,
                       std::unique_ptr<NodeMeeting>* out) {
   std::string path;
   base::Mapping memory;
   int rc = path_of(name, &path);
-  rc = rc != 0 ? rc : map(path, 0, &memory);
+  rc = rc != 0 ? rc : map(path, 0, bytes_for(members), &memory);
   if (rc != 0) {
     return rc;
   }
-  std::unique_ptr<NodeMeeting> made(new NodeMeeting(std::move(memory), members));
+  std::unique_ptr<NodeMeeting> made(new NodeMeeting(std::move(memory), members, rank));
   if (made->words_->magic != kMagic || made->words_->members != members) {
+    made->words_ = nullptr;
     return -EINVAL;
   }
+  made->sign();
   *out = std::move(made);
   return 0;
+}
+
+void NodeMeeting::sign() {
+  own().started = start_of(static_cast<uint64_t>(getpid()));
+  own().process = static_cast<uint64_t>(getpid());
+}
+
+NodeMeeting::~NodeMeeting() {
+  hide();
+  if (words_ != nullptr) {
+    own().left = epoch_ + 1;
+  }
 }
 
 void NodeMeeting::hide() {
   if (!path_.empty()) {
     unlink(path_.c_str());
     path_.clear();
+  }
+}
+
+NodeMeeting::Failure NodeMeeting::failure() const {
+  const uint64_t word = words_->failed;
+  return {-static_cast<int>(word >> kErrorShift), static_cast<uint32_t>(word)};
+}
+
+void NodeMeeting::fail(int error, uint32_t rank) {
+  uint64_t none = 0;
+  words_->failed.compare_exchange_strong(
+      none, uint64_t{static_cast<uint32_t>(-error)} << kErrorShift | rank);
+}
+
+void NodeMeeting::look_for_lost() {
+  for (uint32_t rank = 0; rank < members_ && !has_failed(); ++rank) {
+    const Member& each = member(rank);
+    if (each.arrived >= epoch_) {
+      continue;
+    }
+    if (each.left != 0) {
+      fail(-ECONNREFUSED, rank);
+    } else if (each.process != 0 && start_of(each.process) != each.started) {
+      fail(-ECONNRESET, rank);
+    }
   }
 }
 

@@ -12,24 +12,32 @@
 
 namespace rio::barrier {
 
-/// Number that is the same for all processes that could share memory in the user's folder, and most
-/// likely for no others; 0: there is no such memory. Any thread.
+/// Number that is the same for all processes that could share memory in the user's folder and see
+/// each other's process numbers, and most likely for no others; 0: there is no such memory. Any
+/// thread.
 [[nodiscard]] uint64_t node_mark();
 
 /// One member. Each passes a barrier once all have arrived; nothing needs its polls. One thread;
 /// the members trust each other, as processes of one user do.
 class NodeMeeting {
  public:
+  /// Why the meeting has failed.
+  struct Failure {
+    int error = 0;      ///< 0: it has not
+    uint32_t rank = 0;  ///< the member that was the cause
+  };
+
   /// Make the memory; called by one member, before the others open() it.
   /// @param name of a file in the user's folder; the creator calls hide() once all have it.
-  /// @param out set only on success. @return 0; -EEXIST; errors of the file system.
-  [[nodiscard]] static int create(const std::string& name, uint32_t members,
+  /// @param rank of this member. @param out set only on success.
+  /// @return 0; -EEXIST; errors of the file system.
+  [[nodiscard]] static int create(const std::string& name, uint32_t members, uint32_t rank,
                                   std::unique_ptr<NodeMeeting>* out);
   /// @return 0; -ENOENT, -EINVAL (it is no such memory, or of another number of members).
-  [[nodiscard]] static int open(const std::string& name, uint32_t members,
+  [[nodiscard]] static int open(const std::string& name, uint32_t members, uint32_t rank,
                                 std::unique_ptr<NodeMeeting>* out);
-  /// Hides it.
-  ~NodeMeeting() { hide(); }
+  /// Leave: members that arrive at a later barrier than this one has learn of it.
+  ~NodeMeeting();
   NodeMeeting(const NodeMeeting&) = delete;
   NodeMeeting& operator=(const NodeMeeting&) = delete;
   /// Remove the file's name, if this is the creator. Those that have opened it keep the memory.
@@ -38,10 +46,11 @@ class NodeMeeting {
   /// Hot. Arrive at the next barrier. @pre has_passed().
   void arrive() {
     ++epoch_;
+    own().arrived.store(epoch_, std::memory_order_relaxed);
     // release: all that the members have done before is visible to those that pass; acquire: for
     // the last one, which passes at once. Pairs with has_passed().
     const uint64_t arrived = words_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
-    if (arrived == uint64_t{epoch_} * members_) {
+    if (arrived == epoch_ * members_) {
       words_->ended.store(epoch_, std::memory_order_release);
     }
   }
@@ -54,22 +63,49 @@ class NodeMeeting {
   /// Of the last barrier at which this member has arrived.
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
 
+  /// Hot. Whether a member has told of a failure.
+  [[nodiscard]] bool has_failed() const {
+    return words_->failed.load(std::memory_order_relaxed) != 0;
+  }
+  /// Of has_failed(). @return of no error: it has not.
+  [[nodiscard]] Failure failure() const;
+  /// Tell all members of a failure; the first one stays. @param error -errno.
+  void fail(int error, uint32_t rank);
+  /// While has_passed() is false: find out whether a member for which this one waits has died or
+  /// left, and tell all if so. Reads a file for each such member.
+  void look_for_lost();
+
  private:
-  /// In the shared memory. Each word has a cache line: members that wait read `ended` only.
+  /// In the shared memory. Each word has a cache line of its own: members that wait read `ended`.
   struct Words {
     alignas(64) std::atomic<uint64_t> arrived;  ///< of all members, at all barriers
     alignas(64) std::atomic<uint64_t> ended;    ///< number of barriers
+    std::atomic<uint64_t> failed;               ///< error << 32 | rank; 0: not
     alignas(64) uint64_t magic;
     uint64_t members;
   };
+  struct alignas(64) Member {
+    std::atomic<uint64_t> arrived;  ///< at how many barriers
+    std::atomic<uint64_t> left;     ///< one more than that, when it left; 0: it has not
+    std::atomic<uint64_t> process;
+    std::atomic<uint64_t> started;  ///< of the process, in ticks since the machine's start
+  };
   static constexpr uint64_t kMagic = 0x7269'6F62'6172'7201;  // "riobarr", and the edition
 
-  NodeMeeting(base::Mapping memory, uint32_t members);
-  [[nodiscard]] static int map(const std::string& path, int flags, base::Mapping* out);
+  NodeMeeting(base::Mapping memory, uint32_t members, uint32_t rank);
+  [[nodiscard]] static size_t bytes_for(uint32_t members);
+  [[nodiscard]] static int map(const std::string& path, int flags, size_t bytes,
+                               base::Mapping* out);
+  [[nodiscard]] Member& member(uint32_t rank) const {
+    return reinterpret_cast<Member*>(words_ + 1)[rank];
+  }
+  [[nodiscard]] Member& own() const { return member(rank_); }
+  void sign();
 
   base::Mapping memory_;
   Words* words_;
   uint64_t members_;
+  uint32_t rank_;
   uint64_t epoch_ = 0;
   std::string path_;  // to be removed; empty: not by this member
 };

@@ -8,15 +8,8 @@
 
 #include <stdbool.h>
 
-#include "ompi_config.h"
-
 #include "lib/ofi/rio_fi_barrier.h"
-#include "ompi/communicator/communicator.h"
-#include "ompi/mca/coll/coll.h"
-#include "ompi/request/request.h"
-#include "opal/class/opal_free_list.h"
-#include "opal/class/opal_list.h"
-#include "opal/threads/mutex.h"
+#include "lib/ompi/compat.h"
 
 /** How the barriers of a communicator are made. */
 enum coll_rio_way {
@@ -49,7 +42,7 @@ OBJ_CLASS_DECLARATION(coll_rio_module_t);
 struct coll_rio_request {
   ompi_request_t super;
   coll_rio_module_t* module;
-  ompi_request_t* before; /**< the same barrier by the module before */
+  ompi_request_t* before; /**< its barrier, if the module before makes it */
 };
 typedef struct coll_rio_request coll_rio_request_t;
 OBJ_CLASS_DECLARATION(coll_rio_request_t);
@@ -65,7 +58,7 @@ struct coll_rio_component {
   bool is_progressing; /**< its function is one of opal_progress() */
 };
 typedef struct coll_rio_component coll_rio_component_t;
-OMPI_MODULE_DECLSPEC extern coll_rio_component_t mca_coll_rio_component;
+__attribute__((visibility("default"))) extern coll_rio_component_t mca_coll_rio_component;
 
 /** collm_comm_query: every communicator gets a module whose barriers the provider may be able to
  *  make. */

@@ -1,9 +1,8 @@
 #include <dlfcn.h>
 
+#include <ompi/mca/pml/pml.h>
+#include <opal/mca/base/mca_base_var.h>
 #include "lib/ompi/coll_rio.h"
-#include "ompi/mca/pml/pml.h"
-#include "opal/mca/base/mca_base_var.h"
-#include "opal/runtime/opal_progress.h"
 
 static const int kPriority = 90; /* above those of Open MPI's own components */
 
@@ -87,7 +86,7 @@ coll_rio_component_t mca_coll_rio_component = {
         {
             .collm_version =
                 {
-                    MCA_COLL_BASE_VERSION_2_0_0,
+                    COLL_RIO_VERSION,
                     .mca_component_name = "rio",
                     MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                                           OMPI_RELEASE_VERSION),

@@ -1,10 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ompi/group/group.h>
+#include <ompi/proc/proc.h>
 #include "lib/ompi/coll_rio.h"
-#include "ompi/group/group.h"
-#include "ompi/proc/proc.h"
-#include "opal/mca/pmix/pmix.h"
 
 /* Open MPI's mtl/ofi offers the name of its endpoint under the name and version of the component.
  * Only these are compared. */
@@ -47,7 +46,7 @@ int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out) {
   }
   if (rc == OMPI_SUCCESS) {
     rc = mca_coll_rio_component.calls->begin(names, (uint32_t)size, (uint32_t)ompi_comm_rank(comm),
-                                             ompi_comm_get_cid(comm), out);
+                                             coll_rio_key(comm), out);
   }
   free(names);
   return rc;

@@ -42,10 +42,8 @@ int QueuePair::create(Card& card, uint32_t qp, const QueuePairConfig& config,
     rings |= card.caps().maint && qp == 0 ? present & ring_bit(RingId::kMaint) : 0;
   }
   rings |= config.barriers ? ring_bit(RingId::kBarrier) : 0;
-  if ((rings & ring_bit(RingId::kBarrier)) != 0 && !card.blocks().has_barrier(qp)) {
-    base::log_error("%s: qp %u has no barrier engine; leave the barrier ring out",
-                    card.bus().name().c_str(), qp);
-    return -ENOTSUP;
+  if ((rings & ring_bit(RingId::kBarrier)) != 0 && !pair->has_barrier_engine()) {
+    return pair->refuse_barriers();
   }
   if ((rings & ~kOpenable) != 0) {
     base::log_error(
@@ -118,7 +116,7 @@ int QueuePair::start(uint32_t rings) {
   open(RingId::kBarrier, config_.barrier_log2, &barriers_);
   open(RingId::kDma, config_.dma_log2, &dma_);
   open(RingId::kTx, config_.tx_log2, &tx_);
-  if (error == 0 && card_.blocks().has_window(qp_)) {
+  if (error == 0 && windows_ == nullptr && card_.blocks().has_window(qp_)) {
     error = WindowTable::create(bus, caps, qp_, stop_ms_, &windows_);
   }
   return error;
@@ -178,6 +176,32 @@ int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, Dedica
   }
   *out = dedicated_[i].get();
   return 0;
+}
+
+int QueuePair::refuse_barriers() {
+  base::log_error("%s: qp %u has no barrier engine; leave the barrier ring out",
+                  card_.bus().name().c_str(), qp_);
+  return -ENOTSUP;
+}
+
+int QueuePair::open_barriers() {
+  if (barriers_ != nullptr) {
+    base::log_error("%s: qp %u: the barrier ring is open; close it first",
+                    card_.bus().name().c_str(), qp_);
+    return -EBUSY;
+  }
+  return has_barrier_engine() ? start(ring_bit(RingId::kBarrier)) : refuse_barriers();
+}
+
+int QueuePair::close_barriers() {
+  if (barriers_ == nullptr) {
+    return -ENOENT;
+  }
+  const int error = barriers_->stop();
+  if (error == 0 || error == -ENODEV) {
+    barriers_.reset();
+  }
+  return error;
 }
 
 int QueuePair::close_dedicated(uint32_t i) {

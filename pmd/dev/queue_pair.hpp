@@ -87,6 +87,15 @@ class QueuePair {
   /// Dedicated queue `i` if it is open, else null.
   [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t i);
 
+  /// Whether the card has a barrier engine for this queue pair.
+  [[nodiscard]] bool has_barrier_engine() const { return card_.blocks().has_barrier(qp_); }
+  /// Open the barrier ring later than the queue pair. Control path.
+  /// @return 0; -EBUSY (it is open; logged), -ENOTSUP (no engine; logged), and as Ring::start.
+  [[nodiscard]] int open_barriers();
+  /// Stop it and free it: all barriers end, and their peers are told. Control path.
+  /// @return 0, -ENOENT (not open), -ETIMEDOUT (it stays open), -ENODEV (card gone: closed).
+  [[nodiscard]] int close_barriers();
+
   /// Counts of dedicated queue `i`, including earlier times when it was open. Control path. @param
   /// i 0 to 7.
   [[nodiscard]] RingTotals dedicated_totals(uint32_t i) const;
@@ -104,6 +113,7 @@ class QueuePair {
   QueuePair(Card& card, uint32_t qp, const QueuePairConfig& config);
   [[nodiscard]] int check_idle(uint32_t rings_present);
   [[nodiscard]] int start(uint32_t rings);
+  [[nodiscard]] int refuse_barriers();
   [[nodiscard]] RingConfig ring_config(uint32_t ring, uint32_t log2) const;
   template <class Self, class Visit>
   static void for_each_open(Self& self, const Visit& visit);

@@ -165,6 +165,25 @@ TEST_P(BarrierStops, AStopFlushesAllAndTellsThePeers) {
   expect_told();
 }
 
+/// Once the host reads STOPPED all completions are in memory.
+// C25, O6
+TEST_P(BarrierStops, StoppedIsAFence) {
+  for (uint32_t i = 0; i < 20; ++i) {
+    barriers();
+    post(two_rounds());
+    ring_->request_stop();
+    for (uint32_t step = 0; step < 1000 && ring_->status().gen != ring_->gen(); ++step) {
+      card().work();
+    }
+    ASSERT_EQ(ring_->status().state, regs::RingState::kStopped);
+    regs::BarrierCpl end;
+    ASSERT_TRUE(ring_->take(&end));
+    EXPECT_EQ(code_of(end.status), Status::kFlushed);
+    EXPECT_EQ(end.cookie, 0x80000000u);
+    respond_all(notices());
+  }
+}
+
 /// The peers need not have answered, nor be there: STOPPED does not wait for them, and they are
 /// told behind it.
 // C25, R17

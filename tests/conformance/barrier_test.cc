@@ -187,6 +187,18 @@ TEST_P(Barriers, OnlyARunningRingClaimsDoorbells) {
   EXPECT_EQ(tell(kPeerA, 0x7FFF), Answer::kError);
 }
 
+// C8
+TEST_P(Barriers, TheRingOfAnotherQueuePairClaimsNothing) {
+  make({.queue_pairs = 2});
+  std::unique_ptr<TestRing> doorbells;
+  start(doorbells, regs::Ring::kDoorbell).give_back();
+  barriers({.qp = 1});
+  EXPECT_EQ(tell(kPeerA, notice(0)), Answer::kDone);
+  EXPECT_EQ(doorbells->take_all<regs::DoorbellCpl>().size(), 1u);
+  EXPECT_EQ(tell(kPeerA, notice(0), kOwnId + 1), Answer::kDone);
+  EXPECT_TRUE(doorbells->take_all<regs::DoorbellCpl>().empty());
+}
+
 // C9
 TEST_P(Barriers, EarlyNotificationsWaitForTheirDescriptor) {
   barriers();

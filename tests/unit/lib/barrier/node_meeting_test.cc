@@ -32,9 +32,9 @@ class NodeMeetingTest : public testing::Test {
   /// @return members of one meeting.
   static std::vector<std::unique_ptr<NodeMeeting>> make(uint32_t members) {
     std::vector<std::unique_ptr<NodeMeeting>> out(members);
-    EXPECT_EQ(NodeMeeting::create("meeting", members, out.data()), 0);
+    EXPECT_EQ(NodeMeeting::create("meeting", members, 0, out.data()), 0);
     for (uint32_t i = 1; i < members; ++i) {
-      EXPECT_EQ(NodeMeeting::open("meeting", members, &out[i]), 0);
+      EXPECT_EQ(NodeMeeting::open("meeting", members, i, &out[i]), 0);
     }
     return out;
   }
@@ -71,7 +71,7 @@ TEST_F(NodeMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtThis
   EXPECT_TRUE(members[1]->has_passed());
 }
 
-TEST_F(NodeMeetingTest, WhatMembersDoBeforeIsVisibleBehindIt) {
+TEST_F(NodeMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
   constexpr uint32_t kMembers = 3;
   constexpr uint32_t kBarriers = 300;
   const auto members = make(kMembers);
@@ -118,13 +118,13 @@ TEST_F(NodeMeetingTest, ItsFileGoesWhenAllHaveIt) {
 TEST_F(NodeMeetingTest, FilesThatAreNoneOfItAreRefused) {
   const auto members = make(2);
   std::unique_ptr<NodeMeeting> out;
-  EXPECT_EQ(NodeMeeting::create("meeting", 2, &out), -EEXIST);
-  EXPECT_EQ(NodeMeeting::open("meeting", 3, &out), -EINVAL);
-  EXPECT_EQ(NodeMeeting::open("nothing", 2, &out), -ENOENT);
+  EXPECT_EQ(NodeMeeting::create("meeting", 2, 0, &out), -EEXIST);
+  EXPECT_EQ(NodeMeeting::open("meeting", 100, 1, &out), -EINVAL);
+  EXPECT_EQ(NodeMeeting::open("nothing", 2, 1, &out), -ENOENT);
   std::ofstream(path("short")) << "words";
-  EXPECT_EQ(NodeMeeting::open("short", 2, &out), -EINVAL);
+  EXPECT_EQ(NodeMeeting::open("short", 2, 1, &out), -EINVAL);
   std::ofstream(path("zeros")) << std::string(4096, '\0');
-  EXPECT_EQ(NodeMeeting::open("zeros", 2, &out), -EINVAL);
+  EXPECT_EQ(NodeMeeting::open("zeros", 2, 1, &out), -EINVAL);
   EXPECT_EQ(out, nullptr);
 }
 
