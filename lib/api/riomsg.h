@@ -158,9 +158,12 @@ struct rio_tag_done {
 
 /** The carrier of the notifications of a group. */
 enum rio_barrier_way {
-  RIO_BARRIER_ANY = 0,     /**< the card, if all members' cards can and have a number for it */
-  RIO_BARRIER_CARD = 1,    /**< the card's barrier engine: nothing needs the members' polls */
-  RIO_BARRIER_SOFTWARE = 2 /**< messages: each member has to call the library until it has passed */
+  RIO_BARRIER_ANY = 0,  /**< memory, if all members are on one machine; else the card, if all
+                             members' cards can and have a number for it; else software */
+  RIO_BARRIER_CARD = 1, /**< the card's barrier engine: nothing needs the members' calls */
+  RIO_BARRIER_SOFTWARE =
+      2,               /**< messages: each member has to call the library until it has passed */
+  RIO_BARRIER_NODE = 3 /**< memory that processes of one user share: needs no calls */
 };
 
 /** The terms of a group. All members give the same ones, but for create_ms and deadline_ms. Zero
@@ -418,7 +421,7 @@ int rio_barrier_wait(rio_barrier_group* group, uint32_t timeout_ms);
 int rio_barrier_run(rio_barrier_group* group, uint32_t timeout_ms);
 /** Why the group has failed, if it has: *out has an error then. */
 void rio_barrier_get_failure(const rio_barrier_group* group, struct rio_barrier_failure* out);
-/** @return RIO_BARRIER_CARD or RIO_BARRIER_SOFTWARE; RIO_BARRIER_ANY: not ready yet. */
+/** @return the way that the members have agreed on; RIO_BARRIER_ANY: not ready yet. */
 uint32_t rio_barrier_way_of(const rio_barrier_group* group);
 
 #ifdef __cplusplus
