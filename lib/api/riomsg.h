@@ -158,9 +158,12 @@ struct rio_tag_done {
 
 /** The carrier of the notifications of a group. */
 enum rio_barrier_way {
-  RIO_BARRIER_ANY = 0,     /**< the card, if all members' cards can and have a number for it */
-  RIO_BARRIER_CARD = 1,    /**< the card's barrier engine: nothing needs the members' polls */
-  RIO_BARRIER_SOFTWARE = 2 /**< messages: each member has to call the library until it has passed */
+  RIO_BARRIER_ANY = 0,  /**< memory, if all members are on one machine; else the card, if all
+                             members' cards can and have a number for it; else software */
+  RIO_BARRIER_CARD = 1, /**< the card's barrier engine: nothing needs the members' calls */
+  RIO_BARRIER_SOFTWARE =
+      2,               /**< messages: each member has to call the library until it has passed */
+  RIO_BARRIER_NODE = 3 /**< memory that processes of one user share: needs no calls */
 };
 
 /** The terms of a group. All members give the same ones, but for create_ms and deadline_ms. Zero
@@ -374,8 +377,9 @@ int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
  * answer. No member passes a barrier at which a member has not arrived. A context for barriers and
  * its groups belong to one thread at a time, as contexts do. */
 
-/** @param number below RIO_MSG_CONTEXTS: the context's place in the port. @return 0, -EINVAL,
- *  -EBUSY, -ENOMEM. */
+/** Open a context for barriers. The first one of a port gets the card's barrier engine, if the card
+ *  has one. @param number below RIO_MSG_CONTEXTS: its place in the port. @return 0, -EINVAL,
+ * -EBUSY, -ENOMEM. */
 int rio_barrier_open(rio_msg_port* port, uint32_t number, rio_barrier** out);
 /** Close a context for barriers. Messages of its groups to peers are waited for, up to a second.
  *  NULL does nothing. @return 0; -EBUSY: groups are not destroyed, and the context is open still.
@@ -417,7 +421,7 @@ int rio_barrier_wait(rio_barrier_group* group, uint32_t timeout_ms);
 int rio_barrier_run(rio_barrier_group* group, uint32_t timeout_ms);
 /** Why the group has failed, if it has: *out has an error then. */
 void rio_barrier_get_failure(const rio_barrier_group* group, struct rio_barrier_failure* out);
-/** @return RIO_BARRIER_CARD or RIO_BARRIER_SOFTWARE; RIO_BARRIER_ANY: not ready yet. */
+/** @return the way that the members have agreed on; RIO_BARRIER_ANY: not ready yet. */
 uint32_t rio_barrier_way_of(const rio_barrier_group* group);
 
 #ifdef __cplusplus

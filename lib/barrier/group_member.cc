@@ -17,12 +17,11 @@ constexpr uint64_t kMsNs = 1'000'000;
 constexpr uint64_t kProbeNs = 1000 * kMsNs;
 /// After the card has reported the end of a barrier: how long the cause is waited for.
 constexpr uint64_t kCauseNs = 500 * kMsNs;
-/// A member that waits for its card looks that often whether peers have gone.
+/// A member that waits looks that often whether peers have gone.
 constexpr uint64_t kLookNs = 10 * kMsNs;
 /// The longest part of a wait in which nothing is done that the clock demands.
 constexpr uint32_t kSliceMs = 50;
-/// The longest part while the card runs a barrier, whose end wakes no thread.
-constexpr uint32_t kCardSliceMs = 1;
+constexpr uint32_t kCardSliceMs = 1;  // the end of a barrier on the card wakes no thread
 
 }  // namespace
 
@@ -202,7 +201,6 @@ bool GroupMember::receive(msg::Address from, uint32_t session, const GroupMessag
     return false;
   }
   sessions_[rank] = session;
-  bool is_due = false;
   switch (message.what) {
     case What::kNotification:
       return receive_notification(rank, message);
@@ -213,8 +211,10 @@ bool GroupMember::receive(msg::Address from, uint32_t session, const GroupMessag
     case What::kAlive:
       return message.serial == agreement_.serial();
     default:
-      is_due = failure_.error == 0 && message.rank == rank && agreement_.receive(rank, message);
+      break;
   }
+  const bool is_due =
+      failure_.error == 0 && message.rank == rank && agreement_.receive(rank, message);
   note_agreement();
   return is_due;
 }
@@ -470,32 +470,32 @@ void GroupMember::check_time(uint64_t now_ns) {
   if (has_passed()) {
     return;
   }
+  if (now_ns > looked_ns_ + kLookNs) {
+    looked_ns_ = now_ns;
+    look_for_gone();
+  }
   if (card_) {
     check_card(now_ns);
   }
-  if (failure_.error != 0) {
-    return;
-  }
   if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
     fail(-ETIME, rank_);
-  } else if (now_ns > probed_ns_ + kProbeNs) {
+  } else if (failure_.error == 0 && now_ns > probed_ns_ + kProbeNs) {
     probed_ns_ = now_ns;
     probe();
   }
 }
 
-/// Look for trouble of a barrier that the card runs.
+/// A barrier that the card runs has ended badly: wait for a message that names the cause, or for
+/// the port to know it, since the card names only the peer that has told it.
 void GroupMember::check_card(uint64_t now_ns) {
-  // The card names the peer that has told it. The member that was the cause is named by a message,
-  // or known to the port, soon after.
   const CardPart::Trouble& trouble = card_->trouble();
-  if (trouble.since_ns != 0 && now_ns > trouble.since_ns + kCauseNs) {
+  if (failure_.error == 0 && trouble.since_ns != 0 && now_ns > trouble.since_ns + kCauseNs) {
     end(trouble.error, trouble.rank, true);
   }
-  if (now_ns < looked_ns_ + kLookNs) {
-    return;
-  }
-  looked_ns_ = now_ns;
+}
+
+/// A peer may go before this member has a session with it.
+void GroupMember::look_for_gone() {
   schedule_.for_each_peer([&](uint32_t rank) {
     if (failure_.error == 0 && !left_[rank] &&
         host_.message_port.has_gone(msg::dest_id_of(members_[rank]))) {

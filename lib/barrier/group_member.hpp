@@ -86,6 +86,7 @@ class GroupMember final : public Group, private Agreement::Ends {
   void lose(uint32_t rank, int error);
   void end(int error, uint32_t culprit, bool tells_all);
   void check_card(uint64_t now_ns);
+  void look_for_gone();
   void probe();
   [[nodiscard]] int wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done);
 

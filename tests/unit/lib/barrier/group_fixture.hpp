@@ -39,8 +39,8 @@ class GroupNet : public msg::test::Net {
   /// The port of place `index` goes without a word, as if its process had been killed.
   /// @param group of this place: it is never destroyed, or it would tell its members.
   void kill(uint32_t index, std::unique_ptr<Group>& group) {
-    static auto* const dead = new std::vector<Group*>;
-    dead->push_back(group.release());
+    static auto* const kDead = new std::vector<Group*>;
+    kDead->push_back(group.release());
     places_[index].context.reset();
     close(*places_[index].port);
     places_[index].port = nullptr;
