@@ -7,11 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/sim/barrier_run.hpp"
+#include <CLI/CLI.hpp>
 
-namespace CLI {
-class App;
-}
+#include "apps/sim/barrier_run.hpp"
 
 namespace rio::simapp {
 

@@ -16,6 +16,8 @@
 namespace rio::simapp {
 namespace {
 
+constexpr uint64_t kPausesMax = 1u << 26;
+
 /// CPU time of this process: other programs on the core do not count.
 double cpu_seconds() {
   timespec now{};
@@ -51,8 +53,7 @@ std::string best_schedule(const sim::NetworkTopology& topology, uint32_t ranks) 
 /// Descriptors of a scheme whose ranks are the nodes.
 class SchemeSchedules final : public sim::BarrierWorld::Schedules {
  public:
-  SchemeSchedules(barrier::Scheme scheme, uint32_t ranks)
-      : scheme_(std::move(scheme)), ranks_(ranks) {}
+  SchemeSchedules(const barrier::Scheme& scheme, uint32_t ranks) : scheme_(scheme), ranks_(ranks) {}
   void describe(uint32_t node, regs::BarrierDesc* out) override {
     barrier::Schedule schedule;
     const int made = barrier::make_schedule(scheme_, ranks_, node, &schedule);
@@ -104,6 +105,10 @@ int check_plan(const BarrierPlan& plan, const sim::NetworkTopology& topology, st
       return base::fail(error, "dead node %u: there are nodes 0 to %u", node, nodes - 1);
     }
   }
+  if (plan.back_to_back && uint64_t{plan.barriers} * ranks > kPausesMax) {
+    return base::fail(error, "%u barriers of %u ranks back to back are too many; give fewer",
+                      plan.barriers, ranks);
+  }
   if (plan.dead > nodes) {
     return base::fail(error, "%u dead nodes of %u; give fewer", plan.dead, nodes);
   }
@@ -136,13 +141,19 @@ void add_counters(const model::barrier::Counters& from, model::barrier::Counters
   to->cancelled += from.cancelled;
 }
 
-/// Adds one barrier to the result. @return whether all members left.
+/// Adds a run of the world to the result. @return whether all members left all its barriers.
 bool add_outcome(sim::BarrierWorld& world, const sim::BarrierOutcome& outcome, BarrierResult* out) {
-  ++out->barriers;
-  out->left += outcome.ended;
   out->failed += outcome.failed;
   out->violations += outcome.violations;
   out->events += outcome.events;
+  for (const sim::BarrierWorld::Times& times : world.times()) {
+    out->barriers += times.arrived != 0 ? 1 : 0;
+    out->left += times.left;
+    if (times.left == world.members()) {
+      out->latency_ns.add(std::max(times.last_exit_ns, times.last_arrival_ns) -
+                          times.last_arrival_ns);
+    }
+  }
   const uint64_t last_ns = outcome.last_arrival_ns;
   for (uint32_t node = 0; node < world.members(); ++node) {
     if (world.end_of(node) == sim::MemberEnd::kLeft) {
@@ -151,11 +162,7 @@ bool add_outcome(sim::BarrierWorld& world, const sim::BarrierOutcome& outcome, B
       ++(world.network().is_up(node) ? out->waiting : out->dead);
     }
   }
-  if (outcome.ended != world.members()) {
-    return false;
-  }
-  out->latency_ns.add(std::max(outcome.last_exit_ns, last_ns) - last_ns);
-  return true;
+  return outcome.ended == world.members();
 }
 
 void note_end(sim::BarrierWorld& world, uint64_t last_arrival_ns, BarrierResult* out) {
@@ -167,6 +174,50 @@ void note_end(sim::BarrierWorld& world, uint64_t last_arrival_ns, BarrierResult*
     out->last_exits_ns[node] = exit_ns > last_arrival_ns ? exit_ns - last_arrival_ns : 0;
   }
   out->memory_bytes = peak_memory_bytes();
+}
+
+/// Run the barriers one after the other. @return when the last member arrived at the last one.
+uint64_t run_each(const BarrierPlan& plan, const BarrierWatch& watch, sim::BarrierWorld& world,
+                  SchemeSchedules& schedules, BarrierResult* out) {
+  base::Random random(plan.seed);
+  uint64_t last_arrival_ns = 0;
+  for (bool complete = true; complete && schedules.epoch < plan.barriers; ++schedules.epoch) {
+    const auto tell = [&](const sim::BarrierOutcome& so_far) {
+      watch({schedules.epoch, so_far.ended + so_far.failed, world.members()});
+    };
+    const std::vector<uint64_t> delays_ns = plan.skew.delays_ns(world.members(), random);
+    const sim::BarrierOutcome outcome =
+        world.run(schedules, delays_ns, plan.within_ns,
+                  watch ? sim::BarrierWorld::Watch(tell) : sim::BarrierWorld::Watch{});
+    complete = add_outcome(world, outcome, out);
+    last_arrival_ns = outcome.last_arrival_ns;
+  }
+  return last_arrival_ns;
+}
+
+/// Run the barriers back to back. @return as run_each().
+uint64_t run_chain(const BarrierPlan& plan, const BarrierWatch& watch, sim::BarrierWorld& world,
+                   SchemeSchedules& schedules, BarrierResult* out) {
+  base::Random random(plan.seed);
+  std::vector<std::vector<uint64_t>> pauses_ns(plan.barriers);
+  for (std::vector<uint64_t>& pauses : pauses_ns) {
+    pauses = plan.skew.delays_ns(world.members(), random);
+  }
+  const auto pause_ns = [&](uint32_t member, uint32_t barrier) {
+    return pauses_ns[barrier].empty() ? 0 : pauses_ns[barrier][member];
+  };
+  const auto tell = [&](const sim::BarrierOutcome& so_far) {
+    const auto times = world.times();
+    const auto done =
+        std::ranges::find_if(times, [&](const auto& one) { return one.left != world.members(); });
+    watch({static_cast<uint32_t>(done - times.begin()), so_far.ended + so_far.failed,
+           world.members()});
+  };
+  const sim::BarrierOutcome outcome =
+      world.run_back_to_back(schedules, plan.barriers, pause_ns, plan.within_ns,
+                             watch ? sim::BarrierWorld::Watch(tell) : sim::BarrierWorld::Watch{});
+  static_cast<void>(add_outcome(world, outcome, out));
+  return outcome.last_arrival_ns;
 }
 
 }  // namespace
@@ -205,7 +256,7 @@ int resolve_schedule(const std::string& text, const sim::NetworkTopology& topolo
   int rc = barrier::parse_scheme(full, &parsed, error);
   rc = rc != 0 ? rc : barrier::check_fits(parsed, ranks, error);
   if (rc == 0) {
-    *scheme = std::move(parsed);
+    *scheme = parsed;
   }
   return rc;
 }
@@ -236,21 +287,11 @@ int run_barriers(const BarrierPlan& plan, const BarrierWatch& watch, BarrierResu
     return rc;
   }
   schedule_deaths(plan, world->network());
-  SchemeSchedules schedules(std::move(scheme), result.ranks);
-  base::Random random(plan.seed);
-  uint64_t last_arrival_ns = 0;
+  SchemeSchedules schedules(scheme, result.ranks);
   const double start_s = cpu_seconds();
-  for (bool complete = true; complete && schedules.epoch < plan.barriers; ++schedules.epoch) {
-    const auto tell = [&](const sim::BarrierOutcome& so_far) {
-      watch({schedules.epoch, so_far.ended + so_far.failed, result.ranks});
-    };
-    const std::vector<uint64_t> delays_ns = plan.skew.delays_ns(result.ranks, random);
-    const sim::BarrierOutcome outcome =
-        world->run(schedules, delays_ns, plan.within_ns,
-                   watch ? sim::BarrierWorld::Watch(tell) : sim::BarrierWorld::Watch{});
-    complete = add_outcome(*world, outcome, &result);
-    last_arrival_ns = outcome.last_arrival_ns;
-  }
+  const uint64_t last_arrival_ns = plan.back_to_back
+                                       ? run_chain(plan, watch, *world, schedules, &result)
+                                       : run_each(plan, watch, *world, schedules, &result);
   result.seconds = cpu_seconds() - start_s;
   note_end(*world, last_arrival_ns, &result);
   *out = std::move(result);

@@ -24,6 +24,9 @@ struct BarrierPlan {
   EngineKind engine = EngineKind::kCard;
   uint32_t ranks = 0;  ///< ranks 0 to ranks - 1 are the nodes of these numbers; 0: all nodes
   uint32_t barriers = 1;
+  /// A member arrives at the next barrier when it has left the last one and its skew has passed;
+  /// otherwise when all have left.
+  bool back_to_back = false;
   uint32_t hop_ns = 100;
   uint32_t serialisation_ns = 8;
   uint32_t card_ns = 40;
@@ -74,7 +77,9 @@ struct BarrierResult {
   uint64_t bound_ns = 0;    ///< diameter, each hop with its serialisation
   uint32_t barriers = 0;    ///< that were run; the last one may have failed
   Distribution latency_ns;  ///< of complete barriers: from the last arrival to the last exit
-  Distribution exits_ns;    ///< of all members that left: from the last arrival to their exit
+  /// Of all members that left, back to back only of the last barrier: from the last arrival to
+  /// their exit.
+  Distribution exits_ns;
   std::vector<uint64_t> last_exits_ns;  ///< of the last barrier, by rank; 0: it did not leave
   uint64_t left = 0;
   uint64_t failed = 0;

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLimit{60};
 constexpr std::chrono::milliseconds kAgain{20};  // after which a refused doorbell is sent again
 
-/// What a member knows of a rank of another process.
+/// A rank of another process, as a member sees it.
 struct Partner {
   uint32_t dest_id;
   bool told = false;  // it has our doorbell

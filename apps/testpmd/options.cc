@@ -180,14 +180,18 @@ constexpr OptionDef kTable[] = {
      set_name<&Options::topology, kTopologies>},
     {"ranks", "N", "barrier: members, 2 to 65535 (the cards; wired to itself: its queue pairs)",
      set_number<&Options::ranks, 2, 65535>},
-    {"schedule", "SCHEME", "barrier: classic, two-way, torus:4x2, dimensions:4x2, mesh:4x2, tree "
-     "(two-way)", set_schedule},
+    {"schedule", "SCHEME",
+     "barrier: classic, two-way, torus:4x2, dimensions:4x2, mesh:4x2, tree "
+     "(two-way)",
+     set_schedule},
     {"skew", "US", "barrier: each member arrives up to US later, at random, at most 1000000 (0)",
      set_number<&Options::skew_us, 0, 1'000'000>},
     {"via", "WAY", "barrier: start by a slot on the card, or post in the ring: slot, ring (slot)",
      set_name<&Options::via, kStarts>},
-    {"peers", "ID,ID,...", "destID that each port sends to (the other end of its wire); barrier: of "
-     "all ranks, in order", set_peers},
+    {"peers", "ID,ID,...",
+     "destID that each port sends to (the other end of its wire); barrier: of "
+     "all ranks, in order",
+     set_peers},
     {"forward-lcores", "LIST", "lcores that poll (those nearest the cards)", set_lcores},
     {"nb-cores", "N", "how many lcores poll (1; pingpong takes 2 if there are)",
      set_number<&Options::nb_cores, 1, 1024>},

@@ -99,7 +99,8 @@ std::string barriers_text(const RunResult& result) {
                       grouped(f.tx_messages).c_str(), grouped(failures(f)).c_str());
   }
   const auto ranks = static_cast<double>(std::max<size_t>(result.streams.size(), 1));
-  text += "rate        " + rate_text(result.sum.rx_messages, result.seconds * ranks) + " barriers\n";
+  text +=
+      "rate        " + rate_text(result.sum.rx_messages, result.seconds * ranks) + " barriers\n";
   text += "violations  " + grouped(result.violations) + " left before the last arrival\n";
   return text;
 }

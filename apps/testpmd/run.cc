@@ -270,8 +270,8 @@ RunResult Run::result() {
         "the rings (show port queues all)",
         kStuckLimit.count() / 1000);
   }
-  result_.described = mode_.describe != nullptr ? mode_.describe(setup_)
-                                                : grouped(setup_.size_bytes) + " bytes";
+  result_.described =
+      mode_.describe != nullptr ? mode_.describe(setup_) : grouped(setup_.size_bytes) + " bytes";
   const bool is_wrong = result_.verified && result_.verify.errors() != 0;
   if (result_.exit_code == kExitOk && (is_wrong || result_.violations != 0)) {
     result_.exit_code = kExitVerify;

@@ -170,7 +170,7 @@ constexpr Key kKeys[] = {
     {"push_slots", kModels, "0 (no push mode) to 8, log2 of the slots", "0",
      kNumber<&Model::push_slots_log2, 0, regs::kPushSlotsLog2Max>},
     {"barrier", kModels, "0 or 1", "1", kFlag<&Model::barrier>},
-    {"early_notices", kModels, "0 to 65535 notifications", "1024",
+    {"early_room", kModels, "0 to 65535 notifications", "1024",
      kNumber<&Model::early_notices, 0, UINT16_MAX>},
     {"topology", kSwitched, "a topology file", nullptr, kText<&Switched::topology, is_path>},
     {"at", kSwitched, "the name of an endpoint of the topology file", nullptr,

@@ -98,6 +98,7 @@ int BarrierWorld::create(NetworkTopology topology, const BarrierSettings& settin
   }
   world->exits_ns_.resize(members);
   world->ends_.resize(members);
+  world->turns_.resize(members);
   world->memory_ = reserve_huge(members * sizeof(Node));
   auto* const first = static_cast<Node*>(world->memory_.get());
   for (uint32_t node = 0; node < members; ++node) {
@@ -115,17 +116,26 @@ BarrierWorld::~BarrierWorld() {
 
 BarrierOutcome BarrierWorld::run(Schedules& schedules, std::span<const uint64_t> delays_ns,
                                  uint64_t within_ns, const Watch& watch) {
+  const auto delay_ns = [&](uint32_t member, uint32_t /*barrier*/) {
+    return member < delays_ns.size() ? delays_ns[member] : 0;
+  };
+  return run_back_to_back(schedules, 1, delay_ns, within_ns, watch);
+}
+
+BarrierOutcome BarrierWorld::run_back_to_back(Schedules& schedules, uint32_t barriers,
+                                              const Pause& pause_ns, uint64_t within_ns,
+                                              const Watch& watch) {
   schedules_ = &schedules;
+  pause_ns_ = &pause_ns;
   outcome_ = {};
-  arrived_ = 0;
-  ++serial_;
+  serial_ += static_cast<uint32_t>(times_.size());
+  times_.assign(barriers, {});
+  std::fill(turns_.begin(), turns_.end(), 0);
   std::fill(exits_ns_.begin(), exits_ns_.end(), 0);
   std::fill(ends_.begin(), ends_.end(), MemberEnd::kWaiting);
   const uint64_t begin_ns = network_->now();
   for (uint32_t node = 0; node < members(); ++node) {
-    const uint64_t delay_ns = node < delays_ns.size() ? delays_ns[node] : 0;
-    outcome_.last_arrival_ns = std::max(outcome_.last_arrival_ns, begin_ns + delay_ns);
-    network_->set_timer(begin_ns + delay_ns, {.node = node, .word = kArrival});
+    network_->set_timer(begin_ns + pause_ns(node, 0), {.node = node, .word = kArrival});
   }
   // In slices, so that time-outs that lie behind the last exit are not run.
   const uint64_t end_ns = begin_ns + within_ns;
@@ -137,7 +147,10 @@ BarrierOutcome BarrierWorld::run(Schedules& schedules, std::span<const uint64_t>
       watch(outcome_);
     }
   }
+  outcome_.last_arrival_ns = times_.back().last_arrival_ns;
+  outcome_.last_exit_ns = times_.back().last_exit_ns;
   schedules_ = nullptr;
+  pause_ns_ = nullptr;
   return outcome_;
 }
 
@@ -171,9 +184,9 @@ void BarrierWorld::expire(NetworkBase& network, const NodeTimer& timer) {
     case kArrival:
       return note_arrival(timer.node);
     case kPost:
-      return timer.tag == serial_ ? post(timer.node) : void();
+      return timer.tag == timer_tag(timer.node) ? post(timer.node) : void();
     case kDeadline:
-      return timer.tag == serial_ ? cancel(timer.node) : void();
+      return timer.tag == timer_tag(timer.node) ? cancel(timer.node) : void();
     case kAdvance:
       nodes_[timer.node].forget_timer(network.now());
       nodes_[timer.node].engine().advance(network.now());
@@ -189,22 +202,29 @@ void BarrierWorld::expire(NetworkBase& network, const NodeTimer& timer) {
 
 void BarrierWorld::note_arrival(uint32_t node) {
   const uint64_t now_ns = network_->now();
-  ++arrived_;
+  Times& times = times_[turns_[node]];
+  ++times.arrived;
+  times.last_arrival_ns = now_ns;
   if (settings_.deadline_ns != 0) {
     network_->set_timer(now_ns + settings_.deadline_ns,
-                        {.node = node, .tag = serial_, .word = kDeadline});
+                        {.node = node, .tag = timer_tag(node), .word = kDeadline});
   }
   if (settings_.host_in_ns != 0) {
     network_->set_timer(now_ns + settings_.host_in_ns,
-                        {.node = node, .tag = serial_, .word = kPost});
+                        {.node = node, .tag = timer_tag(node), .word = kPost});
   } else {
     post(node);
   }
 }
 
+void BarrierWorld::describe(uint32_t node, regs::BarrierDesc* out) {
+  schedules_->describe(node, out);
+  out->epoch += turns_[node];
+}
+
 void BarrierWorld::post(uint32_t node) {
   regs::BarrierDesc desc{};
-  schedules_->describe(node, &desc);
+  describe(node, &desc);
   nodes_[node].engine().post(network_->now(), desc, 0);
   update_timer(node);
 }
@@ -217,7 +237,7 @@ void BarrierWorld::cancel(uint32_t node) {
   using Op = regs::BarrierOp;
   static_assert(static_cast<uint32_t>(Op::kRun) == 0, "describe() has left the operation 0");
   regs::BarrierDesc desc{};
-  schedules_->describe(node, &desc);
+  describe(node, &desc);
   desc.control |= regs::barrier_desc::Control::op.put(static_cast<uint32_t>(Op::kCancel));
   nodes_[node].engine().post(network_->now(), desc, kCancelIndex);
   update_timer(node);
@@ -235,11 +255,19 @@ void BarrierWorld::note_end(uint32_t node, regs::Status status) {
     ++outcome_.failed;
     return;
   }
-  ends_[node] = MemberEnd::kLeft;
-  ++outcome_.ended;
-  outcome_.violations += arrived_ != members() ? 1 : 0;
+  Times& times = times_[turns_[node]];
+  outcome_.violations += times.arrived != members() ? 1 : 0;
   exits_ns_[node] = network_->now() + settings_.host_out_ns;
-  outcome_.last_exit_ns = std::max(outcome_.last_exit_ns, exits_ns_[node]);
+  ++times.left;
+  times.last_exit_ns = std::max(times.last_exit_ns, exits_ns_[node]);
+  if (turns_[node] + 1 == times_.size()) {
+    ends_[node] = MemberEnd::kLeft;
+    ++outcome_.ended;
+    return;
+  }
+  ++turns_[node];
+  network_->set_timer(exits_ns_[node] + (*pause_ns_)(node, turns_[node]),
+                      {.node = node, .word = kArrival});
 }
 
 }  // namespace rio::sim

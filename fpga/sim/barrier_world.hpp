@@ -79,6 +79,25 @@ class BarrierWorld {
   BarrierOutcome run(Schedules& schedules, std::span<const uint64_t> delays_ns, uint64_t within_ns,
                      const Watch& watch = {});
 
+  /// Run barriers back to back: a member that has left one arrives at the next one after a pause,
+  /// while others may still be in the last one. Their epochs follow that of describe().
+  /// @param barriers at least 1. @param pause_ns gives the pause before each barrier, the first
+  /// one's from now on. @param within_ns as for run().
+  /// @return `ended`: members that left all barriers; the times are those of the last barrier.
+  using Pause = std::function<uint64_t(uint32_t member, uint32_t barrier)>;
+  BarrierOutcome run_back_to_back(Schedules& schedules, uint32_t barriers, const Pause& pause_ns,
+                                  uint64_t within_ns, const Watch& watch = {});
+
+  /// Arrivals at a barrier and exits from it.
+  struct Times {
+    uint64_t last_arrival_ns = 0;
+    uint64_t last_exit_ns = 0;
+    uint32_t arrived = 0;
+    uint32_t left = 0;
+  };
+  /// Of each barrier of the last run.
+  [[nodiscard]] std::span<const Times> times() const { return times_; }
+
   [[nodiscard]] uint32_t members() const { return static_cast<uint32_t>(nodes_.size()); }
   [[nodiscard]] NetworkBase& network() { return *network_; }
   /// When a member left the last barrier; 0: it did not, or failed.
@@ -96,6 +115,9 @@ class BarrierWorld {
   class Node;
 
   explicit BarrierWorld(const BarrierSettings& settings);
+  /// Tells timers of a member's barrier from those of an earlier one, which mean nothing.
+  [[nodiscard]] uint32_t timer_tag(uint32_t node) const { return serial_ + turns_[node]; }
+  void describe(uint32_t node, regs::BarrierDesc* out);
   void note_arrival(uint32_t node);
   void post(uint32_t node);
   void cancel(uint32_t node);
@@ -110,8 +132,10 @@ class BarrierWorld {
   std::vector<MemberEnd> ends_;
   Schedules* schedules_ = nullptr;  // of the barrier that runs
   BarrierOutcome outcome_;
-  uint32_t arrived_ = 0;
-  uint32_t serial_ = 0;  // of the barrier that runs: timers of an earlier one mean nothing
+  const Pause* pause_ns_ = nullptr;  // of the run
+  std::vector<Times> times_;         // of each barrier of the run
+  std::vector<uint32_t> turns_;      // the barrier of the run at which each member is
+  uint32_t serial_ = 0;              // of the run's first barrier: see timer_tag()
 };
 
 }  // namespace rio::sim

@@ -12,12 +12,18 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "lib/barrier/group_message.hpp"
 #include "lib/barrier/id_set.hpp"
 
 namespace rio::barrier {
+
+/// Hash of the terms on which all members must agree: their addresses in the order of ranks, and
+/// the text of the scheme.
+[[nodiscard]] uint64_t agreement_digest(std::span<const uint32_t> members, std::string_view scheme);
 
 /// One member's part. One thread.
 class Agreement {
@@ -45,6 +51,9 @@ class Agreement {
     /// kNodeId: shared memory, or kNoId: software. Rank 0 is asked first. @return false: the number
     /// is not free, or there is no such memory.
     [[nodiscard]] virtual bool load(uint32_t id) = 0;
+    /// The last epoch that a loaded number has seen here. @param epoch set if there was one.
+    /// @return false: none, any will do.
+    [[nodiscard]] virtual bool last_epoch(uint32_t id, uint32_t* epoch) const = 0;
     /// Undo load(): the group will not run with this number.
     virtual void unload(uint32_t id) = 0;
 
@@ -95,6 +104,7 @@ class Agreement {
   [[nodiscard]] bool take_failure(uint32_t rank, const GroupMessage& failure);
   void note_join();
   void note_answer(uint32_t rank, const IdSet* denied);
+  void note_epoch(uint32_t epoch);
   void propose();
   void prepare(uint32_t id);
   void run();
@@ -116,7 +126,9 @@ class Agreement {
   std::vector<bool> answered_;     // in this attempt
   uint32_t joins_ = 0;
   uint32_t answers_ = 0;
+  uint32_t proposed_ = kNoId;
   bool is_denied_ = false;
+  bool has_epoch_ = false;  // epoch_ is that of a member whose card has used the number
   IdSet ids_;
   uint32_t ways_;
 };

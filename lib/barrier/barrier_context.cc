@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/group_member.hpp"
 #include "lib/msg/message_context.hpp"
+#include "lib/msg/waiting.hpp"
 
 namespace rio::barrier {
 namespace {
@@ -60,11 +62,11 @@ int check(std::span<const msg::Address> members, uint32_t rank, const GroupOptio
 class Barriers final : public BarrierContext, private GroupHost {
  public:
   Barriers(msg::MessagePort& port_of, std::unique_ptr<msg::MessageContext> message_context,
-           std::unique_ptr<CardBarriers> card_barriers)
-      : GroupHost(*this, port_of, mail_, card_barriers.get(), node_mark(), stats_),
+           std::unique_ptr<CardBarriers> card_of)
+      : GroupHost(*this, port_of, mail_, stats_, card_of.get(), node_mark()),
+        card_barriers_(std::move(card_of)),
         context_(std::move(message_context)),
         mail_(port_of, context_->id()),
-        card_barriers_(std::move(card_barriers)),
         random_(base::now_ns() ^ uint64_t{port_of.instance()} << 32),
         ended_(port_of.sessions_ended()) {}
 
@@ -91,6 +93,8 @@ class Barriers final : public BarrierContext, private GroupHost {
       }
     }
   }
+  [[nodiscard]] int wait_for(uint32_t timeout_ms, uint32_t slice_ms,
+                             const std::function<bool()>& is_done) override;
   void remove(GroupMember& member) override {
     groups_.erase(member.key());
     std::erase(members_, &member);
@@ -103,9 +107,9 @@ class Barriers final : public BarrierContext, private GroupHost {
   void check_unsent();
 
   BarrierStats stats_;
+  std::unique_ptr<CardBarriers> card_barriers_;
   std::unique_ptr<msg::MessageContext> context_;
   Mail mail_;
-  std::unique_ptr<CardBarriers> card_barriers_;  // null: the card has no engine
   EarlyJoins early_;
   base::Random random_;
   std::unordered_map<uint64_t, GroupMember*> groups_;  // by key
@@ -125,7 +129,9 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
     return -EEXIST;
   }
   if (options.way == Way::kCard && card == nullptr) {
-    base::log_error("barrier group: this card has no barrier engine; let it run in software");
+    base::log_error(
+        "barrier group: there is no barrier engine here, or another context has it; let it run in "
+        "software");
     return -ENOTSUP;
   }
   if (options.way == Way::kNode && node == 0) {
@@ -151,11 +157,27 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
   return 0;
 }
 
-void Barriers::attend() {
-  take_arrivals();
-  if (card_barriers_ != nullptr) {
-    card_barriers_->attend();
+int Barriers::wait_for(uint32_t timeout_ms, uint32_t slice_ms,
+                       const std::function<bool()>& is_done) {
+  constexpr uint64_t kMsNs = 1'000'000;
+  const uint64_t end_ns = base::now_ns() + timeout_ms * kMsNs;
+  for (;;) {
+    const uint64_t now_ns = base::now_ns();
+    const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns + kMsNs - 1) / kMsNs : 0;
+    const int rc = msg::wait(
+        message_port, static_cast<uint32_t>(std::min<uint64_t>(left_ms, slice_ms)),
+        [&] { progress(); }, is_done);
+    if (rc != 0 || left_ms == 0) {
+      return rc;
+    }
   }
+}
+
+void Barriers::attend() {
+  if (card != nullptr) {
+    card->reap();
+  }
+  take_arrivals();
   const uint64_t now_ns = base::now_ns();
   if (!mail_.is_empty()) {
     mail_.work(now_ns);
@@ -245,7 +267,7 @@ void Barriers::check_unsent() {
 
 int Barriers::flush(uint32_t timeout_ms) {
   const uint64_t end_ns = base::now_ns() + uint64_t{timeout_ms} * 1'000'000;
-  while (!mail_.is_empty() || (card_barriers_ != nullptr && card_barriers_->is_busy())) {
+  while (!mail_.is_empty()) {
     progress();
     if (message_port.error() != 0) {
       return message_port.error();
@@ -265,12 +287,7 @@ int BarrierContext::create(msg::MessagePort& port, uint16_t number,
   if (const int rc = msg::MessageContext::create(port, number, &context); rc != 0) {
     return rc;
   }
-  std::unique_ptr<CardBarriers> card;
-  const uint64_t rest_ns = 2 * port.config().response_timeout_ns();
-  if (const int rc = CardBarriers::open(port.endpoint(), rest_ns, &card); rc != 0) {
-    return rc;
-  }
-  *out = std::make_unique<Barriers>(port, std::move(context), std::move(card));
+  *out = std::make_unique<Barriers>(port, std::move(context), CardBarriers::open(port));
   return 0;
 }
 

@@ -1,140 +1,135 @@
 #include "lib/barrier/card_barriers.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cerrno>
-#include <utility>
 
 #include "base/clock.hpp"
 
 namespace rio::barrier {
-namespace {
 
-using Control = regs::barrier_desc::Control;
-
-constexpr uint32_t kKindBits = 2;
-
-[[nodiscard]] constexpr uint32_t with_op(uint32_t control, regs::BarrierOp op) {
-  return (control & ~Control::op.mask()) | Control::op.put(static_cast<uint32_t>(op));
+std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
+  Endpoint& endpoint = port.endpoint();
+  if (!endpoint.queues().has_barrier_engine() || endpoint.open_barriers() != 0) {
+    return nullptr;
+  }
+  return std::unique_ptr<CardBarriers>(new CardBarriers(port));
 }
 
-}  // namespace
+CardBarriers::CardBarriers(msg::MessagePort& port)
+    : endpoint_(port.endpoint()),
+      queue_(&endpoint_.barriers()),
+      ids_(2 * port.config().response_timeout_ns()),
+      rounds_(endpoint_.caps().barrier_rounds),
+      slots_(std::min(endpoint_.caps().barrier_slots, regs::kBarrierSlots)) {}
 
-int CardBarriers::open(Endpoint& endpoint, uint64_t rest_ns, std::unique_ptr<CardBarriers>* out) {
-  if (!endpoint.queues().has_barrier_engine()) {
-    out->reset();
-    return 0;
-  }
-  if (const int rc = endpoint.open_barriers(); rc != 0) {
-    return rc;
-  }
-  out->reset(new CardBarriers(
-      endpoint.barriers(), std::min(endpoint.caps().barrier_slots, regs::kBarrierSlots), rest_ns));
-  return 0;
+CardBarriers::~CardBarriers() {
+  static_cast<void>(endpoint_.close_barriers());
 }
 
-bool CardBarriers::load(uint32_t id, const regs::BarrierDesc& desc, uint64_t now_ns, User& user) {
+bool CardBarriers::post(uint32_t id, regs::BarrierOp op, Kind kind, uint32_t epoch) {
+  using Control = regs::barrier_desc::Control;
+  Group& group = groups_[id];
+  regs::BarrierDesc desc = group.desc;
+  desc.control |= Control::op.put(static_cast<uint32_t>(op));
+  const pmd::BarrierRequest request{&desc, cookie(id, kind), epoch};
+  const bool is_posted = queue_->post(&request, 1) == 1;
+  group.outstanding += is_posted ? 1 : 0;
+  return is_posted;
+}
+
+bool CardBarriers::load(uint32_t id, const regs::BarrierDesc& desc, Part& part, uint64_t now_ns) {
   if (!ids_.take(id, now_ns)) {
     return false;
   }
-  Place& place = places_[id];
-  place = {};
-  place.user = &user;
-  place.desc = desc;
-  place.epoch = desc.epoch;
-  ask(id, Kind::kLoad);
-  place.desc.control = with_op(desc.control, regs::BarrierOp::kRun);
-  const auto slot = static_cast<uint32_t>(std::countr_one(slots_taken_));
-  const uint64_t cookie = uint64_t{id} << kKindBits | static_cast<uint64_t>(Kind::kRun);
-  if (slot < slots_ && queue_.load(slot, place.desc, cookie) == 0) {
-    place.slot = static_cast<uint8_t>(slot);
-    slots_taken_ |= 1u << slot;
+  Group& group = groups_[id];
+  const Mark mark = group.mark;
+  group = {.part = &part, .desc = desc, .use = group.use + 1, .is_free = false, .mark = mark};
+  if (!post(id, regs::BarrierOp::kLoad, Kind::kLoad, 0)) {
+    group.is_free = true;
+    ids_.give_back(id, now_ns, false);
+    return false;
   }
   return true;
 }
 
-void CardBarriers::arrive(uint32_t id, uint32_t epoch) {
-  Place& place = places_[id];
-  place.epoch = epoch;
-  place.has_run = true;
-  if (place.slot != kNoSlot && queue_.go(place.slot, epoch)) [[likely]] {
-    place.pending[static_cast<size_t>(Kind::kRun)] = true;
+void CardBarriers::prepare(uint32_t id) {
+  Group& group = groups_[id];
+  for (uint32_t slot = 0; slot < slots_ && group.slot == kNoSlot; ++slot) {
+    if (!slot_taken_[slot] && queue_->load(slot, group.desc, cookie(id, Kind::kRun)) == 0) {
+      slot_taken_[slot] = true;
+      group.slot = slot;
+    }
+  }
+}
+
+bool CardBarriers::arrive(uint32_t id, uint32_t epoch) {
+  Group& group = groups_[id];
+  bool is_posted = false;
+  if (group.slot != kNoSlot) {
+    is_posted = queue_->go(group.slot, epoch);
+    group.outstanding += is_posted ? 1 : 0;
+  } else {
+    is_posted = post(id, regs::BarrierOp::kRun, Kind::kRun, epoch);
+  }
+  if (is_posted) {
+    group.mark = {true, epoch};
+  }
+  return is_posted;
+}
+
+void CardBarriers::cancel(uint32_t id, uint32_t epoch) {
+  // If the ring is full, the peers still hear of the failure by a message.
+  static_cast<void>(post(id, regs::BarrierOp::kCancel, Kind::kCancel, epoch));
+}
+
+void CardBarriers::give_back(uint32_t id, bool has_failed) {
+  Group& group = groups_[id];
+  group.part = nullptr;
+  group.is_given_back = true;
+  group.has_failed = has_failed;
+  retire(id);
+}
+
+/// Free what a group has, if nothing of it is on the card.
+void CardBarriers::retire(uint32_t id) {
+  Group& group = groups_[id];
+  if (!group.is_given_back || group.outstanding != 0 || group.is_free) {
     return;
   }
-  ask(id, Kind::kRun);
-}
-
-void CardBarriers::cancel(uint32_t id) {
-  const Place& place = places_[id];
-  if (place.pending[static_cast<size_t>(Kind::kRun)] &&
-      !place.pending[static_cast<size_t>(Kind::kCancel)]) {
-    ask(id, Kind::kCancel);
+  group.is_free = true;
+  if (group.slot != kNoSlot) {
+    slot_taken_[group.slot] = false;
+    group.slot = kNoSlot;
+  }
+  if (!group.has_failed) {
+    ids_.give_back(id, base::now_ns(), group.mark.has_run);
   }
 }
 
-void CardBarriers::release(uint32_t id) {
-  places_[id].user = nullptr;
-  free_if_quiet(id);
-}
-
-void CardBarriers::ask(uint32_t id, Kind kind) {
-  places_[id].pending[static_cast<size_t>(kind)] = true;
-  if (!waiting_.empty() || !post(id, kind)) {
-    waiting_.push_back({id, kind});  // behind those that wait, so that a run precedes its cancel
+void CardBarriers::reap() {
+  constexpr uint16_t kBurst = 8;
+  pmd::BarrierDone done[kBurst];
+  for (uint16_t n = kBurst; n == kBurst;) {
+    n = queue_->reap(done, kBurst);
+    for (uint16_t i = 0; i < n; ++i) {
+      take(done[i]);
+    }
   }
-}
-
-bool CardBarriers::post(uint32_t id, Kind kind) {
-  const Place& place = places_[id];
-  if (kind == Kind::kRun && place.slot != kNoSlot) {
-    return queue_.go(place.slot, place.epoch);
-  }
-  static constexpr std::array<regs::BarrierOp, 3> kOps = {
-      regs::BarrierOp::kLoad, regs::BarrierOp::kRun, regs::BarrierOp::kCancel};
-  regs::BarrierDesc desc = place.desc;
-  desc.control = with_op(desc.control, kOps[static_cast<size_t>(kind)]);
-  const pmd::BarrierRequest request{&desc, uint64_t{id} << kKindBits | static_cast<uint64_t>(kind),
-                                    place.epoch};
-  return queue_.post(&request, 1) == 1;
-}
-
-void CardBarriers::work() {
-  constexpr uint16_t kAtOnce = 8;
-  pmd::BarrierDone done[kAtOnce];
-  const uint16_t count = queue_.reap(done, kAtOnce);
-  for (uint16_t i = 0; i < count; ++i) {
-    take(done[i]);
-  }
-  size_t posted = 0;
-  while (posted < waiting_.size() && post(waiting_[posted].id, waiting_[posted].kind)) {
-    ++posted;
-  }
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(posted));
 }
 
 void CardBarriers::take(const pmd::BarrierDone& done) {
-  const auto id = static_cast<uint32_t>(done.cookie >> kKindBits);
-  const auto kind = static_cast<Kind>(done.cookie & ((1u << kKindBits) - 1));
-  Place& place = places_[id];
-  place.pending[static_cast<size_t>(kind)] = false;
-  if (place.user == nullptr) {
-    free_if_quiet(id);
-  } else if (kind == Kind::kRun) {
-    place.user->on_end(done.status, 2 * done.round + done.peer);
-  } else if (kind == Kind::kLoad) {
-    place.user->on_loaded(done.status == pmd::Status::kOk ? 0 : -EIO);
+  const auto id = static_cast<uint32_t>(done.cookie & 0xFF);
+  const auto kind = static_cast<Kind>(done.cookie >> 8 & 0xFF);
+  if (id >= kIds || done.cookie != cookie(id, kind)) {
+    return;  // words that only a broken card writes
   }
-}
-
-void CardBarriers::free_if_quiet(uint32_t id) {
-  Place& place = places_[id];
-  if (std::ranges::find(place.pending, true) != place.pending.end()) {
-    return;
+  Group& group = groups_[id];
+  group.outstanding -= group.outstanding != 0 ? 1 : 0;
+  if (group.part != nullptr && kind == Kind::kLoad) {
+    group.part->on_loaded(done.status == pmd::Status::kOk);
+  } else if (group.part != nullptr && kind == Kind::kRun) {
+    group.part->on_ended(done);
   }
-  if (place.slot != kNoSlot) {
-    slots_taken_ &= ~(1u << place.slot);
-  }
-  ids_.give_back(id, base::now_ns(), place.has_run);
+  retire(id);
 }
 
 }  // namespace rio::barrier

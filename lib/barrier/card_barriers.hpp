@@ -1,91 +1,97 @@
 /// @file
-/// The barriers that the card's engine runs for the groups of a context. Private to lib/barrier.
+/// The barrier engine of a port's card, shared by the groups of a context.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "lib/barrier/id_set.hpp"
-#include "lib/barrier/schedule.hpp"
-#include "pmd/api/riopmd.hpp"
+#include "lib/msg/message_port.hpp"
+#include "pmd/dev/barrier_queue.hpp"
 
 namespace rio::barrier {
 
-/// Numbers, descriptors and slots of a queue pair's engine. Nothing here needs the users' polls but
-/// to learn of what has happened. Thread rule: as BarrierContext.
+/// Opens the barrier ring, hands out numbers and slots, and distributes completions. Thread rule:
+/// as BarrierContext.
 class CardBarriers {
  public:
-  /// A member of the group that has a number. Called by attend().
-  class User {
+  /// A group's part. Called by reap().
+  class Part {
    public:
-    /// load() is done. @param error 0, or -errno.
-    virtual void on_loaded(int error) = 0;
-    /// The barrier of the last arrive() has ended. @param place at which peer, unless kOk: 2r + w
-    /// as in Schedule.
-    virtual void on_end(pmd::Status status, uint32_t place) = 0;
+    /// load() is done. @param is_ok false: the card refused the descriptor.
+    virtual void on_loaded(bool is_ok) = 0;
+    /// The barrier of arrive() has ended.
+    virtual void on_ended(const pmd::BarrierDone& done) = 0;
 
    protected:
-    ~User() = default;
+    ~Part() = default;
+  };
+  /// The last barrier that the card has run with a number.
+  struct Mark {
+    bool has_run = false;
+    uint32_t epoch = 0;
   };
 
-  /// Open the barrier ring. @param endpoint outlives it. @param out null if the card has no engine.
-  /// @return 0, or as pmd::QueuePair::open_barriers().
-  [[nodiscard]] static int open(Endpoint& endpoint, uint64_t rest_ns,
-                                std::unique_ptr<CardBarriers>* out);
+  /// @param port outlives it. @return null: the card has no engine, another owner uses it, or there
+  /// is no memory.
+  [[nodiscard]] static std::unique_ptr<CardBarriers> open(msg::MessagePort& port);
+  /// Stops the ring: what runs ends, and its peers are told.
+  ~CardBarriers();
+  CardBarriers(const CardBarriers&) = delete;
+  CardBarriers& operator=(const CardBarriers&) = delete;
 
+  /// Most rounds of a descriptor.
+  [[nodiscard]] uint32_t rounds() const { return rounds_; }
   [[nodiscard]] IdSet free_ids(uint64_t now_ns) const { return ids_.free(now_ns); }
-  /// Take a number, and make its group known to the card; on_loaded() follows.
-  /// @param desc of op kLoad, with the group's first epoch. @return false: the number is not free.
-  [[nodiscard]] bool load(uint32_t id, const regs::BarrierDesc& desc, uint64_t now_ns, User& user);
-  /// Hot. Arrive at a barrier; on_end() follows. @param id loaded, and no barrier of it runs.
-  void arrive(uint32_t id, uint32_t epoch);
-  /// End the barrier that runs, if one does, and tell the peers.
-  void cancel(uint32_t id);
-  /// The user goes. The number rests once nothing of it runs any more.
-  void release(uint32_t id);
-
-  /// Hot. Take what the card has completed.
-  void attend() {
-    if (queue_.outstanding() != 0 || !waiting_.empty()) {
-      work();
-    }
-  }
-  /// Whether the card still has to tell a peer of a barrier's end.
-  [[nodiscard]] bool is_busy() const { return queue_.outstanding() != 0 || !waiting_.empty(); }
+  /// Take a number, and make its group known to the card. @param desc op kRun, group `id`.
+  /// @param part outlives the number's use. @return false: it is not free, or the ring is full.
+  [[nodiscard]] bool load(uint32_t id, const regs::BarrierDesc& desc, Part& part, uint64_t now_ns);
+  [[nodiscard]] Mark mark(uint32_t id) const { return groups_[id].mark; }
+  /// All members have loaded: put the group into a slot, if one is free.
+  void prepare(uint32_t id);
+  /// Hot. Run the next barrier: one BAR write. @return false: the ring is full.
+  [[nodiscard]] bool arrive(uint32_t id, uint32_t epoch);
+  /// End the barrier that runs, and tell its peers.
+  void cancel(uint32_t id, uint32_t epoch);
+  /// A group needs its number no more; its part is not called again. The number rests, once nothing
+  /// of it is on the card.
+  /// @param has_failed cancellations of its peers may come later: the number is not used again.
+  void give_back(uint32_t id, bool has_failed);
+  /// Hot. Take completions.
+  void reap();
 
  private:
+  static constexpr uint32_t kNoSlot = regs::kBarrierSlots;
   enum class Kind : uint8_t { kLoad, kRun, kCancel };
-  static constexpr uint8_t kNoSlot = 0xFF;
-  /// A number.
-  struct Place {
-    User* user = nullptr;
-    regs::BarrierDesc desc{};  // of kRun
-    uint32_t epoch = 0;
-    uint8_t slot = kNoSlot;
-    bool has_run = false;
-    std::array<bool, 3> pending{};  // by Kind: posted, or in waiting_
-  };
-  struct Wish {
-    uint32_t id;
-    Kind kind;
+
+  struct Group {
+    Part* part = nullptr;
+    regs::BarrierDesc desc{};
+    uint32_t use = 0;  // tells uses of the number apart
+    uint32_t outstanding = 0;
+    uint32_t slot = kNoSlot;
+    bool is_free = true;
+    bool is_given_back = false;
+    bool has_failed = false;
+    Mark mark;
   };
 
-  CardBarriers(pmd::BarrierQueue& queue, uint32_t slots, uint64_t rest_ns)
-      : queue_(queue), ids_(rest_ns), slots_(slots) {}
-  void work();
-  void ask(uint32_t id, Kind kind);
-  [[nodiscard]] bool post(uint32_t id, Kind kind);
+  explicit CardBarriers(msg::MessagePort& port);
+  [[nodiscard]] uint64_t cookie(uint32_t id, Kind kind) const {
+    return id | uint64_t{static_cast<uint8_t>(kind)} << 8 | uint64_t{groups_[id].use} << 16;
+  }
+  [[nodiscard]] bool post(uint32_t id, regs::BarrierOp op, Kind kind, uint32_t epoch);
   void take(const pmd::BarrierDone& done);
-  void free_if_quiet(uint32_t id);
+  void retire(uint32_t id);
 
-  pmd::BarrierQueue& queue_;
+  Endpoint& endpoint_;
+  pmd::BarrierQueue* queue_;
   IdPool ids_;
+  uint32_t rounds_;
   uint32_t slots_;
-  uint32_t slots_taken_ = 0;  // bits
-  std::array<Place, kIds> places_{};
-  std::vector<Wish> waiting_;  // for room in the ring
+  std::array<bool, regs::kBarrierSlots> slot_taken_{};
+  std::array<Group, kIds> groups_{};
 };
 
 }  // namespace rio::barrier

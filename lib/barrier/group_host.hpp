@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "lib/barrier/card_barriers.hpp"
 #include "lib/barrier/group.hpp"
@@ -17,24 +18,28 @@ struct GroupHost {
   BarrierContext& context;
   msg::MessagePort& message_port;
   Mail& mail;
-  CardBarriers* card;  ///< null: the card has no engine
-  uint64_t node;       ///< node_mark()
   BarrierStats& stats;
+  CardBarriers* card;  ///< null: the card has no engine for this context
+  uint64_t node;       ///< node_mark()
 
   /// A random number that is not 0.
   virtual uint32_t draw() = 0;
+  /// Wait as msg::wait() does, in slices, since some work is due by the clock. Without a Guard.
+  /// @return as msg::wait().
+  [[nodiscard]] virtual int wait_for(uint32_t timeout_ms, uint32_t slice_ms,
+                                     const std::function<bool()>& is_done) = 0;
   /// A member is being destroyed.
   virtual void remove(GroupMember& member) = 0;
 
  protected:
-  GroupHost(BarrierContext& of, msg::MessagePort& port_of, Mail& mail_of, CardBarriers* card_of,
-            uint64_t node_of, BarrierStats& stats_of)
+  GroupHost(BarrierContext& of, msg::MessagePort& port_of, Mail& mail_of, BarrierStats& stats_of,
+            CardBarriers* card_of, uint64_t node_of)
       : context(of),
         message_port(port_of),
         mail(mail_of),
+        stats(stats_of),
         card(card_of),
-        node(node_of),
-        stats(stats_of) {}
+        node(node_of) {}
   ~GroupHost() = default;
 };
 

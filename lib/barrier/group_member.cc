@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
-#include <string>
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/hash.hpp"
 #include "base/log.hpp"
 #include "lib/msg/waiting.hpp"
 
@@ -18,19 +15,14 @@ namespace {
 constexpr uint64_t kMsNs = 1'000'000;
 /// A member that waits asks the peers for which it waits for a sign of life, after this time.
 constexpr uint64_t kProbeNs = 1000 * kMsNs;
-/// The message that says why a barrier on the card was cancelled arrives within this time, or not.
-constexpr uint64_t kToldNs = 1000 * kMsNs;
-/// How often a member that waits in shared memory looks whether the others live.
-constexpr uint64_t kLookNs = 100 * kMsNs;
+/// After the card has reported the end of a barrier: how long the cause is waited for.
+constexpr uint64_t kCauseNs = 500 * kMsNs;
+/// A member that waits for its card looks that often whether peers have gone.
+constexpr uint64_t kLookNs = 10 * kMsNs;
 /// The longest part of a wait in which nothing is done that the clock demands.
 constexpr uint32_t kSliceMs = 50;
-
-/// Hash of the terms on which all members must agree.
-uint64_t digest_of(std::span<const msg::Address> members, const Scheme& scheme) {
-  std::string text(reinterpret_cast<const char*>(members.data()), members.size_bytes());
-  text += to_string(scheme);
-  return base::fnv1a<uint64_t>(text);
-}
+/// The longest part while the card runs a barrier, whose end wakes no thread.
+constexpr uint32_t kCardSliceMs = 1;
 
 }  // namespace
 
@@ -62,29 +54,28 @@ GroupMember::~GroupMember() {
       }
     }
   }
-  if (card_id_ != kNoId) {
-    host_.card->release(card_id_);
-  }
   host_.remove(*this);
 }
 
 Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
   Agreement::Terms terms;
   terms.key = options.key;
-  terms.digest = digest_of(members_, options.scheme);
+  terms.digest = agreement_digest(members_, to_string(options.scheme));
   terms.ranks = ranks();
   terms.rank = rank_;
   terms.ticket = host_.draw();
   terms.serial = host_.draw();
   const auto offer = [&](Way way, uint32_t bit, bool is_there) {
-    const bool is_wanted = options.way == way || options.way == Way::kAny;
-    terms.ways |= is_wanted && is_there ? bit : 0;
+    terms.ways |= (options.way == way || options.way == Way::kAny) && is_there ? bit : 0;
   };
+  regs::BarrierDesc desc;
   offer(Way::kNode, GroupMessage::kNodeBit, host_.node != 0);
-  offer(Way::kCard, GroupMessage::kCardBit, host_.card != nullptr);
+  offer(Way::kCard, GroupMessage::kCardBit,
+        host_.card != nullptr && schedule_.rounds <= host_.card->rounds() &&
+            write_card_words(0, &desc));
   offer(Way::kSoftware, GroupMessage::kSoftwareBit, true);
   if (ranks() == 1) {
-    terms.ways = GroupMessage::kSoftwareBit;  // it passes at once: a card has no such descriptor
+    terms.ways = GroupMessage::kSoftwareBit;  // it passes at once
   }
   terms.node = host_.node;
   return terms;
@@ -104,17 +95,6 @@ uint32_t GroupMember::rank_of(msg::Address address) const {
   return found == members_.end() ? kNoPeer : static_cast<uint32_t>(found - members_.begin());
 }
 
-/// Calls `each(rank)` for all ranks to which this member's schedule sends, or which it awaits.
-template <class Each>
-void GroupMember::for_each_peer(const Each& each) const {
-  const auto begin = schedule_.peers.begin();
-  for (auto at = begin; at != schedule_.peers.end(); ++at) {
-    if (*at != kNoPeer && std::find(begin, at, *at) == at) {
-      each(*at);
-    }
-  }
-}
-
 // Creation.
 
 void GroupMember::begin() {
@@ -130,96 +110,75 @@ void GroupMember::send(uint32_t rank, const GroupMessage& message) {
 }
 
 IdSet GroupMember::free_ids() {
-  return host_.card == nullptr ? IdSet{} : host_.card->free_ids(base::now_ns());
+  return host_.card != nullptr ? host_.card->free_ids(base::now_ns()) : IdSet{};
+}
+
+/// @return false: the card cannot take the schedule.
+bool GroupMember::write_card_words(uint32_t id, regs::BarrierDesc* out) const {
+  const DescriptorTerms terms = {.group = id};
+  return write_descriptor(
+             schedule_, terms, [&](uint32_t rank) { return msg::dest_id_of(members_[rank]); },
+             out) == 0;
 }
 
 bool GroupMember::load(uint32_t id) {
-  if (id <= kGroupMax) {
-    return load_card(id);
-  }
-  if (id == kNodeId && !load_node()) {
-    return false;
-  }
   if (id == kNoId) {
-    meeting_.emplace(schedule_, agreement_.epoch());
+    meeting_.emplace(schedule_, 0);
+    agreement_.loaded(0);
+    return true;
   }
-  agreement_.loaded(0);
-  return true;
-}
-
-bool GroupMember::load_node() {
-  char name[64];
-  std::snprintf(name, sizeof(name), ".barrier-%016llx-%08x",
-                static_cast<unsigned long long>(options_.key), agreement_.serial());
-  const int rc = rank_ == 0 ? NodeMeeting::create(name, ranks(), rank_, &node_)
-                            : NodeMeeting::open(name, ranks(), rank_, &node_);
-  return rc == 0;
-}
-
-bool GroupMember::load_card(uint32_t id) {
-  regs::BarrierDesc desc{};
-  const DescriptorTerms terms{
-      .group = id, .epoch = agreement_.epoch() + 1, .op = regs::BarrierOp::kLoad};
-  const auto dest_id_of = [this](uint32_t rank) { return msg::dest_id_of(members_[rank]); };
-  if (host_.card == nullptr || write_descriptor(schedule_, terms, dest_id_of, &desc) != 0 ||
-      !host_.card->load(id, desc, base::now_ns(), *this)) {
+  if (id == kNodeId) {
+    if (!node_.emplace().load(options_.key, agreement_.serial(), ranks(), rank_)) {
+      node_.reset();
+      return false;
+    }
+    agreement_.loaded(0);
+    return true;
+  }
+  regs::BarrierDesc desc;
+  if (host_.card == nullptr || !write_card_words(id, &desc)) {
     return false;
   }
-  card_id_ = id;
-  card_epoch_ = agreement_.epoch();
-  return true;
+  card_.emplace(*host_.card, agreement_, schedule_, host_.stats);
+  if (card_->load(id, desc)) {
+    return true;
+  }
+  card_.reset();
+  return false;
 }
 
-void GroupMember::on_loaded(int error) {
-  agreement_.loaded(error);
-  note_agreement();
+bool GroupMember::last_epoch(uint32_t /*id*/, uint32_t* epoch) const {
+  const CardBarriers::Mark mark = card_ ? card_->mark() : CardBarriers::Mark{};
+  *epoch = mark.epoch;
+  return mark.has_run;
 }
 
-void GroupMember::unload(uint32_t id) {
+void GroupMember::unload(uint32_t /*id*/) {
   meeting_.reset();
   node_.reset();
-  if (id == card_id_ && id != kNoId) {
-    host_.card->release(std::exchange(card_id_, kNoId));
-  }
+  card_.reset();
 }
 
 Way GroupMember::way() const {
   if (agreement_.stage() != Agreement::Stage::kReady) {
     return Way::kAny;
   }
-  return node_ != nullptr ? Way::kNode : meeting_ ? Way::kSoftware : Way::kCard;
-}
-
-bool GroupMember::has_passed() const {
-  return node_ != nullptr ? node_->has_passed() : meeting_ ? meeting_->has_passed() : card_passed_;
-}
-
-/// Of the last barrier at which this member has arrived.
-uint32_t GroupMember::epoch() const {
-  return node_ != nullptr ? static_cast<uint32_t>(node_->epoch())
-         : meeting_       ? meeting_->epoch()
-                          : card_epoch_;
+  return node_ ? Way::kNode : card_ ? Way::kCard : Way::kSoftware;
 }
 
 /// Take over the end of the creation.
 void GroupMember::note_agreement() {
+  if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(has_started_, true)) {
+    if (card_) {
+      card_->start(agreement_.epoch());
+    } else if (node_) {
+      node_->start();
+    }
+  }
   if (failure_.error == 0 && agreement_.stage() == Agreement::Stage::kFailed) {
     failure_ = {agreement_.error(), agreement_.culprit()};
     ++host_.stats.failed;
     host_.mail.drop_joins(part_);
-  }
-  if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(is_running_, true)) {
-    greet_peers();
-  }
-}
-
-/// The group is ready. Members that exchange no messages have sessions, too, which end when the
-/// other one dies.
-void GroupMember::greet_peers() {
-  if (node_ != nullptr) {
-    node_->hide();
-  } else if (!meeting_) {
-    for_each_peer([this](uint32_t rank) { send(rank, message(What::kAlive)); });
   }
 }
 
@@ -343,32 +302,21 @@ int GroupMember::arrive() {
     end(-ECONNREFUSED, first_left_, true);
     return failure_.error;
   }
+  if (const int rc = card_ ? card_->arrive() : 0; rc != 0) {
+    return rc;
+  }
   ++arrivals_;
-  arrived_ns_ = probed_ns_ = base::now_ns();
-  if (node_ != nullptr) {
+  arrived_ns_ = probed_ns_ = looked_ns_ = base::now_ns();
+  if (card_) {
+    return 0;
+  }
+  if (node_) {
     node_->arrive();
-  } else if (meeting_) {
-    meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
-    host_.stats.passed += meeting_->has_passed() ? 1 : 0;
-  } else {
-    card_passed_ = false;
-    host_.card->arrive(card_id_, ++card_epoch_);
+    return 0;
   }
+  meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
+  host_.stats.passed += meeting_->has_passed() ? 1 : 0;
   return 0;
-}
-
-void GroupMember::on_end(pmd::Status status, uint32_t place) {
-  if (status == pmd::Status::kOk) {
-    card_passed_ = true;
-    ++host_.stats.passed;
-  } else if (failure_.error == 0 && status == pmd::Status::kPeerFailed) {
-    // A peer tells why by a message; without one, it is this peer that is known.
-    told_by_ = schedule_.peers[place];
-    told_ns_ = base::now_ns();
-  } else if (failure_.error == 0) {
-    end(status == pmd::Status::kResponseTimeout ? -EHOSTUNREACH : -EPROTO, schedule_.peers[place],
-        true);
-  }
 }
 
 void GroupMember::send_notification(uint32_t rank, uint32_t round) {
@@ -406,7 +354,7 @@ int GroupMember::test() const {
 
 bool GroupMember::receive_left(uint32_t rank, uint32_t epoch) {
   left_[rank] = true;
-  if (!is_running_ || failure_.error != 0 ||
+  if (!has_started_ || failure_.error != 0 ||
       (first_left_ != kNoPeer && static_cast<int32_t>(epoch - left_epoch_) >= 0)) {
     return true;
   }
@@ -435,12 +383,12 @@ void GroupMember::fail(int error, uint32_t culprit) {
 void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
   ++host_.stats.failed;
-  if (node_ != nullptr) {
+  if (node_) {
     node_->fail(error, culprit);
-    return;  // all see it
+    return;
   }
-  if (card_id_ != kNoId) {
-    host_.card->cancel(card_id_);
+  if (card_) {
+    card_->note_failure();
   }
   GroupMessage failed = message(What::kFailed);
   failed.error = error;
@@ -451,7 +399,7 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
     }
   };
   if (!tells_all) {
-    for_each_peer(tell);
+    schedule_.for_each_peer(tell);
     return;
   }
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
@@ -498,6 +446,7 @@ void GroupMember::note_unsent(msg::Address to, int error) {
 }
 
 void GroupMember::check_time(uint64_t now_ns) {
+  note_agreement();
   if (failure_.error != 0) {
     return;
   }
@@ -507,63 +456,69 @@ void GroupMember::check_time(uint64_t now_ns) {
     }
     return;
   }
-  if (node_ != nullptr && node_->has_failed()) {
-    const NodeMeeting::Failure failure = node_->failure();
-    failure_ = {failure.error, failure.rank};
-    ++host_.stats.failed;
-    return;
+  if (node_) {
+    const Failure failure = node_->check(now_ns);
+    if (failure.error != 0) {
+      failure_ = failure;
+      ++host_.stats.failed;
+      return;
+    }
   }
   if (has_passed()) {
     return;
   }
-  if (told_by_ != kNoPeer && now_ns > told_ns_ + kToldNs) {
-    end(-ECONNRESET, told_by_, true);
-  } else if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
+  if (card_) {
+    check_card(now_ns);
+  }
+  if (failure_.error != 0) {
+    return;
+  }
+  if (options_.deadline_ms != 0 && now_ns > arrived_ns_ + options_.deadline_ms * kMsNs) {
     fail(-ETIME, rank_);
   } else if (now_ns > probed_ns_ + kProbeNs) {
     probed_ns_ = now_ns;
     probe();
-  } else if (node_ != nullptr && now_ns > looked_ns_ + kLookNs) {
-    looked_ns_ = now_ns;
-    node_->look_for_lost();
   }
+}
+
+/// Look for trouble of a barrier that the card runs.
+void GroupMember::check_card(uint64_t now_ns) {
+  // The card names the peer that has told it. The member that was the cause is named by a message,
+  // or known to the port, soon after.
+  const CardPart::Trouble& trouble = card_->trouble();
+  if (trouble.since_ns != 0 && now_ns > trouble.since_ns + kCauseNs) {
+    end(trouble.error, trouble.rank, true);
+  }
+  if (now_ns < looked_ns_ + kLookNs) {
+    return;
+  }
+  looked_ns_ = now_ns;
+  schedule_.for_each_peer([&](uint32_t rank) {
+    if (failure_.error == 0 && !left_[rank] &&
+        host_.message_port.has_gone(msg::dest_id_of(members_[rank]))) {
+      end(-ECONNRESET, rank, true);
+    }
+  });
 }
 
 /// Send something to the peers for which this member waits: if it does not arrive, the port ends
 /// the session.
 void GroupMember::probe() {
-  const auto ask = [this](uint32_t rank) {
+  if (node_) {
+    return;  // it looks at the processes
+  }
+  for (uint64_t left = card_ ? schedule_.await : meeting_->missing(); left != 0; left &= left - 1) {
+    const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];
     if (!host_.mail.waits(members_[rank])) {
       send(rank, message(What::kAlive));
     }
-  };
-  if (node_ != nullptr) {
-    return;
-  }
-  if (!meeting_) {
-    for_each_peer(ask);  // the card does not say for whom it waits
-    return;
-  }
-  for (uint64_t left = meeting_->missing(); left != 0; left &= left - 1) {
-    ask(schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))]);
   }
 }
 
 // Waits.
 
-template <class Ready>
-int GroupMember::wait_for(uint32_t timeout_ms, const Ready& is_done) {
-  const uint64_t end_ns = base::now_ns() + timeout_ms * kMsNs;
-  for (;;) {
-    const uint64_t now_ns = base::now_ns();
-    const uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns + kMsNs - 1) / kMsNs : 0;
-    const int rc = msg::wait(
-        host_.message_port, static_cast<uint32_t>(std::min<uint64_t>(left_ms, kSliceMs)),
-        [&] { host_.context.progress(); }, is_done);
-    if (rc != 0 || left_ms == 0) {
-      return rc;
-    }
-  }
+int GroupMember::wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done) {
+  return host_.wait_for(timeout_ms, card_ ? kCardSliceMs : kSliceMs, is_done);
 }
 
 int GroupMember::wait_ready(uint32_t timeout_ms) {

@@ -3,22 +3,22 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "lib/barrier/agreement.hpp"
-#include "lib/barrier/card_barriers.hpp"
+#include "lib/barrier/card_part.hpp"
 #include "lib/barrier/group.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/meeting.hpp"
-#include "lib/barrier/node_meeting.hpp"
+#include "lib/barrier/node_part.hpp"
 
 namespace rio::barrier {
 
 /// Thread rule: as Group.
-class GroupMember final : public Group, private Agreement::Ends, private CardBarriers::User {
+class GroupMember final : public Group, private Agreement::Ends {
  public:
   /// @param members, rank, options checked ones. @param part tells it apart from all others of the
   /// context. @param host outlives it.
@@ -62,18 +62,17 @@ class GroupMember final : public Group, private Agreement::Ends, private CardBar
   void send(uint32_t rank, const GroupMessage& message) override;
   [[nodiscard]] IdSet free_ids() override;
   [[nodiscard]] bool load(uint32_t id) override;
+  [[nodiscard]] bool last_epoch(uint32_t id, uint32_t* epoch) const override;
   void unload(uint32_t id) override;
 
-  // CardBarriers::User.
-  void on_loaded(int error) override;
-  void on_end(pmd::Status status, uint32_t place) override;
-
-  [[nodiscard]] bool load_node();
-  [[nodiscard]] bool load_card(uint32_t id);
-  [[nodiscard]] bool has_passed() const;
-  [[nodiscard]] uint32_t epoch() const;
-  void greet_peers();
   [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);
+  [[nodiscard]] bool write_card_words(uint32_t id, regs::BarrierDesc* out) const;
+  [[nodiscard]] bool has_passed() const {
+    return node_ ? node_->has_passed() : card_ ? card_->has_passed() : meeting_->has_passed();
+  }
+  [[nodiscard]] uint32_t epoch() const {
+    return node_ ? node_->epoch() : card_ ? card_->epoch() : meeting_->epoch();
+  }
   [[nodiscard]] GroupMessage message(What what) const;
   [[nodiscard]] uint32_t rank_of(msg::Address address) const;
   [[nodiscard]] bool is_of_other_session(uint32_t rank, uint32_t session) const;
@@ -86,11 +85,9 @@ class GroupMember final : public Group, private Agreement::Ends, private CardBar
   void note_agreement();
   void lose(uint32_t rank, int error);
   void end(int error, uint32_t culprit, bool tells_all);
+  void check_card(uint64_t now_ns);
   void probe();
-  template <class Each>
-  void for_each_peer(const Each& each) const;
-  template <class Ready>
-  [[nodiscard]] int wait_for(uint32_t timeout_ms, const Ready& is_done);
+  [[nodiscard]] int wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done);
 
   GroupHost& host_;
   std::vector<msg::Address> members_;
@@ -99,22 +96,17 @@ class GroupMember final : public Group, private Agreement::Ends, private CardBar
   uint32_t rank_;
   uint32_t part_;
 
-  // One of these once it is loaded.
-  std::optional<Meeting> meeting_;     // software
-  std::unique_ptr<NodeMeeting> node_;  // shared memory
-  uint32_t card_id_ = kNoId;           // the card
-  uint32_t card_epoch_ = 0;            // of the last barrier at which this member has arrived there
-  bool card_passed_ = true;            // it has ended
-  uint32_t told_by_ = kNoPeer;         // peer whose card has told of a failure, at this time
-  uint64_t told_ns_ = 0;
-  uint64_t looked_ns_ = 0;   // for members that are lost
-  bool is_running_ = false;  // note_agreement() has seen that it is ready
+  std::optional<Meeting> meeting_;  // in software
+  std::optional<NodePart> node_;    // in shared memory
   Failure failure_;
   uint32_t arrivals_ = 0;
   uint64_t arrived_ns_ = 0;
   uint64_t probed_ns_ = 0;
 
   Agreement agreement_;
+  std::optional<CardPart> card_;  // on the card; after `agreement_`, which it tells
+  bool has_started_ = false;
+  uint64_t looked_ns_ = 0;
   uint64_t create_end_ns_;
   bool has_joined_again_ = false;
   std::vector<msg::Address> refused_;  // that have been told of the failed creation

@@ -9,6 +9,7 @@
 /// Thread rule: pure functions on their arguments; any thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
@@ -60,6 +61,15 @@ struct Schedule {
     places[way] = peer;
     send |= is_sent ? peer_bit(round, way) : 0;
     await |= is_awaited ? peer_bit(round, way) : 0;
+  }
+  /// Call `each(rank)` once for each rank that is a peer in any round.
+  template <std::invocable<uint32_t> Each>
+  void for_each_peer(Each&& each) const {
+    for (auto at = peers.begin(); at != peers.end(); ++at) {
+      if (*at != kNoPeer && std::find(peers.begin(), at, *at) == at) {
+        each(*at);
+      }
+    }
   }
   bool operator==(const Schedule& other) const = default;
 

@@ -148,6 +148,7 @@ int Barriers::begin(std::span<const Name> names, uint32_t rank, uint64_t key, ri
   barrier::GroupOptions options;
   options.key = key;
   options.create_ms = kCreateMs;
+  options.way = domain_.barrier_way();
   const int rc = context_->create_group(members, rank, options, &group->group);
   if (rc != 0) {
     return rc;

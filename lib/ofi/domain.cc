@@ -49,6 +49,7 @@ Domain::Domain(Used& fabric, const fi_info& info, const Params& params,
                (info.domain_attr->mr_mode & (kMrBasic | FI_MR_PROV_KEY)) != 0),
       border_(params.border),
       rma_border_(params.rma_border),
+      barrier_way_(params.barriers),
       fabric_(fabric_mark(fabric_of(info.domain_attr->name))),
       has_sockets_(is_socket_format(info.addr_format)),
       next_question_(port_->instance()) {

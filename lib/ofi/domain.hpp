@@ -42,6 +42,7 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] Regions& regions() { return regions_; }
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
+  [[nodiscard]] barrier::Way barrier_way() const { return barrier_way_; }
   [[nodiscard]] uint16_t fabric() const { return fabric_; }
   /// The name of an endpoint of this domain. @return false: the card's address is too long for it.
   [[nodiscard]] bool make_name(uint32_t endpoint, Name* out) const;
@@ -101,6 +102,7 @@ class Domain : public fid_domain, public Used {
   Regions regions_;
   const uint64_t border_;
   const uint64_t rma_border_;
+  const barrier::Way barrier_way_;
   const uint16_t fabric_;
   const bool has_sockets_;
   uint32_t endpoints_end_ = 0;

@@ -206,10 +206,9 @@ static int barrier_slow(ompi_communicator_t* comm, coll_rio_module_t* module) {
   return rc;
 }
 
-/* Polls until the barrier has ended; other traffic goes on. A function of its own, so that a
- * profile tells waiting from work. */
-__attribute__((noinline)) static int wait_for_others(rio_fi_group* group) {
-  int rc = -EAGAIN;
+/* Polls until the barrier has ended; other traffic goes on meanwhile. */
+static int wait_for_others(rio_fi_group* group) {
+  int rc = calls()->test(group);
   while (rc == -EAGAIN) {
     opal_progress();
     rc = calls()->test(group);
@@ -224,14 +223,8 @@ static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
                ? module->barrier_before(comm, module->barrier_module_before)
                : barrier_slow(comm, module);
   }
-  int rc = calls()->arrive(module->group);
-  if (rc == 0) {
-    rc = calls()->test(module->group);
-  }
-  if (rc == -EAGAIN) {
-    rc = wait_for_others(module->group);
-  }
-  return mpi_error(module, rc);
+  const int rc = calls()->arrive(module->group);
+  return mpi_error(module, rc == 0 ? wait_for_others(module->group) : rc);
 }
 
 static int enable(mca_coll_base_module_t* super, ompi_communicator_t* comm) {

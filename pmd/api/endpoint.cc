@@ -216,6 +216,11 @@ int Endpoint::open_barriers() {
   return pair_->open_barriers();
 }
 
+int Endpoint::close_barriers() {
+  const std::lock_guard lock(device_->mutex);
+  return pair_->close_barriers();
+}
+
 int Endpoint::close_dedicated(uint32_t i) {
   const std::lock_guard lock(device_->mutex);
   return pair_->close_dedicated(i);

@@ -157,7 +157,7 @@ bool BarrierQueue::go_in_ring(uint32_t slot, uint32_t epoch) {
 }
 
 /// The free-running index of an entry whose low 31 bits the card names.
-uint32_t BarrierQueue::entry_of(uint32_t index) const {
+[[gnu::always_inline]] inline uint32_t BarrierQueue::entry_of(uint32_t index) const {
   const uint32_t oldest = window_.oldest();
   return oldest + Index::entry.get(index - oldest);
 }

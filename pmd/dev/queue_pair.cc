@@ -186,9 +186,22 @@ int QueuePair::refuse_barriers() {
 
 int QueuePair::open_barriers() {
   if (barriers_ != nullptr) {
-    return 0;
+    base::log_error("%s: qp %u: the barrier ring is open; close it first",
+                    card_.bus().name().c_str(), qp_);
+    return -EBUSY;
   }
   return has_barrier_engine() ? start(ring_bit(RingId::kBarrier)) : refuse_barriers();
+}
+
+int QueuePair::close_barriers() {
+  if (barriers_ == nullptr) {
+    return -ENOENT;
+  }
+  const int error = barriers_->stop();
+  if (error == 0 || error == -ENODEV) {
+    barriers_.reset();
+  }
+  return error;
 }
 
 int QueuePair::close_dedicated(uint32_t i) {

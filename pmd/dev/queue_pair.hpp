@@ -89,9 +89,12 @@ class QueuePair {
 
   /// Whether the card has a barrier engine for this queue pair.
   [[nodiscard]] bool has_barrier_engine() const { return card_.blocks().has_barrier(qp_); }
-  /// Open the barrier ring later than the queue pair; it stays open. Control path.
-  /// @return 0, also if it is open; -ENOTSUP (no engine; logged), and as Ring::start.
+  /// Open the barrier ring later than the queue pair. Control path.
+  /// @return 0; -EBUSY (it is open; logged), -ENOTSUP (no engine; logged), and as Ring::start.
   [[nodiscard]] int open_barriers();
+  /// Stop it and free it: all barriers end, and their peers are told. Control path.
+  /// @return 0, -ENOENT (not open), -ETIMEDOUT (it stays open), -ENODEV (card gone: closed).
+  [[nodiscard]] int close_barriers();
 
   /// Counts of dedicated queue `i`, including earlier times when it was open. Control path. @param
   /// i 0 to 7.

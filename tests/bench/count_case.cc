@@ -314,7 +314,8 @@ class Barrier final : public Base<Watch> {
   pmd::BarrierQueue& queue(uint32_t i) { return this->cards_.port(i).pair->barriers(); }
   void start(uint32_t i) {
     if constexpr (kSlots) {
-      expect(this->watch_(queue(i), [this](auto& q) { return q.go(0, epoch_); }), "starting a slot");
+      expect(this->watch_(queue(i), [this](auto& q) { return q.go(0, epoch_); }),
+             "starting a slot");
     } else {
       const pmd::BarrierRequest request{&descs_[i], 0, epoch_};
       expect(this->post(queue(i), &request, 1) == 1, "posting a barrier");

@@ -144,6 +144,12 @@ TEST_P(BarrierPeers, ASilentPeerIsNamedAndAllAreTold) {
   card().advance_us(10 * kResponseUs);
   expect_notices({});
   expect_no_end();
+  ring_->stop();
+  ring_->start();
+  post(two_rounds(1));
+  expect_notices({{kPeerA, notice(0, 1)}});
+  card().advance_us(latest_us(kResponseUs));
+  expect_end(Status::kResponseTimeout);
 }
 
 /// The answer was lost, not the notification: its copy must not count for another barrier.
@@ -215,7 +221,7 @@ TEST_P(BarrierPeers, ACancellationWaitsForItsDescriptor) {
     post(two_rounds(epoch));
     EXPECT_EQ(place_of(expect_end(Status::kPeerFailed)), 0u);
     respond_all(expect_notices(cancels(epoch)));
-    post(two_rounds(epoch + 1, BarrierOp::kLoad));
+    post(two_rounds(epoch, BarrierOp::kLoad));
     expect_end(Status::kOk);
   }
   run_one(2);

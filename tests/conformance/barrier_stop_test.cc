@@ -80,11 +80,11 @@ TEST_P(BarrierStops, ASlotLoadsItsGroup) {
   make({.early_notices = 0});
   barriers();
   write_slot(0, two_rounds(0, BarrierOp::kLoad));
-  go(0, 2);
+  go(0, 1);
   expect_end(Status::kOk);
   EXPECT_EQ(tell(kPeerA, notice(0, 2)), Answer::kDone);
-  write_slot(1, two_rounds());
-  go(1, 2);
+  write_slot(0, two_rounds());
+  go(0, 2);
   EXPECT_EQ(tell(kPeerB, notice(1, 2)), Answer::kDone);
   respond_all(expect_notices({{kPeerA, notice(0, 2)}, {kPeerB, notice(1, 2)}}));
   expect_end(Status::kOk);
@@ -163,6 +163,25 @@ TEST_P(BarrierStops, AStopFlushesAllAndTellsThePeers) {
   EXPECT_TRUE(std::ranges::find(flushed, 0u) != flushed.end());
   EXPECT_EQ(ring_->status().state, regs::RingState::kStopped);
   expect_told();
+}
+
+/// Once the host reads STOPPED all completions are in memory.
+// C25, O6
+TEST_P(BarrierStops, StoppedIsAFence) {
+  for (uint32_t i = 0; i < 20; ++i) {
+    barriers();
+    post(two_rounds());
+    ring_->request_stop();
+    for (uint32_t step = 0; step < 1000 && ring_->status().gen != ring_->gen(); ++step) {
+      card().work();
+    }
+    ASSERT_EQ(ring_->status().state, regs::RingState::kStopped);
+    regs::BarrierCpl end;
+    ASSERT_TRUE(ring_->take(&end));
+    EXPECT_EQ(code_of(end.status), Status::kFlushed);
+    EXPECT_EQ(end.cookie, 0x80000000u);
+    respond_all(notices());
+  }
 }
 
 /// The peers need not have answered, nor be there: STOPPED does not wait for them, and they are

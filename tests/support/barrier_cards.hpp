@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/formatted.hpp"
 #include "lib/barrier/scheme.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/queue_pair.hpp"
@@ -98,11 +99,10 @@ class BarrierCards {
     std::string links;
     std::string routes;
     for (uint32_t i = 0; i < cards; ++i) {
-      const std::string comma = i == 0 ? "" : ", ";
-      const std::string number = std::to_string(i);
-      ends += comma + R"({"name": "e)" + number + R"("})";
-      links += comma + R"(["e)" + number + R"(", "s:)" + number + R"("])";
-      routes += comma + "\"" + std::to_string(dest_id(i)) + R"(": )" + number;
+      const char* const comma = i == 0 ? "" : ", ";
+      ends += base::formatted(R"(%s{"name": "e%u"})", comma, i);
+      links += base::formatted(R"(%s["e%u", "s:%u"])", comma, i, i);
+      routes += base::formatted(R"(%s"%u": %u)", comma, dest_id(i), i);
     }
     return R"({"switches": [{"name": "s", "ports": 16, "routes": {)" + routes +
            R"(}}], "endpoints": [)" + ends + R"(], "links": [)" + links + "]}";

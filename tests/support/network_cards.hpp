@@ -23,8 +23,7 @@ class NetworkCards final : private sim::CardNetwork::Stepper {
   /// @param topology text for sim::NetworkTopology::create().
   NetworkCards(const std::string& topology, const model::Config& config,
                const pmd::QueuePairConfig& rings = {},
-               const sim::CardNetworkSettings& settings = {},
-               uint32_t response_timeout_us = 2000)
+               const sim::CardNetworkSettings& settings = {}, uint32_t response_timeout_us = 2000)
       : response_timeout_us_(response_timeout_us) {
     sim::NetworkTopology shape;
     std::string error;

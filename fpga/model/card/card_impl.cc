@@ -51,7 +51,7 @@ bool Card::Impl::looks_allowed() {
                     core.pairs.size() == 1 && !pair.rings[kTxRing].waits() &&
                     !pair.rings[kDmaRing].waits() && !pair.rings[kMaintRing].waits() &&
                     !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
-                    (core.chores & ~kBarrierRingChore) == 0;
+                    core.chores <= kBarrierRingChore;
   return idle && engines.rx_plain.aim();
 }
 

@@ -179,11 +179,10 @@ void Control::scan_pair(Pair& pair) {
       engines_.maint.csr().set_dest_id(dest_id, core_.bar.load(id::dest_id_size()));
     }
   }
-  const uint32_t rings = ring_set(core_.config, pair.number);
   for (Ring& ring : pair.rings) {
     const uint32_t control = bar.load(qp::ring_control(pair.slot, ring.number));
     const auto gen = static_cast<uint16_t>(qp::RingControl::gen.get(control));
-    if (gen == ring.gen || (rings >> ring.number & 1) == 0) {
+    if (gen == ring.gen || (pair.ring_set >> ring.number & 1) == 0) {
       continue;
     }
     if (qp::RingControl::run.get(control) != 0) {

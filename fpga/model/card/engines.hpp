@@ -48,6 +48,9 @@ struct Engines {
   [[nodiscard]] uint32_t take(Inbound& in, const InFrame& frame);
   /// Handle one frame. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
+  /// Handle a doorbell while a barrier ring runs. Out of line, so that on_request() saves no
+  /// registers for it.
+  [[nodiscard]] [[gnu::noinline]] bool on_doorbell(const InFrame& frame);
   void on_response(const InFrame& frame);
 };
 

@@ -18,14 +18,16 @@ uint32_t block_word(regs::BlockType type, uint32_t instance) {
          id::Block::instance.put(instance);
 }
 
-}  // namespace
-
+/// The rings of a queue pair. Only pair 0 has the maintenance ring, which belongs to the physical
+/// function.
 uint32_t ring_set(const Config& config, uint32_t pair) {
   const uint32_t set = 0xFF00u | 1u << kTxRing | 1u << kSharedRing | 1u << kDoorbellRing |
                        1u << kDmaRing | 1u << kEventRing |
                        (config.barrier ? 1u << kBarrierRing : 0);
   return pair == 0 ? set | 1u << kMaintRing : set;
 }
+
+}  // namespace
 
 void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes) {
   for (uint32_t at = base + regs::kPageBytes; at < base + size_bytes; at += 4) {
@@ -107,7 +109,8 @@ void Functions::give(Pair& pair, const Function& function, uint32_t slot, bool l
   pair.slot = slot;
   bar.store(qp::block(slot), block_word(regs::BlockType::kQp, slot));
   bar.store(qp::next(slot), window::base(slot));
-  bar.store(qp::rings(slot), ring_set(core_.config, pair.number));
+  pair.ring_set = ring_set(core_.config, pair.number);
+  bar.store(qp::rings(slot), pair.ring_set);
   bar.store(qp::dest_id(slot), pair.dest_id);
   bar.store(window::block(slot), block_word(regs::BlockType::kWindow, slot));
   const uint32_t next = last ? 0 : qp::base(slot + 1);

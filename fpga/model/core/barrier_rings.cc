@@ -18,7 +18,7 @@ using Where = regs::barrier_cpl::Where;
 
 /// Barriers of a queue pair that run, or whose peers are being told. Further descriptors wait.
 constexpr size_t kBarriersMost = 256;
-constexpr uint32_t kLookEvery = 16;  // calls between looks at slots that were never used
+constexpr uint32_t kLookEvery = 16;  // calls of work() between looks at unused slots and counters
 constexpr uint32_t kAllSlots = (1u << regs::kBarrierSlots) - 1;
 constexpr uint32_t kSlotWords = sizeof(regs::BarrierDesc) / sizeof(uint32_t);
 
@@ -70,7 +70,7 @@ class BarrierRings::Seat final : public barrier::Ends {
   [[nodiscard]] barrier::Timing timing() const;
   void send_waiting();
   void fetch();
-  void look_at_slots();
+  void look_at_slots(uint32_t slots);
   [[nodiscard]] bool has_go(uint32_t slot) const;
   [[nodiscard]] regs::BarrierDesc take_slot(uint32_t slot);
 
@@ -122,11 +122,14 @@ void BarrierRings::Seat::work() {
   if (core_.now_ns >= engine_.due_ns() && !owner_.answers_wait()) {
     engine_.advance(now());
   }
+  const bool looks_at_all = turn_++ % kLookEvery == 0;
   if (open_) {
     fetch();
-    look_at_slots();
+    look_at_slots(looks_at_all ? kAllSlots : used_slots_);
   }
-  tell_counters(false);
+  if (looks_at_all || !open_) {
+    tell_counters(false);
+  }
 }
 
 void BarrierRings::Seat::send(const barrier::Request& request) {
@@ -215,11 +218,12 @@ regs::BarrierDesc BarrierRings::Seat::take_slot(uint32_t slot) {
   return desc;
 }
 
-void BarrierRings::Seat::look_at_slots() {
+/// @param slots to look at, one bit each.
+void BarrierRings::Seat::look_at_slots(uint32_t slots) {
   if (ring().held || (core_.host.posting() && core_.host.rng().below(3) == 0)) {
     return;  // a fault, or the emulated PCIe delays the write
   }
-  uint32_t look = (turn_++ % kLookEvery == 0 ? kAllSlots : used_slots_) & ~busy_slots_;
+  uint32_t look = slots & ~busy_slots_;
   for (; look != 0 && engine_.barriers() < kBarriersMost; look &= look - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(look));
     if (has_go(slot)) {
@@ -321,10 +325,7 @@ Pair* BarrierRings::receiver(const InFrame& doorbell) {
              : &core_.pairs[owner->pair_of_doorbells];
 }
 
-bool BarrierRings::claims(const InFrame& doorbell) {
-  if (regs::barrier_notice::Info::barrier.get(static_cast<uint32_t>(doorbell.address)) == 0) {
-    return false;
-  }
+bool BarrierRings::is_for_ring(const InFrame& doorbell) {
   const Pair* const pair = receiver(doorbell);
   return pair != nullptr && pair->rings[kBarrierRing].running();
 }

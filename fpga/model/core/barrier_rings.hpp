@@ -28,7 +28,10 @@ class BarrierRings {
   void forget(Pair& pair);
 
   /// Whether a doorbell is a notification for a barrier ring that runs.
-  [[nodiscard]] bool claims(const InFrame& doorbell);
+  [[nodiscard]] bool claims(const InFrame& doorbell) {
+    using Info = regs::barrier_notice::Info;
+    return (doorbell.address & Info::barrier.mask()) != 0 && is_for_ring(doorbell);
+  }
   /// Take and answer a notification that claims() has claimed. @return false: no room for the
   /// answer; leave the frame in the ring.
   [[nodiscard]] bool on_notice(const InFrame& frame);
@@ -47,6 +50,7 @@ class BarrierRings {
   class Seat;
 
   [[nodiscard]] Seat& seat(const Pair& pair);
+  [[nodiscard]] bool is_for_ring(const InFrame& doorbell);
   [[nodiscard]] Pair* receiver(const InFrame& doorbell);
   [[nodiscard]] bool send(Pair& pair, uint32_t dest_id, uint32_t tag, uint16_t info);
   [[nodiscard]] Answer take(const InFrame& frame);

@@ -84,6 +84,7 @@ struct Function {
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
+  uint32_t ring_set = 0;               ///< rings that it has, one bit each
   const Function* function = nullptr;  ///< which has the pair now
   uint32_t slot = 0;                   ///< the pair's number in that function's BAR
   bool live = false;                   ///< at least one of its rings is not stopped
@@ -133,9 +134,9 @@ struct Timers {
 
 /// Work that few cards have at any time; bits of Core::chores.
 enum Chore : uint8_t {
-  kStopChore = 1u << 0,         ///< a ring is being stopped
-  kBarrierRingChore = 1u << 1,  ///< a barrier ring runs
-  kBarrierChore = 1u << 2,      ///< a barrier runs, or its peers are being told of its end
+  kBarrierRingChore = 1u << 0,  ///< a barrier ring runs
+  kBarrierChore = 1u << 1,      ///< a barrier runs, or its peers are being told of its end
+  kStopChore = 1u << 2,         ///< a ring is being stopped
 };
 
 struct Core {

@@ -6,8 +6,10 @@ namespace rio::model {
 namespace {
 
 FrameType frame_type(const Transaction& t) {
+  if (t.ring == kTxRing) {
+    return FrameType::kDoorbell;
+  }
   switch (t.ring) {
-    case kTxRing:
     case kBarrierRing:
       return FrameType::kDoorbell;
     case kDmaRing:
@@ -30,7 +32,8 @@ bool returns_data(const Transaction& t) {
 }  // namespace
 
 /// A free transaction of the flow; null: all are in flight or resting.
-Transaction* Transactions::take(Flow& flow, const Transaction& request) {
+[[gnu::always_inline]] inline Transaction* Transactions::take(Flow& flow,
+                                                              const Transaction& request) {
   if (flow.transactions == nullptr) {
     flow.transactions = std::make_unique<Transaction[]>(kTids);
   }

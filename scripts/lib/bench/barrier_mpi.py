@@ -1,20 +1,23 @@
 """MPI_Barrier by the cards, beside Open MPI's own barrier over the same provider.
 
-Instructions: one rank runs under callgrind, the others as they are. It comes last, so it polls little
-in vain; what these polls cost is told by a run in which another rank is late, and is no cost of the
-barrier. The emulated cards are left out as in mpi_count.
+Instructions: one rank runs under callgrind, the others as they are. A poll that finds nothing is no cost
+of a barrier: Open MPI's progress, which a rank calls only then, is left out, and so is each test in vain.
+The emulated cards are left out as in mpi_count.
 """
 import os
+import re
 import statistics
 
 from bench import callgrind, programs
-from bench.mpi_count import model_cost
+from bench.mpi_count import MODEL
 from bench.mpi_ways import object_of
 
 RANKS = (2, 4, 8, 16, 32, 64)
-POLL = "::test(rio_fi_group*)"
-FEW, MANY = 100, 300
-LATE_MS = 3
+COUNTS = (100, 500)
+ARRIVE, TEST = re.compile(r"::arrive\(rio_fi_group\*\)"), re.compile(r"::test\(rio_fi_group\*\)")
+IDLE, LOOK = re.compile(r"^opal_progress$"), re.compile(r"Barriers::progress\(\)")
+START = re.compile(r"BarrierQueue::(go|post)\(")  # calls the emulated card
+TAKE, REAP = re.compile(r"CardBarriers::take\("), (re.compile(r"BarrierQueue::reap\("), re.compile(r"CardBarriers::work\("))
 PAIRS = 5
 RATIO_RANKS = 8
 OVERLAP_RANKS, OVERLAP_MS = 2, 20
@@ -43,29 +46,51 @@ def ratio(mpi, quick):
     return statistics.median(ours), statistics.median(peers), how
 
 
-def _profile(mpi, ranks, count, late):
-    """The last rank's MPI_Barrier. @param late the rank that comes late.
-    @return (instructions of its own, polls, the command)."""
-    out = os.path.join(mpi.folder, f"mpi_barrier.{ranks}.{count}.{late}.callgrind")
-    program = [mpi.program("mpi_barrier"), "count", str(count), str(LATE_MS), str(late)]
-    args = [*launcher(ranks - 1), *program, ":", "-np", "1", *callgrind.toggled("PMPI_Barrier", out), *program]
+def _sums(profile, pattern, what):
+    """@return the sum of a Counter by (caller, callee), for callees of a name."""
+    return sum(value for (_, callee), value in what.items() if callee and pattern.search(callee))
+
+
+class Barriers:
+    """Instructions of the barriers of a rank."""
+
+    def __init__(self, profile):
+        self.barriers = _sums(profile, ARRIVE, profile.calls)
+        self.polls = _sums(profile, TEST, profile.calls)
+        if not self.barriers or not self.polls:
+            raise callgrind.CountError("callgrind saw no barrier of the provider's")
+        look = _sums(profile, LOOK, profile.edges)
+        test = (_sums(profile, TEST, profile.edges) - look) / self.polls
+        polls = _sums(profile, IDLE, profile.edges) + look + max(self.polls - self.barriers, 0) * test
+        started = sum(cost for (caller, callee), cost in profile.edges.items()
+                      if callee and MODEL.match(callee) and caller and START.search(caller))
+        self.cost = profile.total - polls - started + _sums(profile, TAKE, profile.edges)
+        self.end = self._end(profile)
+
+    def _end(self, profile):
+        """Instructions of a look at the card that finds an end: it is among those that were left out as polls."""
+        cost = 0
+        for name in REAP:
+            calls = _sums(profile, name, profile.calls)
+            cost += sum(own for function, own in profile.own.items() if function and name.search(function)) / calls if calls else 0
+        return cost
+
+
+def instructions(mpi, ranks, way):
+    """@return (instructions of a barrier, its polls, the command)."""
+    few, many = (_barriers(mpi, ranks, way, count) for count in COUNTS)
+    barriers = many[0].barriers - few[0].barriers
+    return (many[0].cost - few[0].cost) / barriers + many[0].end, (many[0].polls - few[0].polls) / barriers, many[1]
+
+
+def _barriers(mpi, ranks, way, count):
+    """The last rank's. @return (Barriers, the command)."""
+    out = os.path.join(mpi.folder, f"mpi_barrier.{way}.{ranks}.{count}.callgrind")
+    program = [mpi.program("mpi_barrier"), "count", str(count)]
+    args = ["env", f"FI_RIO_BARRIERS={way}", *launcher(ranks - 1, "-x", "FI_RIO_BARRIERS"), *program, ":", "-np", "1",
+            *callgrind.toggled("PMPI_Barrier", out), *program]
     mpi.run(args, 600)
-    profile = callgrind.Profile(out)
-    polls = sum(calls for (_, callee), calls in profile.calls.items() if callee and callee.endswith(POLL))
-    if not profile.total or not polls:
-        raise callgrind.CountError(f"{programs.shown(args)}: callgrind saw no barrier of the provider's")
-    return profile.total - model_cost(profile), polls, programs.shown(args)
-
-
-def instructions(mpi, ranks):
-    """@return (instructions of a barrier, of a poll in vain, the command)."""
-    few = _profile(mpi, ranks, FEW, ranks - 1)
-    many = _profile(mpi, ranks, MANY, ranks - 1)
-    late = _profile(mpi, ranks, FEW, 0)
-    poll = (late[0] - few[0]) / (late[1] - few[1])
-    barriers = MANY - FEW
-    idle = many[1] - few[1] - barriers  # one poll of each barrier is not in vain
-    return (many[0] - few[0] - idle * poll) / barriers, poll, many[2]
+    return Barriers(callgrind.Profile(out)), programs.shown(args)
 
 
 def add_rows(rows, mpi, quick):
@@ -80,11 +105,12 @@ def add_rows(rows, mpi, quick):
     leave, how = measured(mpi, LEAVE_RANKS, (), "leave", 2 if quick else 20, LEAVE_MS)
     rows.add("barrier.leave", leave["p99_ms"], "ms", f"{how}: {LEAVE_RANKS - 1} ranks, after one that is "
              f"{LEAVE_MS} ms late; the least {leave['least_ms']} ms", most=10)
-    counts = {}
-    for ranks in RANKS[:2] if quick else RANKS:
-        counts[ranks], poll, how = instructions(mpi, ranks)
-        rows.add(f"barrier.instructions.{ranks}", counts[ranks], "instructions", f"{how}; a poll in vain: {poll:.0f}")
-    rows.add("barrier.instructions", max(counts.values()), "instructions", "the most of " +
-             ", ".join(f"{ranks} ranks {count:.0f}" for ranks, count in counts.items()), most=500)
-    rows.add("barrier.instructions.spread", max(counts.values()) / min(counts.values()), "ratio",
-             "the most over the least of them", most=1.1)
+    for way, name in (("memory", "barrier.instructions"), ("card", "barrier.instructions.card")):
+        counts = {}
+        for ranks in RANKS[:2] if quick else RANKS:
+            counts[ranks], polls, how = instructions(mpi, ranks, way)
+            rows.add(f"{name}.{ranks}", counts[ranks], "instructions", f"{how}: with {polls:.1f} polls")
+        rows.add(name, max(counts.values()), "instructions", f"by {way}, the most of " +
+                 ", ".join(f"{ranks} ranks {count:.0f}" for ranks, count in counts.items()), most=500)
+        rows.add(f"{name}.spread", max(counts.values()) / min(counts.values()), "ratio", "the most over the least of them",
+                 most=1.1)

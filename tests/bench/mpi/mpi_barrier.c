@@ -3,7 +3,7 @@
  *   mpi_barrier time COUNT            MPI_Barrier: the median of rank 0's times
  *   mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is done
  *   mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
- *   mpi_barrier count COUNT MS RANK   nothing but barriers, for callgrind; RANK comes MS late
+ *   mpi_barrier count COUNT           nothing but barriers, for callgrind
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -40,6 +40,12 @@ static void compute_s(double seconds) {
       work = work * 3 + 1;
     }
   }
+}
+
+static void pause_s(double seconds) {
+  const struct timespec pause = {(time_t)seconds,
+                                 (long)(1e9 * (seconds - (double)(time_t)seconds))};
+  nanosleep(&pause, NULL);
 }
 
 static void measure_time(int count) {
@@ -88,8 +94,7 @@ static void measure_leave(int runs, double seconds) {
     const int late = all_ranks - 1;
     MPI_Barrier(MPI_COMM_WORLD);
     if (own_rank == late) {
-      const struct timespec pause = {(time_t)seconds, (long)(1e9 * (seconds - (time_t)seconds))};
-      nanosleep(&pause, NULL);
+      pause_s(seconds);
     }
     const double entered = now_s();
     MPI_Barrier(MPI_COMM_WORLD);
@@ -131,16 +136,13 @@ int main(int argc, char** argv) {
     measure_leave(count, seconds);
   } else if (strcmp(what, "count") == 0) {
     for (int i = 0; i < count; ++i) {
-      if (own_rank == (argc > 4 ? atoi(argv[4]) : 0)) {
-        compute_s(seconds);
-      }
       MPI_Barrier(MPI_COMM_WORLD);
     }
   } else {
     rc = 2;
   }
   if (rc != 0 && own_rank == 0) {
-    fprintf(stderr, "usage: mpi_barrier time COUNT, or overlap|leave RUNS MS, or count COUNT MS RANK\n");
+    fprintf(stderr, "usage: mpi_barrier time|count COUNT, or overlap|leave RUNS MS\n");
   }
   MPI_Finalize();
   return rc;

@@ -31,7 +31,7 @@ BarrierPlan plan_of(const char* topology, const char* schedule) {
 }
 
 TEST(BarrierRun, KnownLatenciesOnAnIdleNetwork) {
-  const struct {
+  static constexpr struct {
     const char* topology;
     const char* schedule;
     uint64_t ns;
@@ -83,6 +83,10 @@ TEST(BarrierRun, RepeatsBitForBit) {
   EXPECT_EQ(first.last_exits_ns, second.last_exits_ns);
   plan.seed = 2;
   EXPECT_NE(run(plan).last_exits_ns, first.last_exits_ns);
+  plan.skew = {};
+  const BarrierResult other_losses = run(plan);
+  plan.seed = 3;
+  EXPECT_NE(run(plan).events, other_losses.events);
 }
 
 TEST(BarrierRun, LossAndSmallMemoryDelayButBreakNothing) {
@@ -104,6 +108,21 @@ TEST(BarrierRun, LossAndSmallMemoryDelayButBreakNothing) {
   }
 }
 
+TEST(BarrierRun, BackToBackTheNextBarrierBeginsAtTheExitOfEachNode) {
+  BarrierPlan plan = plan_of("torus:4x4x2", "torus");
+  plan.back_to_back = true;
+  plan.barriers = 30;
+  plan.skew = {SkewKind::kUniform, 700};
+  const BarrierResult result = run(plan);
+  EXPECT_EQ(result.barriers, 30u);
+  EXPECT_EQ(result.left, 30u * 32);
+  EXPECT_EQ(result.latency_ns.count(), 30u);
+  EXPECT_EQ(result.exits_ns.count(), 32u);
+  EXPECT_EQ(result.violations + result.failed + result.waiting, 0u);
+  plan.barriers = 1u << 30;
+  EXPECT_NE(error_of(plan).find("too many; give fewer"), std::string::npos);
+}
+
 TEST(BarrierRun, ADeadNodeFailsAllOthersAndEndsTheRun) {
   BarrierPlan plan = plan_of("torus:4x4", "torus");
   plan.dead_nodes = {5};
@@ -118,6 +137,9 @@ TEST(BarrierRun, ADeadNodeFailsAllOthersAndEndsTheRun) {
   EXPECT_EQ(result.latency_ns.count(), 0u);
   EXPECT_FALSE(result.is_bad(plan));
   EXPECT_TRUE(result.is_bad(plan_of("torus:4x4", "torus"))) << "without a fault that explains it";
+  EXPECT_GT(result.engines.resent, 0u);
+  plan.resend_limit = 0;
+  EXPECT_EQ(run(plan).engines.resent, 0u);
 }
 
 TEST(BarrierRun, NodesDieWhenToldTo) {
@@ -130,6 +152,10 @@ TEST(BarrierRun, NodesDieWhenToldTo) {
   const BarrierResult result = run(plan);
   EXPECT_EQ(result.dead, 2u);
   EXPECT_EQ(result.failed, 14u);
+  plan.dead_nodes = {plan.dead};
+  plan.dead = 0;
+  plan.dead_until_ns = 1'000'000'000;
+  EXPECT_EQ(run(plan).left, 16u) << "some time within a second";
 }
 
 TEST(BarrierRun, PlansThatCannotBeRunAreRefused) {

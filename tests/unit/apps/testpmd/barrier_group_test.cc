@@ -41,7 +41,7 @@ TEST(BarrierGroup, EpochsEndAtAllOrNot) {
 /// Members in threads of their own, of which one ends the run: they agree on the last epoch.
 TEST(BarrierGroup, ThreadsAgreeOnTheLastEpoch) {
   constexpr uint32_t kMembers = 3;
-  constexpr uint64_t kEnd = 1000;
+  constexpr uint64_t kEnd = 200;
   BarrierGroup group(kMembers, 0);
   uint64_t last[kMembers] = {};
   std::vector<std::thread> threads;

@@ -71,6 +71,18 @@ class MeshCard final : public ModelUnderTest {
     create(config, false, clock, std::move(wire));
   }
   ~MeshCard() override { card_.reset(); }
+  /// Gives queue pair 0 its destID, and doorbells to that.
+  void bring_up(uint32_t dest_id, uint32_t response_us) {
+    namespace map = regs::rx_map;
+    write32(regs::id::response_timeout_us(), response_us);
+    write32(regs::id::retry_delay_us(), 2);
+    write32(regs::id::qp_dest_id(0), dest_id);
+    write32(map::dest_id(0), dest_id);
+    write32(map::entry(0), map::Entry::valid.put(1) | map::Entry::doorbells.put(1));
+    write32(regs::id::gen_req(), 1);
+    write32(map::apply(), 1);
+    run();
+  }
   void run() override {
     for (uint32_t i = 0; i < 400; ++i) {
       card_->step();

@@ -109,15 +109,7 @@ class Members {
  private:
   void bring_up(uint32_t i) {
     MeshCard& card = *cards_[i];
-    card.write32(regs::id::response_timeout_us(), kResponseUs);
-    card.write32(regs::id::retry_delay_us(), 2);
-    card.write32(regs::id::qp_dest_id(0), Mesh::kFirstId + i);
-    namespace map = regs::rx_map;
-    card.write32(map::dest_id(0), Mesh::kFirstId + i);
-    card.write32(map::entry(0), map::Entry::valid.put(1) | map::Entry::doorbells.put(1));
-    card.write32(regs::id::gen_req(), 1);
-    card.write32(map::apply(), 1);
-    card.run();
+    card.bring_up(Mesh::kFirstId + i, kResponseUs);
     card.write32(regs::barrier::resend_limit(0), 40);
     rings_.push_back(
         std::make_unique<TestRing>(card, RingConfig{.ring = 5, .log2 = 3, .clog2 = 5}));
@@ -287,6 +279,41 @@ TEST_P(BarrierCards, ADeadCardEndsTheBarrierOfAllOthers) {
     EXPECT_GE(outcome.ok + outcome.failed + 1, GetParam().cards) << seed;
     EXPECT_EQ(outcome.early, 0u) << seed;
   }
+}
+
+/// The peer of all these cancellations does not answer. Without a bound the card would keep them
+/// all.
+TEST(BarrierCard, KeepsABoundedNumberOfBarriers) {
+  using Control = regs::barrier_desc::Control;
+  constexpr uint32_t kPosted = 400;
+  ManualClock clock;
+  Mesh mesh(2);
+  model::Config config;
+  config.exact = true;
+  MeshCard card(config, &clock, mesh.plug(0));
+  card.bring_up(Mesh::kFirstId, kResponseUs);
+  TestRing ring(card, {.ring = 5, .log2 = 9, .clog2 = 10});
+  ring.start();
+  for (uint32_t i = 0; i < kPosted; ++i) {
+    regs::BarrierDesc desc{};
+    std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
+    desc.control =
+        Control::op.put(static_cast<uint32_t>(regs::BarrierOp::kCancel)) | Control::rounds.put(1);
+    desc.group = i % 128;
+    desc.epoch = i / 128;
+    desc.peers[0] = Mesh::kFirstId + 1;
+    desc.send = 1;
+    ring.put(desc);
+  }
+  ring.post();
+  size_t ended = ring.take_all<regs::BarrierCpl>().size();
+  EXPECT_GE(ended, 128u);
+  EXPECT_LE(ended, 256u);
+  for (uint32_t i = 0; i < 10 && ended < kPosted; ++i) {
+    clock.advance_ns(2000ull * kResponseUs);
+    ended += ring.take_all<regs::BarrierCpl>().size();
+  }
+  EXPECT_EQ(ended, kPosted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cards, BarrierCards,

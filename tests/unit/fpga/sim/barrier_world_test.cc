@@ -150,11 +150,47 @@ TEST(BarrierWorld, AHostThatWaitsTooLongCancelsTheBarrierOfAll) {
   EXPECT_EQ(outcome.failed, 9u);
   EXPECT_EQ(outcome.ended, 0u);
   EXPECT_EQ(world->end_of(4), MemberEnd::kFailed);
-  // The deadlines of a barrier mean nothing to the next one.
+  // Node 4's deadline would be at 70,000, amid the next barrier, to which it means nothing.
   ++schedules.epoch;
-  const std::vector<uint64_t> delays_ns = {0, 0, 0, 0, 19'000};
+  const std::vector<uint64_t> delays_ns(9, 69'900 - world->network().now());
   EXPECT_EQ(world->run(schedules, delays_ns, kSecondNs).ended, 9u);
+  EXPECT_GT(world->exit_ns(4), 70'000u);
   EXPECT_EQ(world->end_of(4), MemberEnd::kLeft);
+}
+
+TEST(BarrierWorld, BackToBackMembersMayBeOneBarrierAhead) {
+  const auto world = make("torus:4x4", {.early = 1});
+  SchemeSchedules schedules("classic", 16);
+  base::Random random(5);
+  const auto pause_ns = [&](uint32_t, uint32_t) { return random.below(1000); };
+  const BarrierOutcome outcome = world->run_back_to_back(schedules, 40, pause_ns, kSecondNs);
+  EXPECT_EQ(outcome.ended, 16u);
+  EXPECT_EQ(outcome.violations, 0u);
+  ASSERT_EQ(world->times().size(), 40u);
+  for (size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(world->times()[i].arrived, 16u);
+    EXPECT_EQ(world->times()[i].left, 16u);
+    EXPECT_GT(world->times()[i].last_exit_ns, world->times()[i].last_arrival_ns);
+  }
+  uint32_t early = 0;
+  for (uint32_t node = 0; node < 16; ++node) {
+    early += world->counters(node).early + world->counters(node).nacks_given;
+  }
+  EXPECT_GT(early, 0u);
+  // The next run's epochs go on.
+  schedules.epoch = 40;
+  EXPECT_EQ(world->run(schedules, {}, kSecondNs).ended, 16u);
+}
+
+TEST(BarrierWorld, EndsWhenNothingCanHappenAnyMore) {
+  // Node 2 answers the others' notifications and dies before it arrives: no card can know.
+  const auto world = make("torus:3");
+  SchemeSchedules schedules("two-way", 3);
+  world->network().schedule({.at_ns = 1000, .kind = FaultKind::kDeviceDown, .target = 2});
+  const std::vector<uint64_t> delays_ns = {0, 0, 5000};
+  const BarrierOutcome outcome = world->run(schedules, delays_ns, 3'000'000 * kSecondNs);
+  EXPECT_EQ(outcome.ended + outcome.failed, 0u);
+  EXPECT_EQ(world->end_of(0), MemberEnd::kWaiting);
 }
 
 TEST(BarrierWorld, SmallRoomForEarlyNotificationsDelaysButNeverBreaksABarrier) {

@@ -30,10 +30,12 @@ constexpr uint32_t kMembers = 4;
 constexpr uint32_t kContext = 3;
 using Arrivals = std::array<std::atomic<uint32_t>, kMembers>;
 
-/// Meets until a member is gone. @param arrivals of all members. @return 0: it was told of the
+/// Meets until a member is gone. @param kill number of this run: half of them sleep, half use the
+/// card. @param arrivals of all members. @return 0: it was told of the
 /// victim.
-int run(const std::string& card, uint32_t rank, uint32_t victim, bool sleeps, Arrivals& arrivals) {
-  api::Port port = open_port(card + ",id=" + std::to_string(rank + 1), 0, false, sleeps);
+int run(const std::string& card, uint32_t rank, uint32_t victim, uint32_t kill,
+        Arrivals& arrivals) {
+  api::Port port = open_port(card + ",id=" + std::to_string(rank + 1), 0, false, kill % 2 == 1);
   api::Barrier barrier;
   api::BarrierGroup group;
   std::vector<rio_msg_address> members;
@@ -42,6 +44,7 @@ int run(const std::string& card, uint32_t rank, uint32_t victim, bool sleeps, Ar
   }
   rio_barrier_options options = api::barrier_options();
   options.schedule = rank % 2 == 0 ? nullptr : "two-way";
+  options.way = kill % 4 < 2 ? RIO_BARRIER_CARD : RIO_BARRIER_SOFTWARE;
   if (api::Barrier::open(port, kContext, &barrier) != 0 ||
       api::BarrierGroup::create(barrier, members, rank, options, &group) != 0) {
     return 10;
@@ -77,10 +80,9 @@ TEST(BarrierKill, TheOthersAreToldWhoItWas) {
     Arrivals& arrivals = *new (memory) Arrivals{};
     const auto victim = static_cast<uint32_t>(random() % kMembers);
     const auto instant = static_cast<uint32_t>(random() % 300);  // barriers of the victim
-    const bool sleeps = kill % 2 == 1;
     std::vector<Child> members;
     for (uint32_t rank = 0; rank < kMembers; ++rank) {
-      members.emplace_back([&, rank] { return run("shm:kill", rank, victim, sleeps, arrivals); });
+      members.emplace_back([&, rank] { return run("shm:kill", rank, victim, kill, arrivals); });
     }
     EXPECT_TRUE(wait_until([&] { return arrivals[victim].load() > instant; }));
     members[victim].signal(SIGKILL);

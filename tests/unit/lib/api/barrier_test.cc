@@ -35,10 +35,13 @@ class RioBarrier : public RioMsgPorts {
   api::Barrier second_;
 };
 
-TEST_F(RioBarrier, TwoMembersMeet) {
+class RioBarrierWays : public RioBarrier, public testing::WithParamInterface<uint32_t> {};
+
+TEST_P(RioBarrierWays, TwoMembersMeet) {
   api::BarrierGroup one;
   api::BarrierGroup other;
   rio_barrier_options options = api::barrier_options();
+  options.way = GetParam();
   options.schedule = "classic";
   options.key = 9;
   EXPECT_RC(api::BarrierGroup::create(first_, both(), 0, options, &one), 0);
@@ -47,7 +50,7 @@ TEST_F(RioBarrier, TwoMembersMeet) {
   EXPECT_RC(one.wait_ready(0), 0);
   EXPECT_RC(api::BarrierGroup::create(second_, both(), 1, options, &other), 0);
   ASSERT_TRUE(work([&] { return one.wait_ready(0) == 1 && other.wait_ready(0) == 1; }));
-  EXPECT_EQ(rio_barrier_way_of(one.get()), static_cast<uint32_t>(RIO_BARRIER_SOFTWARE));
+  EXPECT_EQ(rio_barrier_way_of(one.get()), GetParam());
   for (uint32_t i = 0; i < 10; ++i) {
     EXPECT_RC(one.arrive(), 0);
     EXPECT_RC(one.test(), 0);
@@ -59,6 +62,9 @@ TEST_F(RioBarrier, TwoMembersMeet) {
   EXPECT_EQ(one.failure().error, 0);
   EXPECT_EQ(one.failure().rank, RIO_BARRIER_NO_RANK);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, RioBarrierWays,
+                         testing::Values(RIO_BARRIER_CARD, RIO_BARRIER_SOFTWARE));
 
 TEST_F(RioBarrier, FailureIsToldByEveryCall) {
   api::BarrierGroup one;

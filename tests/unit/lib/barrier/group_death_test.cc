@@ -1,4 +1,4 @@
-// Groups in software of which a member dies at any step: all others are told, with its rank, and
+// Groups of which a member dies at any step: all others are told, with its rank, and
 // none passes a barrier at which a living member has not arrived.
 #include "base/random.hpp"
 #include "tests/unit/lib/barrier/group_fixture.hpp"
@@ -6,7 +6,7 @@
 namespace rio::barrier::test {
 namespace {
 
-class GroupDeath : public GroupNet {
+class GroupDeath : public GroupWays {
  protected:
   /// Everyone who lives has failed because of this rank.
   void expect_told(const Groups& groups, uint32_t dead) {
@@ -22,7 +22,7 @@ class GroupDeath : public GroupNet {
   }
 };
 
-TEST_F(GroupDeath, BeforeDuringAndBetweenBarriers) {
+TEST_P(GroupDeath, BeforeDuringAndBetweenBarriers) {
   const Scheme schemes[] = {Classic{}, TwoWay{}, Tree{3}};
   for (uint32_t round = 0; round < 12; ++round) {
     open(5);
@@ -57,7 +57,7 @@ TEST_F(GroupDeath, BeforeDuringAndBetweenBarriers) {
   }
 }
 
-TEST_F(GroupDeath, WhileTheGroupIsCreated) {
+TEST_P(GroupDeath, WhileTheGroupIsCreated) {
   for (uint32_t step = 0; step < 24; ++step) {
     open(4);
     GroupOptions options;
@@ -80,7 +80,7 @@ TEST_F(GroupDeath, WhileTheGroupIsCreated) {
   }
 }
 
-TEST_F(GroupDeath, OtherGroupsGoOn) {
+TEST_P(GroupDeath, OtherGroupsGoOn) {
   open(4);
   GroupOptions second;
   second.key = 1;
@@ -95,7 +95,7 @@ TEST_F(GroupDeath, OtherGroupsGoOn) {
   }
 }
 
-TEST_F(GroupDeath, AMemberThatIsStartedAnewMayBeInTheNextGroup) {
+TEST_P(GroupDeath, AMemberThatIsStartedAnewMayBeInTheNextGroup) {
   open(3);
   for (uint32_t i = 0; i < 3; ++i) {
     Groups groups = begin_all(first(3));
@@ -118,6 +118,8 @@ TEST_F(GroupDeath, AMemberThatIsStartedAnewMayBeInTheNextGroup) {
     ASSERT_TRUE(meet(groups));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, GroupDeath, testing::Values(Way::kSoftware, Way::kCard));
 
 }  // namespace
 }  // namespace rio::barrier::test

@@ -64,8 +64,10 @@ class GroupNet : public msg::test::Net {
   /// Begins a member's part; the place is that of its address.
   [[nodiscard]] std::unique_ptr<Group> begin(const std::vector<msg::Address>& list, uint32_t rank,
                                              const GroupOptions& options = {}) {
+    GroupOptions chosen = options;
+    chosen.way = options.way == Way::kAny ? way_ : options.way;
     std::unique_ptr<Group> group;
-    EXPECT_EQ(at(msg::dest_id_of(list[rank]) - 1).create_group(list, rank, options, &group), 0);
+    EXPECT_EQ(at(msg::dest_id_of(list[rank]) - 1).create_group(list, rank, chosen, &group), 0);
     return group;
   }
   using Groups = std::vector<std::unique_ptr<Group>>;
@@ -126,6 +128,13 @@ class GroupNet : public msg::test::Net {
   }
 
   std::vector<Place> places_;
+  Way way_ = Way::kAny;  // of groups whose options leave it open
+};
+
+/// Each test on cards with a barrier engine, and in software.
+class GroupWays : public GroupNet, public testing::WithParamInterface<Way> {
+ protected:
+  GroupWays() { way_ = GetParam(); }
 };
 
 }  // namespace rio::barrier::test

@@ -1,8 +1,9 @@
-// Groups in software over emulated cards of one process: creation, barriers, and members that
-// leave.
+// Groups over emulated cards of one process, by their engines and in software: creation, barriers,
+// and members that leave.
 #include <algorithm>
 #include <string>
 
+#include "base/random.hpp"
 #include "tests/unit/lib/barrier/group_fixture.hpp"
 
 namespace rio::barrier::test {
@@ -14,7 +15,7 @@ GroupOptions with_key(uint64_t key) {
   return options;
 }
 
-TEST_F(GroupNet, GroupsOfEachSizeMeetManyTimes) {
+TEST_P(GroupWays, GroupsOfEachSizeMeetManyTimes) {
   open(8);
   const Scheme schemes[] = {Classic{}, TwoWay{}, Tree{3}};
   uint64_t key = 0;
@@ -24,7 +25,7 @@ TEST_F(GroupNet, GroupsOfEachSizeMeetManyTimes) {
       options.scheme = scheme;
       const Groups groups = begin_all(first(ranks), options);
       ASSERT_TRUE(make_ready(groups)) << ranks;
-      EXPECT_EQ(groups[0]->way(), Way::kSoftware);
+      EXPECT_EQ(groups[0]->way(), ranks == 1 ? Way::kSoftware : GetParam());
       for (uint32_t i = 1; i <= 20; ++i) {
         ASSERT_TRUE(meet(groups)) << ranks << ", " << to_string(scheme) << ", " << i;
         EXPECT_EQ(groups[0]->arrivals(), i);
@@ -36,7 +37,7 @@ TEST_F(GroupNet, GroupsOfEachSizeMeetManyTimes) {
   EXPECT_EQ(at(0).stats().passed, 4u * 3 * 20);
 }
 
-TEST_F(GroupNet, NoMemberPassesBeforeTheLastArrives) {
+TEST_P(GroupWays, NoMemberPassesBeforeTheLastArrives) {
   open(3);
   const Groups groups = begin_all(first(3));
   ASSERT_TRUE(make_ready(groups));
@@ -57,7 +58,7 @@ TEST_F(GroupNet, NoMemberPassesBeforeTheLastArrives) {
   }
 }
 
-TEST_F(GroupNet, AMemberMayBeCreatedLate) {
+TEST_P(GroupWays, AMemberMayBeCreatedLate) {
   open(2);
   std::unique_ptr<Group> late;
   // Rank 1 joins before rank 0 begins, and the other way round, and before the context exists.
@@ -78,7 +79,7 @@ TEST_F(GroupNet, AMemberMayBeCreatedLate) {
   }
 }
 
-TEST_F(GroupNet, GroupsThatOverlapAreCreatedAtOnceInDifferentOrders) {
+TEST_P(GroupWays, GroupsThatOverlapAreCreatedAtOnceInDifferentOrders) {
   open(4);
   const std::vector<std::vector<msg::Address>> lists = {members({0, 1, 2, 3}), members({3, 2, 1}),
                                                         members({2, 0}), members({1, 0, 3})};
@@ -111,7 +112,7 @@ TEST_F(GroupNet, GroupsThatOverlapAreCreatedAtOnceInDifferentOrders) {
   }
 }
 
-TEST_F(GroupNet, MembersThatLeaveAfterTheLastBarrierDoNoHarm) {
+TEST_P(GroupWays, MembersThatLeaveAfterTheLastBarrierDoNoHarm) {
   open(3);
   Groups groups = begin_all(first(3));
   ASSERT_TRUE(make_ready(groups));
@@ -139,7 +140,7 @@ TEST_F(GroupNet, MembersThatLeaveAfterTheLastBarrierDoNoHarm) {
   EXPECT_EQ(groups[2]->arrive(), -ECONNREFUSED);
 }
 
-TEST_F(GroupNet, AMemberThatHasLeftFailsTheNextBarrier) {
+TEST_P(GroupWays, AMemberThatHasLeftFailsTheNextBarrier) {
   open(3);
   Groups groups = begin_all(first(3));
   ASSERT_TRUE(make_ready(groups));
@@ -157,7 +158,7 @@ TEST_F(GroupNet, AMemberThatHasLeftFailsTheNextBarrier) {
   EXPECT_EQ(groups[2]->arrive(), -ECONNREFUSED);
 }
 
-TEST_F(GroupNet, AMemberThatLeavesItsBarrierFailsIt) {
+TEST_P(GroupWays, AMemberThatLeavesItsBarrierFailsIt) {
   open(4);
   Groups groups = begin_all(first(4));
   ASSERT_TRUE(make_ready(groups));
@@ -172,7 +173,7 @@ TEST_F(GroupNet, AMemberThatLeavesItsBarrierFailsIt) {
   EXPECT_EQ(groups[0]->test(), -ECONNREFUSED);
 }
 
-TEST_F(GroupNet, AKeyIsFreeAgainOnceItsGroupIsDestroyed) {
+TEST_P(GroupWays, AKeyIsFreeAgainOnceItsGroupIsDestroyed) {
   open(3);
   for (uint32_t i = 0; i < 5; ++i) {
     Groups groups = begin_all(first(3));
@@ -194,7 +195,7 @@ TEST_F(GroupNet, AKeyIsFreeAgainOnceItsGroupIsDestroyed) {
   }
 }
 
-TEST_F(GroupNet, MembersThatDisagreeAreAllRefused) {
+TEST_P(GroupWays, MembersThatDisagreeAreAllRefused) {
   open(4);
   struct Case {
     std::vector<std::vector<msg::Address>> lists;  // of places 0 to 3
@@ -228,7 +229,7 @@ TEST_F(GroupNet, MembersThatDisagreeAreAllRefused) {
   }
 }
 
-TEST_F(GroupNet, OtherTermsAreADisagreement) {
+TEST_P(GroupWays, OtherTermsAreADisagreement) {
   open(2);
   GroupOptions classic;
   classic.scheme = Classic{};
@@ -242,7 +243,7 @@ TEST_F(GroupNet, OtherTermsAreADisagreement) {
   EXPECT_EQ(groups[1]->failure().rank, 0u);
 }
 
-TEST_F(GroupNet, AMemberThatNeverJoinsIsNamedToAll) {
+TEST_P(GroupWays, AMemberThatNeverJoinsIsNamedToAll) {
   open(4);
   GroupOptions options;
   options.create_ms = 300;
@@ -265,7 +266,7 @@ TEST_F(GroupNet, AMemberThatNeverJoinsIsNamedToAll) {
   ASSERT_TRUE(meet(groups));
 }
 
-TEST_F(GroupNet, ADeadlineFailsTheBarrierForAll) {
+TEST_P(GroupWays, ADeadlineFailsTheBarrierForAll) {
   open(3);
   GroupOptions hasty;
   hasty.deadline_ms = 50;
@@ -284,7 +285,38 @@ TEST_F(GroupNet, ADeadlineFailsTheBarrierForAll) {
   }
 }
 
-TEST_F(GroupNet, BadArgumentsAreRefused) {
+TEST_P(GroupWays, NumbersAreUsedAgainByOtherMembers) {
+  // Groups of any members, one after the other, that run any number of barriers: on the card the
+  // numbers of earlier ones come again, some of them with other epochs at each member.
+  if (GetParam() == Way::kSoftware) {
+    GTEST_SKIP() << "software has no numbers";
+  }
+  way_ = Way::kAny;
+  open(4);
+  base::Random random(3);
+  uint32_t by_card = 0;
+  for (uint32_t i = 0; i < 400; ++i) {
+    std::vector<msg::Address> list;
+    for (uint32_t place = 0; place < 4; ++place) {
+      if (random.below(3) != 0) {
+        list.push_back(at(place).self());
+      }
+    }
+    if (list.size() < 2) {
+      continue;
+    }
+    std::swap(list[0], list[random.below(static_cast<uint32_t>(list.size()))]);
+    const Groups groups = begin_all(list);
+    ASSERT_TRUE(make_ready(groups)) << i;
+    by_card += groups[0]->way() == Way::kCard ? 1 : 0;
+    for (uint32_t left = random.below(4); left != 0; --left) {
+      ASSERT_TRUE(meet(groups)) << i;
+    }
+  }
+  EXPECT_GT(by_card, 128u);  // more than there are numbers
+}
+
+TEST_P(GroupWays, BadArgumentsAreRefused) {
   open(2);
   std::unique_ptr<Group> group;
   const auto create = [&](const std::vector<msg::Address>& list, uint32_t rank,
@@ -302,11 +334,10 @@ TEST_F(GroupNet, BadArgumentsAreRefused) {
   options = {};
   options.scheme = Torus{{1, {5}}};
   EXPECT_EQ(create(first(2), 0, options), -EINVAL);
-  options = {};
-  options.way = Way::kCard;
-  EXPECT_EQ(create(first(2), 0, options), -ENOTSUP);
   EXPECT_EQ(group, nullptr);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, GroupWays, testing::Values(Way::kSoftware, Way::kCard));
 
 }  // namespace
 }  // namespace rio::barrier::test

@@ -71,7 +71,7 @@ TEST_F(NodeMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtThis
   EXPECT_TRUE(members[1]->has_passed());
 }
 
-TEST_F(NodeMeetingTest, WhatMembersDoBeforeIsVisibleBehindIt) {
+TEST_F(NodeMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
   constexpr uint32_t kMembers = 3;
   constexpr uint32_t kBarriers = 300;
   const auto members = make(kMembers);

@@ -228,10 +228,8 @@ static void interrupts(void) {
 
 /* One round, in which each of two members sends to the other one and awaits it. */
 static struct rio_barrier_desc exchange_with(uint32_t peer) {
-  struct rio_barrier_desc desc = {.control = RIO_BARRIER_CONTROL(RIO_BARRIER_RUN, 1, 0),
-                                  .group = 5,
-                                  .send = 1,
-                                  .await = 1};
+  struct rio_barrier_desc desc = {
+      .control = RIO_BARRIER_CONTROL(RIO_BARRIER_RUN, 1, 0), .group = 5, .send = 1, .await = 1};
   for (uint32_t i = 0; i < RIO_BARRIER_PEERS; ++i) {
     desc.peers[i] = RIO_BARRIER_NO_PEER;
   }
@@ -320,6 +318,39 @@ static void barriers(void) {
   CHECK(rio_close(without) == 0);
 }
 
+/* The end of a barrier wakes a member that sleeps. */
+static void barrier_interrupts(void) {
+  const uint32_t rings = RIO_RING_BIT(RIO_RING_BARRIER);
+  struct rio_options options = {.barriers = 1, .irq_rings = rings};
+  rio_card* const first = open_card("emu:loop,qps=2,stepping=thread", options);
+  options.size_bytes = sizeof options;
+  options.queue_pair = 1;
+  rio_card* second = NULL;
+  CHECK(rio_open_queue_pair(first, &options, &second) == 0);
+  rio_card* const members[2] = {first, second};
+  for (int m = 0; m < 2; ++m) {
+    const struct rio_barrier_desc desc = exchange_with(m == 0 ? kId + 1 : kId);
+    CHECK(rio_barrier_load(members[m], 0, &desc, 0) == 0);
+  }
+  for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
+    struct rio_barrier_done done;
+    CHECK(rio_barrier_go(first, 0, epoch) == 1);
+    CHECK(rio_irq_arm(first, rings) == 0);
+    CHECK(rio_barrier_reap(first, &done, 1) == 0);
+    CHECK(rio_barrier_go(second, 0, epoch) == 1);
+    struct pollfd wait = {.fd = rio_irq_fd(first), .events = POLLIN};
+    CHECK(poll(&wait, 1, 10000) == 1);
+    CHECK(rio_irq_ack(first) == 0);
+    CHECK(rio_barrier_reap(first, &done, 1) == 1 && done.status == RIO_OK && done.epoch == epoch);
+    for (int i = 0; rio_barrier_reap(second, &done, 1) == 0; ++i) {
+      CHECK(i < 10000);
+      (void)poll(NULL, 0, 1); /* the card has a thread of its own */
+    }
+  }
+  CHECK(rio_close(second) == 0);
+  CHECK(rio_close(first) == 0);
+}
+
 int main(void) {
   CHECK(rio_api_version() == RIO_API_VERSION);
   rio_card* card = open_card("emu:loop", (struct rio_options){0});
@@ -335,6 +366,7 @@ int main(void) {
   CHECK(rio_close(card) == 0);
   queue_pairs();
   barriers();
+  barrier_interrupts();
   interrupts();
   puts("all checks passed");
   return 0;

@@ -276,6 +276,15 @@ TEST_F(BarrierQueueTest, HostileCompletionsChangeNothing) {
   EXPECT_EQ(bad(), 7u);
 }
 
+TEST_F(BarrierQueueTest, SlotThatIsNotThereIsNoEntry) {
+  open(0x20);
+  ASSERT_TRUE(post(1, 0x21));
+  end(0x20 | kSlotBit);
+  EXPECT_TRUE(reap().empty());
+  EXPECT_EQ(bad(), 1u);
+  EXPECT_EQ(queue_->outstanding(), 1);
+}
+
 TEST_F(BarrierQueueTest, CompletionOfAnotherLapIsNotThere) {
   ASSERT_TRUE(post(1, 1));
   const uint32_t words[4] = {0, 0, 0, 0};  // phase 0 in lap 0
