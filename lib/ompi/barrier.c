@@ -3,13 +3,6 @@
 #include <opal/util/output.h>
 #include "lib/ompi/coll_rio.h"
 
-/* A member that has failed: MPI 4's name where Open MPI has it. */
-#ifdef MPI_ERR_PROC_FAILED
-static const int kFailed = MPI_ERR_PROC_FAILED;
-#else
-static const int kFailed = MPI_ERR_OTHER;
-#endif
-
 static const struct rio_fi_barrier_calls* calls(void) {
   return mca_coll_rio_component.calls;
 }
@@ -27,7 +20,7 @@ static int mpi_error(coll_rio_module_t* module, int rc) {
                   (int)rank, module->comm->c_name);
     }
   }
-  return kFailed;
+  return COLL_RIO_ERR_FAILED;
 }
 
 /* Chooses the way of a communicator's barriers. @return whether it is known now. */
@@ -157,9 +150,11 @@ static int free_request(ompi_request_t** request) {
   if (!REQUEST_COMPLETE(*request)) {
     return MPI_ERR_REQUEST;
   }
+  ompi_communicator_t* comm = ((coll_rio_request_t*)*request)->module->comm;
   OMPI_REQUEST_FINI(*request);
   opal_free_list_return(&mca_coll_rio_component.requests, (opal_free_list_item_t*)*request);
   *request = MPI_REQUEST_NULL;
+  OBJ_RELEASE(comm);
   return MPI_SUCCESS;
 }
 
@@ -169,6 +164,7 @@ static coll_rio_request_t* new_request(coll_rio_module_t* module, bool is_persis
   if (request != NULL) {
     OMPI_REQUEST_INIT(&request->super, is_persistent);
     request->super.req_mpi_object.comm = module->comm;
+    OBJ_RETAIN(module->comm); /* MPI_Comm_free() leaves it to its requests */
     request->module = module;
     request->before = NULL;
   }

@@ -32,6 +32,13 @@
 #define COLL_RIO_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #endif
 
+/** The error of a barrier with a member that has failed. */
+#if OMPI_MAJOR_VERSION < 5
+#define COLL_RIO_ERR_FAILED MPI_ERR_OTHER
+#else
+#define COLL_RIO_ERR_FAILED MPI_ERR_PROC_FAILED
+#endif
+
 /** @return a number that all members of the communicator compute alike, and that no other living
  *  communicator of a member has. */
 static inline uint64_t coll_rio_key(ompi_communicator_t* comm) {

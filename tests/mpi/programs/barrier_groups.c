@@ -1,6 +1,6 @@
 /* Barriers of several communicators at once: duplicates, splits, many after one another, several
- * under way on one, persistent ones. No rank leaves one before all its members have entered it.
- * ranks: 2 4 7 */
+ * under way on one, persistent ones, and with Open MPI 5 those that MPI_Comm_create_from_group()
+ * makes. No rank leaves one before all its members have entered it. ranks: 2 4 7 */
 #include <stdlib.h>
 
 #include "tests/mpi/programs/check.h"
@@ -9,7 +9,7 @@
 #define MPI_Barrier_init MPIX_Barrier_init
 #endif
 
-enum { kGroups = 4, kRounds = 50, kMany = 200, kAtOnce = 3 };
+enum { kGroups = 6, kRounds = 50, kMany = 200, kAtOnce = 3 };
 
 /* How many barriers of each communicator each rank has entered, where all ranks see it. */
 static MPI_Win counts_win;
@@ -83,6 +83,42 @@ static void persistent(MPI_Comm comm, int group, unsigned* done) {
   MPI_Request_free(&request);
 }
 
+#if OMPI_MAJOR_VERSION >= 5
+static MPI_Comm from_group(MPI_Group group, const char* tag) {
+  MPI_Comm out;
+  MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &out);
+  return out;
+}
+
+/* Communicators that have another index at each member: rank 0 has one more. */
+static void from_groups(void) {
+  MPI_Session session;
+  MPI_Group all;
+  MPI_Group alone;
+  MPI_Comm more = MPI_COMM_NULL;
+  unsigned done[2] = {0};
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &all);
+  MPI_Group_from_session_pset(session, "mpi://SELF", &alone);
+  if (check_rank == 0) {
+    more = from_group(alone, "more");
+  }
+  MPI_Comm one = from_group(all, "one");
+  MPI_Comm two = from_group(all, "two");
+  at_once(one, 4, &done[0], two, 5, &done[1]);
+  blocking(two, 5, &done[1]);
+  persistent(one, 4, &done[0]);
+  if (check_rank == 0) {
+    MPI_Comm_free(&more);
+  }
+  MPI_Comm_free(&one);
+  MPI_Comm_free(&two);
+  MPI_Group_free(&all);
+  MPI_Group_free(&alone);
+  MPI_Session_finalize(&session);
+}
+#endif
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   unsigned* own = NULL;
@@ -116,6 +152,9 @@ int main(int argc, char** argv) {
     }
     MPI_Comm_free(&brief);
   }
+#if OMPI_MAJOR_VERSION >= 5
+  from_groups();
+#endif
   digest_long(done[0] + done[2] + done[3]);
   MPI_Comm_free(&twin);
   MPI_Comm_free(&half);
