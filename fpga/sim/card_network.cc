@@ -13,7 +13,7 @@ constexpr uint16_t kLeave = 0;  ///< a request leaves
 constexpr uint16_t kStep = 1;   ///< a card is stepped
 constexpr uint16_t kTick = 2;   ///< all cards are stepped
 /// A card's upkeep is spread over some steps.
-constexpr uint32_t kStepsPerTick = 64;
+constexpr uint32_t kStepsPerTick = 16;
 
 /// Bytes of a kept frame's payload.
 [[nodiscard]] uint16_t payload_of(const std::vector<uint8_t>& frame) {
