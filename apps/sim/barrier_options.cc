@@ -99,8 +99,8 @@ void add_barrier_options(CLI::App& app, BarrierPlan* plan, BarrierWords* words,
       ->check(CLI::Range(1u, 1u << 30))
       ->capture_default_str();
   app.add_flag("--back-to-back", plan->back_to_back,
-               "A node goes to the next barrier when it has left the last one, not when\n"
-               "all have; then --skew is the pause between, --within the bound of all");
+               "A node goes to the next barrier when it has left the last one, not\n"
+               "when all have; --skew is then the pause, --within the bound of all");
   app.add_option("--engine", words->engine, "card: offloaded; software: the host runs each round")
       ->check(CLI::IsMember({"card", "software"}))
       ->capture_default_str();
