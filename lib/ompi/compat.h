@@ -45,9 +45,9 @@ static inline uint64_t coll_rio_key(ompi_communicator_t* comm) {
 #if OMPI_MAJOR_VERSION < 5
   return ompi_comm_get_cid(comm);
 #else
-  /* Members agree on the index, unless MPI_Comm_create_from_group() made the communicator, or one
-   * that it descends from: then on the extended id, PMIx's id of the group and a number within it,
-   * each below 2^32. */
+  /* Members agree on the index, unless the communicator, or one that it descends from, is of
+   * MPI_Comm_create_from_group(): then on the extended id. Its parts are PMIx's id of the group and
+   * a number within it, each below 2^32. */
   if (OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
     return ompi_comm_get_local_cid(comm);
   }

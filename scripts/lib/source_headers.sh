@@ -104,7 +104,7 @@ make_folder() {
 # take_own_source SOURCE: the user's tree or tarball.
 take_own_source() {
   local file
-  [ -e "$1" ] || die "$source_variable: no '$1'" "name a $software source tree or its tarball"
+  [ -e "$1" ] || die "$source_variable: no '$1'" "name a source tree of $software or its tarball"
   say fetch "$software $package_version $headers_text, from $1"
   unpack "$1"
   file=$(version_file)
