@@ -36,7 +36,9 @@ GroupMember::GroupMember(GroupHost& host, std::span<const msg::Address> members,
       agreement_(terms_of(options), *this),
       create_end_ns_(base::now_ns() + options.create_ms * kMsNs * (rank == 0 ? 4 : 5) / 4),
       sessions_(members.size()),
-      left_(members.size()) {}
+      left_(members.size()),
+      heard_(members.size()),
+      told_(members.size()) {}
 
 GroupMember::~GroupMember() {
   if (failure_.error == 0 && agreement_.is_creating()) {
@@ -201,6 +203,10 @@ bool GroupMember::receive(msg::Address from, uint32_t session, const GroupMessag
     return false;
   }
   sessions_[rank] = session;
+  heard_[rank] = true;
+  if (failure_.error != 0 && message.what != What::kFailed) {
+    tell_failure(rank);
+  }
   switch (message.what) {
     case What::kNotification:
       return receive_notification(rank, message);
@@ -317,15 +323,16 @@ int GroupMember::arrive() {
     node_->arrive();
     return 0;
   }
-  meeting_->arrive([&](uint32_t rank, uint32_t round) { send_notification(rank, round); });
+  meeting_->arrive(
+      [&](uint32_t rank, uint32_t round) { send_notification(rank, round, meeting_->epoch()); });
   host_.stats.passed += meeting_->has_passed() ? 1 : 0;
   return 0;
 }
 
-void GroupMember::send_notification(uint32_t rank, uint32_t round) {
+void GroupMember::send_notification(uint32_t rank, uint32_t round, uint32_t epoch) {
   GroupMessage notification = message(What::kNotification);
   notification.round = static_cast<uint8_t>(round);
-  notification.epoch = meeting_->epoch();
+  notification.epoch = epoch;
   send(rank, notification);
 }
 
@@ -337,9 +344,9 @@ bool GroupMember::receive_notification(uint32_t rank, const GroupMessage& notifi
     return true;  // a barrier that has failed is not passed later
   }
   const bool is_under_way = !meeting_->has_passed();
-  const Meeting::Taken taken =
-      meeting_->receive(rank, notification.round, notification.epoch,
-                        [&](uint32_t to, uint32_t round) { send_notification(to, round); });
+  const Meeting::Taken taken = meeting_->receive(
+      rank, notification.round, notification.epoch,
+      [&](uint32_t to, uint32_t round) { send_notification(to, round, meeting_->epoch()); });
   ++host_.stats.notifications;
   host_.stats.early += taken == Meeting::Taken::kEarly ? 1 : 0;
   host_.stats.passed += is_under_way && meeting_->has_passed() ? 1 : 0;
@@ -393,12 +400,9 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   if (card_) {
     card_->note_failure();
   }
-  GroupMessage failed = message(What::kFailed);
-  failed.error = error;
-  failed.culprit = culprit;
   const auto tell = [&](uint32_t rank) {
     if (rank != rank_ && (rank != culprit || error != -ECONNRESET)) {
-      send(rank, failed);
+      tell_failure(rank);
     }
   };
   if (!tells_all) {
@@ -407,6 +411,17 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   }
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     tell(rank);
+  }
+}
+
+/// Tell a member of the failure, once. One that was taken for dead may speak up later.
+void GroupMember::tell_failure(uint32_t rank) {
+  if (has_started_ && !node_ && !told_[rank]) {
+    told_[rank] = true;
+    GroupMessage failed = message(What::kFailed);
+    failed.error = failure_.error;
+    failed.culprit = failure_.rank;
+    send(rank, failed);
   }
 }
 
@@ -436,6 +451,15 @@ void GroupMember::lose(uint32_t rank, int error) {
       return;
     }
   }
+  if (meeting_ && !heard_[rank]) {
+    // It may be the session of an earlier process, which was not known to have gone. If there is no
+    // other process, the next session ends with another error.
+    heard_[rank] = true;  // once
+    sessions_[rank] = 0;
+    meeting_->send_again(
+        rank, [&](uint32_t round, uint32_t epoch) { send_notification(rank, round, epoch); });
+    return;
+  }
   if (!left_[rank]) {
     fail(error != 0 ? error : -ECONNRESET, rank);
   }
@@ -443,7 +467,12 @@ void GroupMember::lose(uint32_t rank, int error) {
 
 void GroupMember::note_unsent(msg::Address to, int error) {
   const uint32_t rank = rank_of(to);
-  if (failure_.error == 0 && rank != kNoPeer && !left_[rank]) {
+  if (failure_.error != 0 || rank == kNoPeer || left_[rank]) {
+    return;
+  }
+  if (error == -ECONNRESET) {
+    lose(rank, error);
+  } else {
     fail(error, rank);
   }
 }

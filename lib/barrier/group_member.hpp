@@ -81,7 +81,8 @@ class GroupMember final : public Group, private Agreement::Ends {
   [[nodiscard]] bool receive_failure(uint32_t rank, const GroupMessage& failure);
   [[nodiscard]] bool receive_left(uint32_t rank, uint32_t epoch);
   [[nodiscard]] bool receive_notification(uint32_t rank, const GroupMessage& notification);
-  void send_notification(uint32_t rank, uint32_t round);
+  void send_notification(uint32_t rank, uint32_t round, uint32_t epoch);
+  void tell_failure(uint32_t rank);
   void note_agreement();
   void lose(uint32_t rank, int error);
   void end(int error, uint32_t culprit, bool tells_all);
@@ -113,6 +114,8 @@ class GroupMember final : public Group, private Agreement::Ends {
   std::vector<msg::Address> refused_;  // that have been told of the failed creation
   std::vector<uint32_t> sessions_;     // Link::session with each rank; 0: nothing was said yet
   std::vector<bool> left_;             // ranks that have left the group
+  std::vector<bool> heard_;            // ranks that have sent something
+  std::vector<bool> told_;             // ranks to which kFailed was sent
   uint32_t first_left_ = kNoPeer;      // the one that left at the earliest epoch
   uint32_t left_epoch_ = 0;            // the last barrier at which it arrived
 };

@@ -34,7 +34,7 @@ class Meeting {
   template <class Send>
   void arrive(const Send& send) {
     ++epoch_;
-    sent_ = 0;
+    sent(epoch_) = 0;
     has_passed_ = false;
     proceed(send);
   }
@@ -55,6 +55,20 @@ class Meeting {
     return Taken::kCounted;
   }
 
+  /// Send once more what was sent to a member, in this barrier and the one before: it may have been
+  /// lost, and more cannot have been. @param send called as send(round, epoch).
+  template <class Send>
+  void send_again(uint32_t rank, const Send& send) {
+    for (const uint32_t epoch : {epoch_ - 1, epoch_}) {
+      for (uint64_t left = sent(epoch); left != 0; left &= left - 1) {
+        const auto place = static_cast<uint32_t>(std::countr_zero(left));
+        if (schedule_.peers[place] == rank) {
+          send(place / kWays, epoch);
+        }
+      }
+    }
+  }
+
   /// Whether the last barrier at which this member has arrived has ended; true before the first.
   [[nodiscard]] bool has_passed() const { return has_passed_; }
   /// Of the last barrier at which this member has arrived.
@@ -67,6 +81,7 @@ class Meeting {
 
  private:
   [[nodiscard]] uint64_t& got(uint32_t epoch) { return got_[epoch & 1]; }
+  [[nodiscard]] uint64_t& sent(uint32_t epoch) { return sent_[epoch & 1]; }
 
   [[nodiscard]] uint64_t awaited_bit(uint32_t rank, uint32_t round) const {
     for (uint32_t way = 0; way < kWays && round < schedule_.rounds; ++way) {
@@ -85,8 +100,8 @@ class Meeting {
     const uint32_t places = kWays * kRoundsMax;
     const uint32_t end =
         lacks == 0 ? places : (static_cast<uint32_t>(std::countr_zero(lacks)) / kWays + 1) * kWays;
-    const uint64_t due = schedule_.send & ((uint64_t{1} << end) - 1) & ~sent_;
-    sent_ |= due;
+    const uint64_t due = schedule_.send & ((uint64_t{1} << end) - 1) & ~sent(epoch_);
+    sent(epoch_) |= due;
     for (uint64_t left = due; left != 0; left &= left - 1) {
       const auto place = static_cast<uint32_t>(std::countr_zero(left));
       send(schedule_.peers[place], place / kWays);
@@ -98,8 +113,8 @@ class Meeting {
   }
 
   Schedule schedule_;
-  std::array<uint64_t, 2> got_{};  // of `await`, by the epoch's lowest bit
-  uint64_t sent_ = 0;
+  std::array<uint64_t, 2> got_{};   // of `await`, by the epoch's lowest bit
+  std::array<uint64_t, 2> sent_{};  // of `send`, likewise
   uint32_t epoch_;
   bool has_passed_ = true;
 };
