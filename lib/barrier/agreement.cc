@@ -14,8 +14,10 @@ constexpr uint32_t kRoot = 0;
 
 }  // namespace
 
-uint64_t agreement_digest(std::span<const uint32_t> members, std::string_view scheme) {
+uint64_t agreement_digest(std::span<const uint32_t> members, uint64_t members_hash,
+                          std::string_view scheme) {
   std::string text(reinterpret_cast<const char*>(members.data()), members.size_bytes());
+  text += std::to_string(members_hash);
   text += scheme;
   return base::fnv1a<uint64_t>(text);
 }

@@ -23,7 +23,8 @@ namespace rio::barrier {
 
 /// Hash of the terms on which all members must agree: their addresses in the order of ranks, and
 /// the text of the scheme.
-[[nodiscard]] uint64_t agreement_digest(std::span<const uint32_t> members, std::string_view scheme);
+[[nodiscard]] uint64_t agreement_digest(std::span<const uint32_t> members, uint64_t members_hash,
+                                        std::string_view scheme);
 
 /// One member's part. One thread.
 class Agreement {

@@ -35,6 +35,10 @@ struct GroupOptions {
   /// destroyed its part of the group, or creating it has failed there.
   uint64_t key = 0;
   Scheme scheme = TwoWay{};
+  /// Hash of the list of members in a form that is the same at all of them; 0: the addresses are.
+  /// On cards of "udp:" each member has destIDs of its own for the others: with 0 only the number
+  /// of members is compared there.
+  uint64_t members_hash = 0;
   Way way = Way::kAny;
   /// How long to wait for the other members, in ms; ranks other than 0 wait for a quarter longer,
   /// so that rank 0, which knows who is missing, tells them. 1 to 3,600,000.

@@ -62,7 +62,11 @@ GroupMember::~GroupMember() {
 Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
   Agreement::Terms terms;
   terms.key = options.key;
-  terms.digest = agreement_digest(members_, to_string(options.scheme));
+  const bool are_same = host_.message_port.address().empty();
+  terms.digest = agreement_digest(options.members_hash == 0 && are_same
+                                      ? std::span<const msg::Address>(members_)
+                                      : std::span<const msg::Address>(),
+                                  options.members_hash, to_string(options.scheme));
   terms.ranks = ranks();
   terms.rank = rank_;
   terms.ticket = host_.draw();

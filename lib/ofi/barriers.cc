@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "base/log.hpp"
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
@@ -147,6 +148,8 @@ int Barriers::begin(std::span<const Name> names, uint32_t rank, uint64_t key, ri
   auto group = std::make_unique<rio_fi_group>(this, nullptr);
   barrier::GroupOptions options;
   options.key = key;
+  options.members_hash =
+      base::fnv1a<uint64_t>({reinterpret_cast<const char*>(names.data()), names.size_bytes()});
   options.create_ms = kCreateMs;
   options.way = domain_.barrier_way();
   const int rc = context_->create_group(members, rank, options, &group->group);
