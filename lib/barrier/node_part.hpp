@@ -35,8 +35,8 @@ class NodePart {
     meeting_->fail(error, culprit);
     return failure();
   }
-  /// What another member has seen; now and then also whether those for which this one waits live.
-  /// @return of no error: the group has not failed.
+  /// Read the failure that a member has told; now and then also look whether the members for which
+  /// this one waits live. @return of no error: the group has not failed.
   [[nodiscard]] Failure check(uint64_t now_ns) {
     if (!has_passed() && now_ns > looked_ns_ + kLookNs) {
       looked_ns_ = now_ns;
