@@ -74,7 +74,6 @@ bool Agreement::receive(uint32_t rank, const GroupMessage& message) {
       if (rank != kRoot || stage_ != Stage::kLoaded || message.serial != serial_) {
         return false;
       }
-      epoch_ = message.epoch;
       stage_ = Stage::kReady;
       return true;
     case What::kFailed:
@@ -122,13 +121,10 @@ void Agreement::propose() {
   ++attempt_;
   answers_ = 0;
   is_denied_ = false;
-  has_epoch_ = false;
-  epoch_ = 0;
   std::fill(answered_.begin(), answered_.end(), false);
   // Creations that are under way at once rarely begin to look at the same number.
   const auto start = static_cast<uint32_t>(base::mix64(uint64_t{serial_} << 32 | attempt_) % kIds);
   const uint32_t id = by_node ? kNodeId : by_card ? ids_.first_from(start) : kNoId;
-  proposed_ = id;
   const uint32_t attempt = attempt_;
   prepare(id);  // first, since the others look for what it has made
   if (attempt_ != attempt || !is_creating()) {
@@ -187,19 +183,12 @@ void Agreement::loaded(int error) {
     return;
   }
   stage_ = Stage::kLoaded;
-  uint32_t epoch = 0;
-  const bool has_epoch = ends_.last_epoch(id_, &epoch);
   if (is_root()) {
-    if (has_epoch) {
-      note_epoch(epoch);
-    }
     note_answer(kRoot, nullptr);
     return;
   }
   GroupMessage answer = message(What::kLoaded);
   answer.attempt = attempt_;
-  answer.epoch = epoch;
-  answer.ways = has_epoch ? GroupMessage::kCardBit : 0;
   ends_.send(kRoot, answer);
 }
 
@@ -207,23 +196,9 @@ bool Agreement::take_answer(uint32_t rank, const GroupMessage& answer) {
   const bool is_due = is_creating() && answer.serial == serial_ && answer.attempt == attempt_ &&
                       attempt_ != 0 && !answered_[rank];
   if (is_due) {
-    if (answer.what == What::kLoaded && (answer.ways & GroupMessage::kCardBit) != 0) {
-      note_epoch(answer.epoch);
-    }
     note_answer(rank, answer.what == What::kDenied ? &answer.ids : nullptr);
   }
   return is_due;
-}
-
-/// A member's card has used the number, last with this epoch.
-void Agreement::note_epoch(uint32_t epoch) {
-  constexpr uint32_t kMask = regs::barrier_notice::Info::epoch.max();
-  if (has_epoch_ && ((epoch ^ epoch_) & kMask) != 0) {
-    is_denied_ = true;
-    ids_.remove(proposed_);
-  }
-  epoch_ = has_epoch_ ? epoch_ : epoch;
-  has_epoch_ = true;
 }
 
 /// @param denied null: the rank is ready; else the numbers that it has free.
@@ -245,10 +220,8 @@ void Agreement::note_answer(uint32_t rank, const IdSet* denied) {
 
 void Agreement::run() {
   stage_ = Stage::kReady;
-  GroupMessage go = message(What::kRun);
-  go.epoch = epoch_;
   for (uint32_t rank = 1; rank < terms_.ranks; ++rank) {
-    ends_.send(rank, go);
+    ends_.send(rank, message(What::kRun));
   }
 }
 

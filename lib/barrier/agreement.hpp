@@ -52,9 +52,6 @@ class Agreement {
     /// kNodeId: shared memory, or kNoId: software. Rank 0 is asked first. @return false: the number
     /// is not free, or there is no such memory.
     [[nodiscard]] virtual bool load(uint32_t id) = 0;
-    /// The last epoch that a loaded number has seen here. @param epoch set if there was one.
-    /// @return false: none, any will do.
-    [[nodiscard]] virtual bool last_epoch(uint32_t id, uint32_t* epoch) const = 0;
     /// Undo load(): the group will not run with this number.
     virtual void unload(uint32_t id) = 0;
 
@@ -86,8 +83,6 @@ class Agreement {
   [[nodiscard]] uint32_t id() const { return id_; }
   /// 0: not known yet.
   [[nodiscard]] uint32_t serial() const { return serial_; }
-  /// The last epoch before the group's first.
-  [[nodiscard]] uint32_t epoch() const { return epoch_; }
   /// Rank 0: the lowest rank that has not joined; other ranks: 0. kNoPeer: all have.
   [[nodiscard]] uint32_t missing() const;
   /// Rank 0: whether a rank has not joined.
@@ -105,7 +100,6 @@ class Agreement {
   [[nodiscard]] bool take_failure(uint32_t rank, const GroupMessage& failure);
   void note_join();
   void note_answer(uint32_t rank, const IdSet* denied);
-  void note_epoch(uint32_t epoch);
   void propose();
   void prepare(uint32_t id);
   void run();
@@ -117,7 +111,6 @@ class Agreement {
   int error_ = 0;
   uint32_t culprit_ = kNoPeer;
   uint32_t serial_ = 0;
-  uint32_t epoch_ = 0;
   uint32_t id_ = kNoId;
   bool is_loaded_ = false;  // load() has succeeded, for id_
   uint32_t attempt_ = 0;
@@ -127,9 +120,7 @@ class Agreement {
   std::vector<bool> answered_;     // in this attempt
   uint32_t joins_ = 0;
   uint32_t answers_ = 0;
-  uint32_t proposed_ = kNoId;
   bool is_denied_ = false;
-  bool has_epoch_ = false;  // epoch_ is that of a member whose card has used the number
   IdSet ids_;
   uint32_t ways_;
 };

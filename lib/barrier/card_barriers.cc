@@ -5,6 +5,12 @@
 #include "base/clock.hpp"
 
 namespace rio::barrier {
+namespace {
+
+/// Response time-outs until no late notification of a barrier is on its way.
+constexpr uint32_t kRest = 2;
+
+}  // namespace
 
 std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
   Endpoint& endpoint = port.endpoint();
@@ -17,7 +23,8 @@ std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
 CardBarriers::CardBarriers(msg::MessagePort& port)
     : endpoint_(port.endpoint()),
       queue_(&endpoint_.barriers()),
-      ids_(2 * port.config().response_timeout_ns()),
+      timeout_ns_(port.config().response_timeout_ns()),
+      resends_(port.config().barrier_resends()),
       rounds_(endpoint_.caps().barrier_rounds),
       slots_(std::min(endpoint_.caps().barrier_slots, regs::kBarrierSlots)) {}
 
@@ -41,11 +48,10 @@ bool CardBarriers::load(uint32_t id, const regs::BarrierDesc& desc, Part& part, 
     return false;
   }
   Group& group = groups_[id];
-  const Mark mark = group.mark;
-  group = {.part = &part, .desc = desc, .use = group.use + 1, .is_free = false, .mark = mark};
-  if (!post(id, regs::BarrierOp::kLoad, Kind::kLoad, 0)) {
+  group = {.part = &part, .desc = desc, .use = group.use + 1, .is_free = false};
+  if (!post(id, regs::BarrierOp::kLoad, Kind::kLoad, kFirstEpoch)) {
     group.is_free = true;
-    ids_.give_back(id, now_ns, false);
+    ids_.give_back(id, now_ns);
     return false;
   }
   return true;
@@ -70,9 +76,7 @@ bool CardBarriers::arrive(uint32_t id, uint32_t epoch) {
   } else {
     is_posted = post(id, regs::BarrierOp::kRun, Kind::kRun, epoch);
   }
-  if (is_posted) {
-    group.mark = {true, epoch};
-  }
+  group.has_run = group.has_run || is_posted;
   return is_posted;
 }
 
@@ -100,9 +104,8 @@ void CardBarriers::retire(uint32_t id) {
     slot_taken_[group.slot] = false;
     group.slot = kNoSlot;
   }
-  if (!group.has_failed) {
-    ids_.give_back(id, base::now_ns(), group.mark.has_run);
-  }
+  const uint32_t timeouts = group.has_failed ? resends_ + kRest : group.has_run ? kRest : 0;
+  ids_.give_back(id, base::now_ns() + timeouts * timeout_ns_);
 }
 
 void CardBarriers::reap() {

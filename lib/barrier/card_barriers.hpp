@@ -27,12 +27,6 @@ class CardBarriers {
    protected:
     ~Part() = default;
   };
-  /// The last barrier that the card has run with a number.
-  struct Mark {
-    bool has_run = false;
-    uint32_t epoch = 0;
-  };
-
   /// @param port outlives it. @return null: the card has no engine, another owner uses it, or there
   /// is no memory.
   [[nodiscard]] static std::unique_ptr<CardBarriers> open(msg::MessagePort& port);
@@ -44,10 +38,12 @@ class CardBarriers {
   /// Most rounds of a descriptor.
   [[nodiscard]] uint32_t rounds() const { return rounds_; }
   [[nodiscard]] IdSet free_ids(uint64_t now_ns) const { return ids_.free(now_ns); }
-  /// Take a number, and make its group known to the card. @param desc op kRun, group `id`.
+  /// The epoch of a group's first barrier.
+  static constexpr uint32_t kFirstEpoch = 1;
+  /// Take a number, and make its group known to the card, which forgets the one that had it before.
+  /// @param desc op kRun, group `id`.
   /// @param part outlives the number's use. @return false: it is not free, or the ring is full.
   [[nodiscard]] bool load(uint32_t id, const regs::BarrierDesc& desc, Part& part, uint64_t now_ns);
-  [[nodiscard]] Mark mark(uint32_t id) const { return groups_[id].mark; }
   /// All members have loaded: put the group into a slot, if one is free.
   void prepare(uint32_t id);
   /// Hot. Run the next barrier: one BAR write. @return false: the ring is full.
@@ -56,7 +52,8 @@ class CardBarriers {
   void cancel(uint32_t id, uint32_t epoch);
   /// A group needs its number no more; its part is not called again. The number rests, once nothing
   /// of it is on the card.
-  /// @param has_failed cancellations of its peers may come later: the number is not used again.
+  /// @param has_failed cancellations of its peers may come for as long as cards send again: the
+  /// number rests for longer.
   void give_back(uint32_t id, bool has_failed);
   /// Hot. Take completions.
   void reap();
@@ -74,7 +71,7 @@ class CardBarriers {
     bool is_free = true;
     bool is_given_back = false;
     bool has_failed = false;
-    Mark mark;
+    bool has_run = false;
   };
 
   explicit CardBarriers(msg::MessagePort& port);
@@ -88,6 +85,8 @@ class CardBarriers {
   Endpoint& endpoint_;
   pmd::BarrierQueue* queue_;
   IdPool ids_;
+  uint64_t timeout_ns_;
+  uint32_t resends_;
   uint32_t rounds_;
   uint32_t slots_;
   std::array<bool, regs::kBarrierSlots> slot_taken_{};

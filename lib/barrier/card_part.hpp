@@ -42,11 +42,8 @@ class CardPart final : private CardBarriers::Part {
     id_ = is_taken ? id : kNoId;
     return is_taken;
   }
-  /// All members are ready. @param epoch the one before the first.
-  void start(uint32_t epoch) {
-    epoch_ = epoch;
-    card_.prepare(id_);
-  }
+  /// All members are ready.
+  void start() { card_.prepare(id_); }
   /// Hot. @return 0; -EAGAIN: the card's ring is full.
   [[nodiscard]] int arrive() {
     if (!card_.arrive(id_, epoch_ + 1)) [[unlikely]] {
@@ -71,7 +68,6 @@ class CardPart final : private CardBarriers::Part {
   [[nodiscard]] bool has_passed() const { return has_passed_; }
   [[nodiscard]] uint32_t epoch() const { return epoch_; }
   [[nodiscard]] const Trouble& trouble() const { return trouble_; }
-  [[nodiscard]] CardBarriers::Mark mark() const { return card_.mark(id_); }
 
  private:
   void on_loaded(bool is_ok) override { agreement_.loaded(is_ok ? 0 : -EIO); }
@@ -94,7 +90,7 @@ class CardPart final : private CardBarriers::Part {
   const Schedule& schedule_;
   BarrierStats& stats_;
   uint32_t id_ = kNoId;
-  uint32_t epoch_ = 0;
+  uint32_t epoch_ = CardBarriers::kFirstEpoch - 1;
   bool has_passed_ = true;
   bool is_running_ = false;
   bool has_failed_ = false;

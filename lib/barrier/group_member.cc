@@ -153,12 +153,6 @@ bool GroupMember::load(uint32_t id) {
   return false;
 }
 
-bool GroupMember::last_epoch(uint32_t /*id*/, uint32_t* epoch) const {
-  const CardBarriers::Mark mark = card_ ? card_->mark() : CardBarriers::Mark{};
-  *epoch = mark.epoch;
-  return mark.has_run;
-}
-
 void GroupMember::unload(uint32_t /*id*/) {
   meeting_.reset();
   node_.reset();
@@ -176,7 +170,7 @@ Way GroupMember::way() const {
 void GroupMember::note_agreement() {
   if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(has_started_, true)) {
     if (card_) {
-      card_->start(agreement_.epoch());
+      card_->start();
     } else if (node_) {
       node_->start();
     }

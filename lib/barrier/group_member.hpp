@@ -62,7 +62,6 @@ class GroupMember final : public Group, private Agreement::Ends {
   void send(uint32_t rank, const GroupMessage& message) override;
   [[nodiscard]] IdSet free_ids() override;
   [[nodiscard]] bool load(uint32_t id) override;
-  [[nodiscard]] bool last_epoch(uint32_t id, uint32_t* epoch) const override;
   void unload(uint32_t id) override;
 
   [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);

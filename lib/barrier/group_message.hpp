@@ -40,8 +40,7 @@ struct GroupMessage {
   /// Number of the group that rank 0 has drawn, never 0; 0 before kPropose. With `key`, it
   /// distinguishes the group from earlier ones.
   uint32_t serial = 0;
-  uint32_t epoch = 0;  ///< of kNotification, kLeft; of kRun: the last one before the first; of
-                       ///< kLoaded: the last one that the card has run with this number
+  uint32_t epoch = 0;  ///< of kNotification, kLeft
   // Second part, of kJoin, kPropose, kLoaded, kDenied, kFailed.
   uint32_t ticket = 0;   ///< number that the member that is not rank 0 has drawn for its part, and
                          ///< rank 0 in its kJoin; never 0. It distinguishes creations of one key.
@@ -49,8 +48,7 @@ struct GroupMessage {
   uint32_t culprit = 0;  ///< of kFailed: a rank, or kNoPeer
   int32_t error = 0;     ///< of kFailed: -errno
   uint32_t attempt = 0;  ///< of kPropose, kLoaded, kDenied: number of the proposal
-  uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kNodeBit; of kLoaded: kCardBit if
-                         ///< `epoch` is one
+  uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kNodeBit
   uint64_t digest = 0;   ///< of kJoin: hash of the terms on which all have to agree
   IdSet ids{};           ///< of kJoin and kDenied: free numbers
   uint64_t node = 0;     ///< of kJoin: node_mark() of the sender

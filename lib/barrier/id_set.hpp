@@ -53,9 +53,6 @@ struct IdSet {
 /// that does not go back. One thread.
 class IdPool {
  public:
-  /// @param rest_ns how long a number rests: two response time-outs of the card.
-  explicit IdPool(uint64_t rest_ns) : rest_ns_(rest_ns) {}
-
   [[nodiscard]] IdSet free(uint64_t now_ns) const {
     IdSet set;
     for (uint32_t id = 0; id < kIds; ++id) {
@@ -73,16 +70,12 @@ class IdPool {
     free_from_ns_[id] = kTaken;
     return true;
   }
-  /// Give a number back. @param has_run whether its group may have sent notifications: then it
-  /// rests.
-  void give_back(uint32_t id, uint64_t now_ns, bool has_run) {
-    free_from_ns_[id] = has_run ? now_ns + rest_ns_ : now_ns;
-  }
+  /// Give a number back. @param free_from_ns until then it rests.
+  void give_back(uint32_t id, uint64_t free_from_ns) { free_from_ns_[id] = free_from_ns; }
 
  private:
   static constexpr uint64_t kTaken = UINT64_MAX;
 
-  uint64_t rest_ns_;
   std::array<uint64_t, kIds> free_from_ns_{};
 };
 

@@ -48,6 +48,7 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
   config.queues.tx_log2 = Outbox::kRingLog2;
   config.queues.shared_log2 = Outbox::kRingLog2;
   config.queues.barrier_log2 = kBarrierRingLog2;
+  config.queues.barrier_resends = port.barrier_resends();
   return config;
 }
 

@@ -221,7 +221,7 @@ TEST_P(BarrierPeers, ACancellationWaitsForItsDescriptor) {
     post(two_rounds(epoch));
     EXPECT_EQ(place_of(expect_end(Status::kPeerFailed)), 0u);
     respond_all(expect_notices(cancels(epoch)));
-    post(two_rounds(epoch, BarrierOp::kLoad));
+    post(two_rounds(epoch + 1, BarrierOp::kLoad));
     expect_end(Status::kOk);
   }
   run_one(2);

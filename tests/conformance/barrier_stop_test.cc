@@ -80,11 +80,11 @@ TEST_P(BarrierStops, ASlotLoadsItsGroup) {
   make({.early_notices = 0});
   barriers();
   write_slot(0, two_rounds(0, BarrierOp::kLoad));
-  go(0, 1);
+  go(0, 2);
   expect_end(Status::kOk);
   EXPECT_EQ(tell(kPeerA, notice(0, 2)), Answer::kDone);
-  write_slot(0, two_rounds());
-  go(0, 2);
+  write_slot(1, two_rounds());
+  go(1, 2);
   EXPECT_EQ(tell(kPeerB, notice(1, 2)), Answer::kDone);
   respond_all(expect_notices({{kPeerA, notice(0, 2)}, {kPeerB, notice(1, 2)}}));
   expect_end(Status::kOk);

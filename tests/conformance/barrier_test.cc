@@ -286,6 +286,34 @@ TEST_P(Barriers, ALoadedGroupNeedsNoRoom) {
   expect_end(Status::kOk);
 }
 
+/// A number is used again: its new group begins at any epoch.
+// C11
+TEST_P(Barriers, ALoadedGroupForgetsTheOneBefore) {
+  barriers();
+  run_one(7);
+  EXPECT_EQ(tell(kPeerA, notice(0, 8)), Answer::kDone);  // kept, and never awaited
+  for (const uint32_t epoch : {7u, 6u, 1u, 100u}) {      // as epochs these would be stale, or far
+    post(two_rounds(epoch, BarrierOp::kLoad));
+    expect_end(Status::kOk);
+    run_one(epoch);
+  }
+  EXPECT_EQ(count(words::stale), 0u);
+}
+
+// C33
+TEST_P(Barriers, AGroupIsNotLoadedWhileItsBarrierRuns) {
+  barriers();
+  post(two_rounds());
+  const auto notices = expect_notices({{kPeerA, notice(0)}});
+  post(two_rounds(5, BarrierOp::kLoad));
+  expect_end(Status::kBadDescriptor);
+  respond_all(notices);
+  EXPECT_EQ(tell(kPeerA, notice(0)), Answer::kDone);
+  respond_all(expect_notices({{kPeerB, notice(1)}}));
+  EXPECT_EQ(tell(kPeerB, notice(1)), Answer::kDone);
+  expect_end(Status::kOk);
+}
+
 /// With a window of epochs that wraps in 3 bits and in 32.
 // C13
 TEST_P(Barriers, EpochsWrapAndOldOnesAreStale) {

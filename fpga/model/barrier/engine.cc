@@ -135,8 +135,12 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
       }
       break;
     case regs::BarrierOp::kLoad:
-      load(desc.group, plan);
-      answer(regs::Status::kOk);
+      if (running != nullptr) {
+        answer(regs::Status::kBadDescriptor);
+      } else {
+        load(desc, plan);
+        answer(regs::Status::kOk);
+      }
       break;
     case regs::BarrierOp::kCancel:
       if (running != nullptr && running->epoch == desc.epoch) {
@@ -153,10 +157,14 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
   sweep();
 }
 
-void BarrierEngine::load(uint32_t number, const Plan& plan) {
-  Group& group = group_of(number);
+/// The next barrier has the descriptor's epoch, whatever an earlier group of this number has left.
+void BarrierEngine::load(const regs::BarrierDesc& desc, const Plan& plan) {
+  Group& group = group_of(desc.group);
   group.loaded = std::make_unique<Plan>(plan);
   group.early = 0;
+  group.poisoned = false;
+  note_end(desc.group, desc.epoch - 1);
+  early_.take(desc.group, desc.epoch - 1, [](uint32_t /*source*/, const Notice& /*notice*/) {});
 }
 
 void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {

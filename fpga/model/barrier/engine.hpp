@@ -116,7 +116,7 @@ class BarrierEngine {
   [[nodiscard]] Barrier* active(uint32_t group);
   [[nodiscard]] Barrier* find(uint32_t tag) const;
   Barrier& add(const regs::BarrierDesc& desc, const Plan& plan, uint32_t index);
-  void load(uint32_t number, const Plan& plan);
+  void load(const regs::BarrierDesc& desc, const Plan& plan);
   void join(uint64_t now_ns, Barrier& barrier);
   void accept(Barrier& barrier, uint32_t source, uint32_t round);
   void count_foreign(uint32_t source, const Notice& notice);

@@ -21,8 +21,7 @@ constexpr uint32_t kBoth = GroupMessage::kCardBit | GroupMessage::kSoftwareBit;
 
 /// A card, which several groups share.
 struct Card {
-  IdPool ids{0};
-  std::map<uint32_t, uint32_t> epochs;  // the last one of each number that has run
+  IdPool ids;
 };
 
 /// A member of one group, on a card.
@@ -53,15 +52,10 @@ class Member final : public Agreement::Ends {
     }
     return true;
   }
-  bool last_epoch(uint32_t id, uint32_t* epoch) const override {
-    const auto found = card_.epochs.find(id);
-    *epoch = found == card_.epochs.end() ? 0 : found->second;
-    return found != card_.epochs.end();
-  }
   void unload(uint32_t id) override {
     EXPECT_EQ(held, id);
     if (id != kNoId) {
-      card_.ids.give_back(id, 0, false);
+      card_.ids.give_back(id, 0);
     }
     held = kNone;
     is_loading = false;
@@ -241,38 +235,6 @@ TEST(Agreement, GroupsThatWantTheLastNumber) {
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
   EXPECT_GT(by_card, 0u);
-}
-
-TEST(Agreement, TheEpochGoesOnWhereTheNumbersUsersHaveStopped) {
-  World world(3, {first_cards(3)}, 1);
-  for (uint32_t id = 0; id < kIds; ++id) {
-    world.card(0).epochs[id] = 21;
-    world.card(2).epochs[id] = 13;  // equal for the card, modulo 8
-  }
-  world.run();
-  expect_same(world, 0, Stage::kReady);
-  EXPECT_NE(world.at(0, 0).agreement.id(), kNoId);
-  const uint32_t epoch = world.at(0, 0).agreement.epoch();
-  EXPECT_EQ(epoch % 8, 5u);
-  EXPECT_EQ(world.at(0, 1).agreement.epoch(), epoch);
-  EXPECT_EQ(world.at(0, 2).agreement.epoch(), epoch);
-}
-
-TEST(Agreement, ANumberWhoseEpochsDifferIsNotTaken) {
-  for (uint64_t seed = 0; seed < 50; ++seed) {
-    World world(3, {first_cards(3)}, seed);
-    for (uint32_t id = 0; id < kIds; ++id) {
-      if (id % 3 != 0) {
-        world.card(0).epochs[id] = 5;
-        world.card(1).epochs[id] = 6;
-      }
-    }
-    world.run();
-    expect_same(world, 0, Stage::kReady);
-    const uint32_t id = world.at(0, 0).agreement.id();
-    EXPECT_TRUE(id == kNoId || id % 3 == 0) << id;
-    ASSERT_FALSE(HasFailure()) << "seed " << seed;
-  }
 }
 
 TEST(Agreement, NoNumberAndNoSoftware) {
