@@ -157,7 +157,7 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
   sweep();
 }
 
-/// The next barrier has the descriptor's epoch, whatever an earlier group of this number has left.
+/// The next barrier has the epoch of the descriptor. An earlier group of this number is forgotten.
 void BarrierEngine::load(const regs::BarrierDesc& desc, const Plan& plan) {
   Group& group = group_of(desc.group);
   group.loaded = std::make_unique<Plan>(plan);
