@@ -21,7 +21,7 @@ constexpr uint64_t kCauseNs = 500 * kMsNs;
 constexpr uint64_t kLookNs = 10 * kMsNs;
 /// The longest part of a wait in which nothing is done that the clock demands.
 constexpr uint32_t kSliceMs = 50;
-constexpr uint32_t kCardSliceMs = 1;  // the end of a barrier on the card wakes no thread
+constexpr uint32_t kShortSliceMs = 1;  // on the card and in memory the end may wake no thread
 
 }  // namespace
 
@@ -548,7 +548,7 @@ void GroupMember::probe() {
 // Waits.
 
 int GroupMember::wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done) {
-  return host_.wait_for(timeout_ms, card_ ? kCardSliceMs : kSliceMs, is_done);
+  return host_.wait_for(timeout_ms, meeting_ ? kSliceMs : kShortSliceMs, is_done);
 }
 
 int GroupMember::wait_ready(uint32_t timeout_ms) {
