@@ -523,6 +523,7 @@ void GroupMember::check_card(uint64_t now_ns) {
 
 /// A peer may go before this member has a session with it.
 void GroupMember::look_for_gone() {
+  host_.message_port.look_for_gone();  // another process may have its destID by now
   schedule_.for_each_peer([&](uint32_t rank) {
     if (failure_.error == 0 && !left_[rank] &&
         host_.message_port.has_gone(msg::dest_id_of(members_[rank]))) {
