@@ -178,7 +178,7 @@ constexpr OptionDef kTable[] = {
     {"op", "OP", "rdma: nread, nwrite, nwrite_r, swrite (nwrite_r)", set_name<&Options::op, kOps>},
     {"topology", "T", "io: forward by loop, paired or chained ports (loop)",
      set_name<&Options::topology, kTopologies>},
-    {"ranks", "N", "barrier: members, 2 to 65535 (the cards; wired to itself: its queue pairs)",
+    {"ranks", "N", "barrier: members, 2 to 65535 (cards, or queue pairs of one)",
      set_number<&Options::ranks, 2, 65535>},
     {"schedule", "SCHEME",
      "barrier: classic, two-way, torus:4x2, dimensions:4x2, mesh:4x2, tree "
