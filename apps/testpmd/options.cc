@@ -181,7 +181,7 @@ constexpr OptionDef kTable[] = {
     {"ranks", "N", "barrier: members, 2 to 65535 (cards, or queue pairs of one)",
      set_number<&Options::ranks, 2, 65535>},
     {"schedule", "SCHEME",
-     "barrier: classic, two-way, torus:4x2, dimensions:4x2, mesh:4x2, tree "
+     "barrier: classic, two-way, torus:4x2, dimensions:, mesh:, tree "
      "(two-way)",
      set_schedule},
     {"skew", "US", "barrier: each member arrives up to US later, at random, at most 1000000 (0)",
