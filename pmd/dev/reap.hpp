@@ -79,8 +79,9 @@ static_assert(offsetof(regs::EntryCpl, index) == 4 && offsetof(regs::EntryCpl, b
               offsetof(EntryDone, status) == 12 && offsetof(EntryDone, retries) == 13 &&
               regs::entry_cpl::Status::code.lsb == 0 && regs::entry_cpl::Status::retries.lsb == 8);
 
-/// Takes plain completions, up to `n`, which do not wrap: most of them two at a time. @param run
-/// has take<kPairs>(), which takes all of them or none, and take_one().
+/// Hot. Takes plain completions up to the first that is not plain, at most `n`, which do not wrap:
+/// most of them two at a time. @param run has take<kPairs>(), which takes all of these pairs or
+/// none, and take_one().
 template <class Run>
 [[gnu::always_inline]] inline void take_in_pairs(Run& run, uint32_t n) {
   for (; n >= 8 && run.template take<4>(); n -= 8) {
@@ -148,7 +149,8 @@ struct EntryRun {
       return;
     }
     const regs::EntryCpl seen = load_completion(cpl);
-    // A word of all ones, which the card has not written, is neither the index nor a size.
+    // A word that the card has not written yet is all ones: too large for a size, and equal to the
+    // index only where that is what the card writes there.
     if (((seen.status ^ flip) & (kPhaseBit | kCodeMask)) != 0 || seen.index != index ||
         seen.bytes > *sizes) {
       return;

@@ -20,7 +20,8 @@ namespace {
 constexpr uint32_t kMembers = 3;
 constexpr uint32_t kEach = 80;  // messages from each member to each other one
 constexpr uint64_t kBudgetBytes = 1u << 20;
-constexpr auto kWithin = std::chrono::seconds(400);  // of 3 s on free cores: members poll
+// A run takes 3 s on free cores. Members poll, so on busy cores they wait for each other's turns.
+constexpr auto kWithin = std::chrono::seconds(400);
 
 struct Plan {
   uint64_t seed;
