@@ -1,8 +1,8 @@
 """MPI_Barrier by the cards, beside Open MPI's own barrier over the same provider.
 
-Instructions: one rank runs under callgrind, the others as they are. A poll that finds nothing is no cost
-of a barrier: Open MPI's progress, which a rank calls only then, is left out, and so is each test in vain.
-The emulated cards are left out as in mpi_count.
+Instructions: the last rank runs under callgrind, the others as they are. It arrives last, so that it
+has little to wait for. A poll that finds nothing is no cost of a barrier: Open MPI's progress, which a rank
+calls only then, is left out, and so is each test in vain. The emulated cards are left out as in mpi_count.
 """
 import os
 import re
@@ -14,6 +14,7 @@ from bench.mpi_ways import object_of
 
 RANKS = (2, 4, 8, 16, 32, 64)
 COUNTS = (100, 500)
+LATE_MS = 0.1  # a rank, so that the others have arrived
 ARRIVE, TEST = re.compile(r"::arrive\(rio_fi_group\*\)"), re.compile(r"::test\(rio_fi_group\*\)")
 IDLE, LOOK = re.compile(r"^opal_progress$"), re.compile(r"Barriers::progress\(\)")
 START = re.compile(r"BarrierQueue::(go|post)\(")  # calls the emulated card
@@ -86,7 +87,7 @@ def instructions(mpi, ranks, way):
 def _barriers(mpi, ranks, way, count):
     """The last rank's. @return (Barriers, the command)."""
     out = os.path.join(mpi.folder, f"mpi_barrier.{way}.{ranks}.{count}.callgrind")
-    program = [mpi.program("mpi_barrier"), "count", str(count)]
+    program = [mpi.program("mpi_barrier"), "count", str(count), str(LATE_MS * ranks)]
     args = ["env", f"FI_RIO_BARRIERS={way}", *launcher(ranks - 1, "-x", "FI_RIO_BARRIERS"), *program, ":", "-np", "1",
             *callgrind.toggled("PMPI_Barrier", out), *program]
     mpi.run(args, 600)

@@ -3,7 +3,7 @@
  *   mpi_barrier time COUNT            MPI_Barrier: the median of rank 0's times
  *   mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is done
  *   mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
- *   mpi_barrier count COUNT           nothing but barriers, for callgrind
+ *   mpi_barrier count COUNT MS        nothing but barriers, for callgrind; the last rank comes MS late
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -134,15 +134,18 @@ int main(int argc, char** argv) {
     measure_overlap(count, seconds);
   } else if (strcmp(what, "leave") == 0 && seconds > 0) {
     measure_leave(count, seconds);
-  } else if (strcmp(what, "count") == 0) {
+  } else if (strcmp(what, "count") == 0 && seconds > 0) {
     for (int i = 0; i < count; ++i) {
+      if (own_rank == all_ranks - 1) {
+        pause_s(seconds);
+      }
       MPI_Barrier(MPI_COMM_WORLD);
     }
   } else {
     rc = 2;
   }
   if (rc != 0 && own_rank == 0) {
-    fprintf(stderr, "usage: mpi_barrier time|count COUNT, or overlap|leave RUNS MS\n");
+    fprintf(stderr, "usage: mpi_barrier time COUNT, or overlap|leave|count RUNS MS\n");
   }
   MPI_Finalize();
   return rc;
