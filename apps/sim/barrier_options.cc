@@ -22,11 +22,13 @@ constexpr const char* kFooter = R"(Examples
   rio-sim barrier --exits --json exits.json && scripts/plot exits.json
 
 Topologies are torus:8x4x4, mesh:10x10, fat-tree:16x3 and file:PATH. Rank i is node i. The latency
-goes from the last arrival to the last exit; a node leaves when its own notifications are answered.
+is the time from the last arrival to the last exit. A node leaves when all notifications that it
+awaits have come, and its own are answered.
 
 Exit code
   0  done
-  1  a node left before the last one arrived, or a barrier failed and no fault explains it
+  1  a node left before the last one arrived, a barrier failed and no fault explains it, or the
+     JSON file could not be written
   2  wrong command line)";
 
 constexpr uint64_t kHourNs = 3'600'000'000'000;
@@ -57,7 +59,7 @@ void add_fault_options(CLI::App& app, BarrierPlan* plan, BarrierWords* words) {
   app.add_option("--resends", plan->resend_limit, "Resends after time-outs, at most")
       ->check(CLI::Range(0u, 255u))
       ->capture_default_str();
-  app.add_option("--deadline", plan->deadline_ns, "A host cancels after this time; 0: never")
+  app.add_option("--deadline", plan->deadline_ns, "Time after which a host cancels; 0: never")
       ->check(CLI::Range(uint64_t{0}, kHourNs))
       ->option_text("NS=" + std::to_string(plan->deadline_ns));
 }
@@ -111,7 +113,7 @@ void add_barrier_options(CLI::App& app, BarrierPlan* plan, BarrierWords* words,
                  "Arrivals: none, uniform:NS, exponential:NS (mean) or one-late:NS")
       ->capture_default_str();
   add_fault_options(app, plan, words);
-  app.add_option("--within", plan->within_ns, "Bound of virtual time of a barrier")
+  app.add_option("--within", plan->within_ns, "Longest virtual time of a barrier")
       ->check(CLI::Range(uint64_t{1}, kHourNs))
       ->option_text("NS=" + std::to_string(plan->within_ns));
   app.add_option("--json", output->json, "File to write a JSON object to; -: stdout");

@@ -14,13 +14,13 @@
 namespace rio::simapp {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitWrong = 1;  ///< it could not be done, or what was found is wrong
+inline constexpr int kExitWrong = 1;  ///< it could not be done, or a barrier went wrong
 inline constexpr int kExitUsage = 2;
 
 /// How results are shown.
 struct OutputOptions {
   std::string json;    ///< file; "-": stdout; empty: text only
-  bool exits = false;  ///< with the exit time of each rank of the last barrier
+  bool exits = false;  ///< the JSON has the exit time of each rank of the last barrier
 };
 
 /// Options in the words of the user, which take_words() reads.
@@ -33,7 +33,7 @@ struct BarrierWords {
 /// Add the options of `rio-sim barrier` to a command. @param plan, words, output outlive the parse.
 void add_barrier_options(CLI::App& app, BarrierPlan* plan, BarrierWords* words,
                          OutputOptions* output);
-/// Add the options of the network and the card, which `rio-sim figure` has, too.
+/// Add the options of network and card, which both commands have.
 void add_network_options(CLI::App& app, BarrierPlan* plan);
 
 /// Read the words into the plan. Any thread.

@@ -24,8 +24,8 @@ struct BarrierPlan {
   EngineKind engine = EngineKind::kCard;
   uint32_t ranks = 0;  ///< ranks 0 to ranks - 1 are the nodes of these numbers; 0: all nodes
   uint32_t barriers = 1;
-  /// A member arrives at the next barrier when it has left the last one and its skew has passed;
-  /// otherwise when all have left.
+  /// A member arrives at the next barrier when it has left the previous one and its skew has
+  /// passed; false: when all have left the previous one and its skew has passed.
   bool back_to_back = false;
   uint32_t hop_ns = 100;
   uint32_t serialisation_ns = 8;
@@ -37,8 +37,8 @@ struct BarrierPlan {
   double loss = 0.0;
   uint32_t dead = 0;                 ///< nodes that die, chosen by the seed
   std::vector<uint32_t> dead_nodes;  ///< more of them, by number
-  uint64_t dead_from_ns = 0;         ///< each dies at a time from here ...
-  uint64_t dead_until_ns = 0;        ///< ... to here, by the seed
+  uint64_t dead_from_ns = 0;         ///< earliest time at which a node dies; drawn from the seed
+  uint64_t dead_until_ns = 0;        ///< latest time, included
   uint32_t early = 64;               ///< early notifications that a node has room for: DAMQ
   uint32_t timeout_ns = 1'000'000;   ///< of responses
   uint32_t resend_limit = 8;
@@ -52,7 +52,7 @@ struct BarrierPlan {
   }
 };
 
-/// Values, each with how often it was there. One thread.
+/// How often each value has occurred. One thread.
 class Distribution {
  public:
   void add(uint64_t value) { ++counts_[value], ++count_; }
@@ -74,16 +74,16 @@ struct BarrierResult {
   std::string schedule;           ///< as parse_scheme() reads it
   uint32_t rounds = 0;
   uint32_t diameter = 0;    ///< hops
-  uint64_t bound_ns = 0;    ///< diameter, each hop with its serialisation
+  uint64_t bound_ns = 0;    ///< time of a packet over the diameter
   uint32_t barriers = 0;    ///< that were run; the last one may have failed
   Distribution latency_ns;  ///< of complete barriers: from the last arrival to the last exit
-  /// Of all members that left, back to back only of the last barrier: from the last arrival to
-  /// their exit.
+  /// Time from the last arrival to the exit of each member that left; of all barriers, but back to
+  /// back of the last one only.
   Distribution exits_ns;
   std::vector<uint64_t> last_exits_ns;  ///< of the last barrier, by rank; 0: it did not leave
   uint64_t left = 0;
   uint64_t failed = 0;
-  uint64_t waiting = 0;  ///< members that were alive and had no end when nothing happened any more
+  uint64_t waiting = 0;  ///< living members for which the barrier had not ended when the run ended
   uint64_t dead = 0;     ///< members that were dead without having left
   uint64_t violations = 0;
   uint64_t events = 0;
@@ -92,7 +92,7 @@ struct BarrierResult {
   sim::NetworkCounters network;
   model::barrier::Counters engines;  ///< sums, modulo 2^32
 
-  /// Median latency over the bound.
+  /// Ratio of the median latency to the bound.
   [[nodiscard]] double bound_ratio() const;
   /// Whether members passed a barrier too early, or one failed that no fault explains.
   [[nodiscard]] bool is_bad(const BarrierPlan& plan) const {
@@ -100,7 +100,7 @@ struct BarrierResult {
   }
 };
 
-/// How far a run is.
+/// How far a run has come.
 struct BarrierProgress {
   uint32_t barrier;  ///< from 0
   uint32_t left;     ///< of this barrier's members

@@ -35,22 +35,22 @@ struct FigureName {
 };
 [[nodiscard]] const std::vector<FigureName>& figure_names();
 
-/// Told of each run: how many are done.
+/// Called after each run. @param runs how many are done.
 using FigureWatch = std::function<void(size_t runs)>;
 
-/// Run all that a figure shows. @param base times of network, card and host; seed.
-/// @param nodes_max the figures by nodes end here: 2 or more.
+/// Run all configurations of a figure. @param base times of network, card and host; seed.
+/// @param nodes_max most nodes of figures by nodes, 2 or more.
 /// @param out set only on success. @param error one line with the remedy; set only on failure.
 /// @return 0; -EINVAL: no such figure; as run_barriers(); -EPROTO: a run had violations or failed.
 [[nodiscard]] int make_figure(const std::string& name, const BarrierPlan& base, uint32_t nodes_max,
                               const FigureWatch& watch, FigureData* out, std::string* error);
 
-/// The torus that [S1]'s figures have for a power of two of nodes, as "torus:8x4x4".
+/// The torus of [S1]'s figures for a number of nodes, as "torus:8x4x4".
 /// @param nodes a power of two, 2 or more.
 [[nodiscard]] std::string torus_of(uint32_t nodes);
 
 [[nodiscard]] Json to_json(const FigureData& figure);
-/// A table for a terminal.
+/// The figure as a table for a terminal.
 [[nodiscard]] std::string to_text(const FigureData& figure);
 
 }  // namespace rio::simapp

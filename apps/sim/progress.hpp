@@ -1,5 +1,5 @@
 /// @file
-/// A line on a terminal that says how far a long run is.
+/// A line on a terminal that says how far a long run has come.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace rio::simapp {
 
-/// Writes to stderr, if that is a terminal, at most every fifth of a second, once a second has
-/// passed. One thread.
+/// Writes to stderr, if that is a terminal: first after a second, then at most every fifth of a
+/// second. One thread.
 class ProgressLine {
  public:
   ProgressLine();

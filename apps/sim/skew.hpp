@@ -15,7 +15,7 @@ enum class SkewKind : uint8_t { kNone, kUniform, kExponential, kOneLate };
 
 /// How unevenly members arrive. Any thread.
 struct Skew {
-  /// An hour: longer times than that are a mistake.
+  /// Longest time that parse() accepts: an hour.
   static constexpr uint64_t kNsMax = 3'600'000'000'000;
 
   SkewKind kind = SkewKind::kNone;

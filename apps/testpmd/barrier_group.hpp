@@ -10,8 +10,8 @@
 
 namespace rio::testpmd {
 
-/// Shared by the streams of a run. Epochs count from the first one of the group; each member has a
-/// place, and its functions belong to the thread that polls it.
+/// The arrivals and ends of this process's members, shared by the streams of a run. Each member has
+/// words of its own, which the thread that polls the member writes.
 class BarrierGroup {
  public:
   /// @param members of this process. @param last epoch that the group has had.
@@ -22,8 +22,8 @@ class BarrierGroup {
     }
   }
 
-  /// Whether a member may arrive at an epoch: while the run goes on, any; then only at those at
-  /// which another one has arrived, so that all members end with the same epoch.
+  /// Whether a member may arrive at an epoch: any, while the run goes on; after that only at epochs
+  /// at which another member has arrived, so that all members end with the same epoch.
   [[nodiscard]] bool may_arrive(uint64_t epoch, bool goes_on) {
     uint64_t top = top_.load(std::memory_order_relaxed);
     while (epoch > (top & ~kClosed)) {
@@ -37,17 +37,17 @@ class BarrierGroup {
     }
     return true;
   }
-  /// A member arrives, and tells its card next. @param tsc now.
+  /// A member arrives. Called before it starts its card. @param tsc now.
   void arrive(uint32_t member, uint64_t epoch, uint64_t tsc) {
     members_[member].tsc[epoch % kEpochs].store(tsc, std::memory_order_relaxed);
     // release: the time before the epoch; pairs with last_arrival().
     members_[member].arrived.store(epoch, std::memory_order_release);
   }
-  /// The barrier of a member has ended, well or not.
+  /// A barrier has ended for a member, as OK or not.
   void end(uint32_t member, uint64_t epoch) {
     members_[member].ended.store(epoch, std::memory_order_relaxed);
   }
-  /// When the last member arrived at an epoch. @return 0: one of them has not arrived.
+  /// When the last member arrived at an epoch. @return 0: a member has not arrived.
   [[nodiscard]] uint64_t last_arrival(uint64_t epoch) const {
     uint64_t last = 0;
     for (const Member& member : members_) {
@@ -68,7 +68,7 @@ class BarrierGroup {
 
  private:
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
-  static constexpr uint32_t kEpochs = 4;  // no member is more than one ahead
+  static constexpr uint32_t kEpochs = 4;  // no member is more than one epoch ahead
 
   struct alignas(64) Member {
     std::atomic<uint64_t> arrived;

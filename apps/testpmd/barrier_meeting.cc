@@ -91,7 +91,7 @@ int meet(std::span<pmd::QueuePair* const> ours, std::span<const uint32_t> dest_i
     return std::ranges::none_of(
         ours, [dest_id](pmd::QueuePair* pair) { return pair->dest_id() == dest_id; });
   });
-  // No notification: these have bit 15.
+  // Bit 15 is 0, so that the doorbell is no notification.
   const auto info = static_cast<uint16_t>(number & 0x7FFF);
   std::vector<Attendee> attendees;
   for (pmd::QueuePair* const pair : ours) {

@@ -1,5 +1,5 @@
-// barrier: queue pairs are the members of a group, and each one arrives again as soon as it may;
-// the latency is that of leaving, from the last arrival on.
+// barrier: queue pairs are the members of a group, and each arrives again as soon as it may. The
+// latency is the time from the last arrival to each member's exit.
 #include <cstring>
 
 #include "apps/testpmd/barrier_group.hpp"
@@ -51,7 +51,7 @@ std::vector<Place> all_places(const RunSetup& setup) {
   return places;
 }
 
-/// The members that --ranks and --peers name.
+/// Find the members that --ranks and --peers name.
 int find_members(const RunSetup& setup, Members* out, std::string* error) {
   const Options& options = setup.options;
   std::vector<Place> places = all_places(setup);
@@ -106,10 +106,10 @@ int find_members(const RunSetup& setup, Members* out, std::string* error) {
   return 0;
 }
 
-/// A member.
+/// One member's barriers.
 class BarrierStream final : public Stream {
  public:
-  /// @param group of this process's members, of which it is number `member`.
+  /// @param group the members of this process. @param member its number in `group`.
   BarrierStream(const RunSetup& setup, const Place& place, std::shared_ptr<const Members> members,
                 std::shared_ptr<BarrierGroup> group, uint32_t member)
       : Stream(setup, *place.port),
@@ -141,14 +141,14 @@ class BarrierStream final : public Stream {
   const std::shared_ptr<BarrierGroup> group_;
   const uint32_t rank_;
   const uint32_t member_;
-  uint64_t& last_epoch_;  // of the queue pair, beyond the run
-  uint64_t epoch_;        // that ended last, or runs
+  uint64_t& last_epoch_;  // the queue pair's last epoch, for later runs
+  uint64_t epoch_;        // the one that runs, or that ended last
   const barrier::Scheme& scheme_;
   const uint64_t skew_ticks_;
   const bool slots_;
   base::Random random_;
-  uint64_t arrive_tsc_ = 0;  // not before that
-  bool failed_ = false;      // the last one
+  uint64_t arrive_tsc_ = 0;  // earliest time of the next arrival
+  bool failed_ = false;      // whether the last barrier failed
   regs::BarrierDesc desc_{};
 };
 
@@ -172,7 +172,7 @@ bool BarrierStream::start() noexcept {
   group_->arrive(member_, next, rte_rdtsc());
   const auto word = static_cast<uint32_t>(next);
   const pmd::BarrierRequest request{&desc_, 0, word};
-  // Neither is full: a member has one barrier at a time.
+  // Neither can be full: a member has one barrier at a time.
   const bool started = slots_ ? queue_.go(kSlot, word) : queue_.post(&request, 1) == 1;
   epoch_ = next;
   count_sent(started ? 1 : 0);
@@ -205,7 +205,7 @@ void BarrierStream::finish(const pmd::BarrierDone& done) noexcept {
 
 uint32_t BarrierStream::turn(bool may_send) noexcept {
   pmd::BarrierDone done;
-  if (queue_.reap(&done, 1) != 0) {  // its card works, though the member has not arrived
+  if (queue_.reap(&done, 1) != 0) {  // also steps an emulated card before the member arrives
     finish(done);
     return 1;
   }

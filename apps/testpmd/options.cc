@@ -184,7 +184,7 @@ constexpr OptionDef kTable[] = {
      set_schedule},
     {"skew", "US", "barrier: members arrive up to US apart, at most 1000000 (0)",
      set_number<&Options::skew_us, 0, 1'000'000>},
-    {"via", "WAY", "barrier: started by slot or ring: slot, ring (slot)",
+    {"via", "WAY", "barrier: slot, ring: loaded once, or posted each time (slot)",
      set_name<&Options::via, kStarts>},
     {"peers", "ID,ID,...", "destIDs that the ports send to (the other end); barrier: all ranks",
      set_peers},

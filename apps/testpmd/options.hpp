@@ -25,8 +25,8 @@ enum class Topology : uint8_t {
 
 /// How a barrier is started.
 enum class BarrierStart : uint8_t {
-  kSlot,  ///< its descriptor lies on the card
-  kRing,  ///< its descriptor is posted each time
+  kSlot,  ///< from its descriptor in a slot on the card
+  kRing,  ///< by posting its descriptor each time
 };
 
 struct Options {
@@ -55,7 +55,7 @@ struct Options {
                                 ///< wires
   uint32_t ranks = 0;           ///< barrier: members; 0: as many as there can be
   barrier::Scheme schedule = barrier::TwoWay{};
-  uint32_t skew_us = 0;  ///< barrier: each member arrives up to that later, by the seed
+  uint32_t skew_us = 0;  ///< barrier: each member arrives up to this much later, by the seed
   BarrierStart via = BarrierStart::kSlot;
   bool interactive = false;
   std::string cmdline_file;

@@ -86,7 +86,7 @@ std::string grouped(uint64_t number) {
 
 namespace {
 
-/// Barriers that did not end well.
+/// Barriers that did not end as OK.
 uint64_t failures(const PortFigures& f) {
   return std::accumulate(f.status.begin(), f.status.end(), uint64_t{0});
 }

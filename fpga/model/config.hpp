@@ -62,8 +62,8 @@ struct Config {
   uint32_t pass_over = 256;
   uint32_t push_slots_log2 = 0;   ///< log2 of the slots of push mode, 0 (no push mode) to 8
   bool barrier = true;            ///< each queue pair has a barrier engine
-  uint32_t early_notices = 1024;  ///< barrier notifications of all queue pairs that may wait
-                                  ///< for their descriptor, 0 to 65535
+  uint32_t early_notices = 1024;  ///< barrier notifications of all queue pairs that may come
+                                  ///< before their descriptor, 0 to 65535
   uint32_t shared_addr_log2 = 8;
   uint32_t dedicated_addr_log2 = 12;
   uint32_t dedicated_size_log2 = 8;

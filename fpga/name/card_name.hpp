@@ -38,7 +38,7 @@ struct Model {
   bool barrier = true;           ///< each queue pair has a barrier engine
   uint64_t pcie_seed = 0;        ///< not 0: the PCIe layer delays and reorders by this seed
   uint32_t vfs = 0;              ///< rio-cardsim: virtual functions, 0 to 30
-  /// Barrier notifications that may wait for their descriptor, 0 to 65535.
+  /// Barrier notifications of all queue pairs that may come before their descriptor, 0 to 65535.
   uint32_t early_notices = 1024;
 };
 

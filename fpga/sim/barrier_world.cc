@@ -29,7 +29,8 @@ class BarrierWorld::Node final : public barrier::Ends {
       : world_(world),
         number_(number),
         room_(world.settings_.early),
-        // The engine's time begins when a round is due, and the host may have to run others first.
+        // The engine's time-out begins when a round is due, but the host may still be busy with
+        // others.
         engine_({.response_timeout_ns = world.settings_.response_timeout_ns +
                                         regs::kBarrierRoundsMax * world.settings_.host_round_ns,
                  .retry_ns = world.settings_.retry_ns,
@@ -59,8 +60,8 @@ class BarrierWorld::Node final : public barrier::Ends {
   void forget_timer(uint64_t now_ns) { timer_ns_ = timer_ns_ <= now_ns ? kNever : timer_ns_; }
 
  private:
-  /// When the host, if it runs the rounds, has come to a notification; else now. The notifications
-  /// of a round that go together are one piece of the host's work.
+  /// When a notification can leave: now, or, if the host runs the rounds, when it has done this
+  /// one. Notifications of a round that leave together cost the host once.
   [[nodiscard]] uint64_t ready_ns(uint32_t round) {
     const uint64_t now_ns = world_.network_->now();
     if (world_.settings_.host_round_ns == 0) {
@@ -76,11 +77,11 @@ class BarrierWorld::Node final : public barrier::Ends {
 
   BarrierWorld& world_;
   uint32_t number_;
-  uint32_t host_round_ = ~0u;  // of the host's last work, with the time of its cause, and its end
+  uint32_t host_round_ = ~0u;  // the host's last round, the time of its cause, and its end
   uint64_t host_cause_ns_ = 0;
   uint64_t host_busy_ns_ = 0;
   barrier::EarlyRoom room_;
-  uint64_t timer_ns_ = kNever;  // the earliest that is set
+  uint64_t timer_ns_ = kNever;  // the earliest timer that is set
   barrier::BarrierEngine engine_;
 };
 
@@ -139,7 +140,7 @@ BarrierOutcome BarrierWorld::run_back_to_back(Schedules& schedules, uint32_t bar
   for (uint32_t node = 0; node < members(); ++node) {
     network_->set_timer(begin_ns + pause_ns(node, 0), {.node = node, .word = kArrival});
   }
-  // In slices, so that time-outs that lie behind the last exit are not run.
+  // In slices, so that time-outs after the last exit are not simulated.
   const uint64_t end_ns = begin_ns + within_ns;
   for (uint64_t until_ns = begin_ns; outcome_.ended + outcome_.failed < members() &&
                                      until_ns < end_ns && network_->events() != 0;) {
@@ -160,7 +161,7 @@ const barrier::Counters& BarrierWorld::counters(uint32_t node) const {
   return nodes_[node].engine().counters();
 }
 
-/// Hot. A packet of the node is next.
+/// Hot. A packet will be delivered at this node soon.
 void BarrierWorld::prefetch(uint32_t node) const {
   __builtin_prefetch(&nodes_[node].engine());
 }
@@ -231,7 +232,7 @@ void BarrierWorld::post(uint32_t node) {
   update_timer(node);
 }
 
-/// A host's deadline has passed.
+/// Cancel a node's barrier, whose deadline has passed.
 void BarrierWorld::cancel(uint32_t node) {
   if (ends_[node] != MemberEnd::kWaiting) {
     return;

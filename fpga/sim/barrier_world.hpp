@@ -18,15 +18,15 @@ namespace rio::sim {
 struct BarrierSettings {
   NetworkSettings network{};
   uint32_t members = 0;   ///< nodes 0 to members - 1 take part; 0: all
-  uint64_t step_ns = 40;  ///< from the cause of a notification to its way: the card's work
-  /// 0: the card runs the rounds. Otherwise the host does, and each round costs the host this time,
-  /// one round after the other, before the card's step.
+  uint64_t step_ns = 40;  ///< the card's work: from the cause of a notification until it leaves
+  /// Host overhead. 0: the card runs the rounds. Otherwise the host does, one round after the
+  /// other, and each takes this time before the card's step.
   uint64_t host_round_ns = 0;
   uint64_t host_in_ns = 0;   ///< from a node's arrival until the card has its descriptor
   uint64_t host_out_ns = 0;  ///< from the card's completion until the node leaves
   /// A host whose barrier takes longer than this from its arrival on cancels it; 0: it waits.
   uint64_t deadline_ns = 0;
-  uint64_t response_timeout_ns = 1'000'000;  ///< longer if the host runs the rounds: by 20 of them
+  uint64_t response_timeout_ns = 1'000'000;  ///< if the host runs the rounds, 20 rounds longer
   uint64_t retry_ns = 1'000;
   uint32_t resend_limit = 8;
   uint32_t early = 64;  ///< early notifications that a node has room for
@@ -35,7 +35,7 @@ struct BarrierSettings {
 /// How a barrier went for one member.
 enum class MemberEnd : uint8_t {
   kWaiting,  ///< it has not ended, or has never arrived
-  kLeft,     ///< the barrier was complete
+  kLeft,     ///< it left as kOk
   kFailed,   ///< it was told of a failure
 };
 
@@ -51,8 +51,8 @@ struct BarrierOutcome {
   [[nodiscard]] uint64_t latency_ns() const { return last_exit_ns - last_arrival_ns; }
 };
 
-/// The nodes of a network, each with an engine. Barriers run one after the other; virtual time goes
-/// on. One thread.
+/// The nodes of a network, each with an engine, and the barriers that they run, one after the
+/// other. Virtual time goes on between them. One thread.
 class BarrierWorld {
  public:
   /// @param error the error with its remedy; set on failure only. @return as Network::create().
@@ -73,14 +73,15 @@ class BarrierWorld {
   /// Called about every microsecond of virtual time while a barrier runs.
   using Watch = std::function<void(const BarrierOutcome& so_far)>;
 
-  /// Run one barrier, until all members have ended or nothing can happen any more. @param delays_ns
-  /// when each member arrives, from now on; a member beyond its end arrives now. @param within_ns
-  /// bound of virtual time: members that have not ended then are in neither number of the outcome.
+  /// Run one barrier, until it has ended for all members or no event is left. @param delays_ns when
+  /// each member arrives, from now on; members for which there is no delay arrive now. @param
+  /// within_ns bound of virtual time: a member for which the barrier has not ended then counts as
+  /// neither ended nor failed.
   BarrierOutcome run(Schedules& schedules, std::span<const uint64_t> delays_ns, uint64_t within_ns,
                      const Watch& watch = {});
 
   /// Run barriers back to back: a member that has left one arrives at the next one after a pause,
-  /// while others may still be in the last one. Their epochs follow that of describe().
+  /// while others may still be in the previous one. Epochs count up from that of describe().
   /// @param barriers at least 1. @param pause_ns gives the pause before each barrier, the first
   /// one's from now on. @param within_ns as for run().
   /// @return `ended`: members that left all barriers; the times are those of the last barrier.
@@ -115,7 +116,8 @@ class BarrierWorld {
   class Node;
 
   explicit BarrierWorld(const BarrierSettings& settings);
-  /// Tells timers of a member's barrier from those of an earlier one, which mean nothing.
+  /// A number that distinguishes timers of a member's barrier from those of an earlier one, which
+  /// are ignored.
   [[nodiscard]] uint32_t timer_tag(uint32_t node) const { return serial_ + turns_[node]; }
   void describe(uint32_t node, regs::BarrierDesc* out);
   void note_arrival(uint32_t node);
@@ -133,7 +135,7 @@ class BarrierWorld {
   Schedules* schedules_ = nullptr;  // of the barrier that runs
   BarrierOutcome outcome_;
   const Pause* pause_ns_ = nullptr;  // of the run
-  std::vector<Times> times_;         // of each barrier of the run
+  std::vector<Times> times_;         // by barrier of the run
   std::vector<uint32_t> turns_;      // the barrier of the run at which each member is
   uint32_t serial_ = 0;              // of the run's first barrier: see timer_tag()
 };

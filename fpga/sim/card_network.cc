@@ -9,13 +9,13 @@ namespace {
 
 constexpr uint32_t kRingBytes = 64 * 1024;
 // NodeTimer::info
-constexpr uint16_t kLeave = 0;  ///< a request leaves
-constexpr uint16_t kStep = 1;   ///< a card is stepped
-constexpr uint16_t kTick = 2;   ///< all cards are stepped
+constexpr uint16_t kLeave = 0;  ///< let a request leave
+constexpr uint16_t kStep = 1;   ///< step a card
+constexpr uint16_t kTick = 2;   ///< step all cards
 /// A card's upkeep is spread over some steps.
 constexpr uint32_t kStepsPerTick = 16;
 
-/// Bytes of a kept frame's payload.
+/// Length of a kept frame's payload, in bytes.
 [[nodiscard]] uint16_t payload_of(const std::vector<uint8_t>& frame) {
   model::Frame header;
   std::memcpy(&header, frame.data(), sizeof(header));
@@ -82,7 +82,7 @@ void CardNetwork::step_at(uint64_t time_ns, uint32_t node) {
   network_->set_timer(time_ns, {.node = node, .info = kStep});
 }
 
-/// @return a number for the frame, whose bytes are copied.
+/// Copy a frame. @return its number.
 uint32_t CardNetwork::keep(const model::InFrame& frame) {
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(frames_.size()));
@@ -130,7 +130,7 @@ void CardNetwork::step(uint32_t node) {
   bool more = port.is_plugged;
   for (uint32_t i = 0; more && i < kStepsMost; ++i) {
     stepper_.step_card(node);
-    // Requests first, which a frame has caused before its answer was made.
+    // Requests first: the card makes the requests that a frame causes before its answer.
     const bool sent_requests = drain(node, false);
     const bool sent_responses = drain(node, true);
     more = sent_requests || sent_responses || port.requests_in.reader.peek() != nullptr ||

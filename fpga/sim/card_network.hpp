@@ -15,23 +15,23 @@ namespace rio::sim {
 
 struct CardNetworkSettings {
   NetworkSettings network;
-  uint64_t step_ns = 40;  ///< from the cause of a request to its way; answers leave at once
-  /// Each card is stepped so often in virtual time, besides when a frame arrives, so that it sees
-  /// its time-outs.
+  uint64_t step_ns = 40;  ///< from the cause of a request until it leaves; answers leave at once
+  /// Each card is stepped at this interval of virtual time, and when a frame arrives, so that it
+  /// sees its time-outs.
   uint64_t tick_ns = 10'000;
 };
 
-/// Connects model cards by a network whose nodes they are. Frames that the network loses stay in
-/// memory until its end. The caller makes a card of each wire and
-/// steps it when asked to: virtual time stands while a card works. The cards are not stepped by
-/// anything else while run() runs. One thread.
+/// Connects model cards by a network, on which each card is a node. The caller makes a card for
+/// each wire, and steps it when asked to; virtual time stands still while a card works. While run()
+/// runs, nothing else may step the cards. Frames that the network loses stay in memory until its
+/// end. One thread.
 class CardNetwork {
  public:
   /// The destID of node 0; the others follow.
   static constexpr uint32_t kFirstId = 1;
   static constexpr uint32_t kStepsMost = 1000;
 
-  /// Owns the cards.
+  /// The owner of the cards.
   class Stepper {
    public:
     /// Step the card of a node once, if it is there.
@@ -46,12 +46,12 @@ class CardNetwork {
   [[nodiscard]] static int create(NetworkTopology topology, const CardNetworkSettings& settings,
                                   Stepper& stepper, std::unique_ptr<CardNetwork>* out,
                                   std::string* error);
-  /// The wires' cards have been destroyed before.
+  /// The cards must have been destroyed.
   ~CardNetwork();
   CardNetwork(const CardNetwork&) = delete;
   CardNetwork& operator=(const CardNetwork&) = delete;
 
-  /// The wire of a node's card. @param node one without a card.
+  /// Make the wire of a node's card. @param node one without a card.
   [[nodiscard]] std::unique_ptr<model::Wire> plug(uint32_t node);
   /// Virtual time, for the cards.
   [[nodiscard]] model::Clock& clock() { return clock_; }
@@ -63,9 +63,9 @@ class CardNetwork {
   /// Step the card of a node now, until it has no frame to take and has sent none, or kStepsMost
   /// times.
   void step(uint32_t node);
-  /// Let everything happen up to a time. Called by nothing that it calls.
+  /// Handle all events up to a time. Not reentrant.
   void run(uint64_t until_ns) { network_->run(until_ns); }
-  /// Frames that a full ring of their receiver has dropped.
+  /// Frames that were dropped because the receiver's ring was full.
   [[nodiscard]] uint64_t overflows() const { return overflows_; }
 
   // Of Network: see there.

@@ -11,7 +11,7 @@
 
 namespace rio::sim {
 
-/// The begin of a chunk; events fill the rest of it. A chunk starts at a multiple of its size.
+/// The first words of a chunk; events fill the rest. A chunk starts at a multiple of its size.
 struct Chunk {
   Chunk* next;
 };

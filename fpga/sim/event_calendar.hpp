@@ -15,14 +15,14 @@
 
 namespace rio::sim {
 
-/// Gives events back by time, and those of one time in the order in which they were pushed, so that
+/// Gives events back in order of time, and those of one time in the order of their pushes, so that
 /// a simulation repeats bit for bit. One thread.
 ///
 /// The first wheel has a bucket a nanosecond, each bucket of the second wheel stands for one turn
 /// of the first, and so on; the far tier has a bucket for each turn of the last wheel. The highest
 /// bit in which an event's time differs from now() decides its wheel. So at any moment all events
-/// of one time are in one bucket, in the order of their pushes: when time enters a bucket's span,
-/// the bucket is dealt to finer ones front to back, and no bucket is ever sorted.
+/// of one time are in one bucket, in the order of their pushes. When time enters a bucket's span,
+/// its events are dealt to finer buckets front to back; no bucket is ever sorted.
 template <class Event>
 class EventCalendar {
   static_assert(std::is_trivially_copyable_v<Event>);
@@ -32,8 +32,8 @@ class EventCalendar {
   EventCalendar(const EventCalendar&) = delete;
   EventCalendar& operator=(const EventCalendar&) = delete;
 
-  /// A time below which no event is left: that of the last event, or one between it and the limit
-  /// of a pop() that found nothing.
+  /// A time before which no event is left: that of the last event taken, or, after a pop() that
+  /// found nothing, one up to its limit.
   [[nodiscard]] uint64_t now() const { return now_; }
   [[nodiscard]] uint64_t size() const { return size_; }
   [[nodiscard]] bool is_empty() const { return size_ == 0; }
@@ -48,8 +48,8 @@ class EventCalendar {
     place(time_ns, event);
   }
 
-  /// Take events of one time, the earliest, which is now() afterwards. Some of that time may be
-  /// left for the next call. @param limit_ns events after it stay. @param out at least one place.
+  /// Take events of the earliest time, which is now() afterwards. If `out` is too short, the next
+  /// call takes the rest. @param limit_ns events after it stay. @param out at least one place.
   /// @return how many; 0: there is none up to the limit.
   [[nodiscard]] size_t pop(uint64_t limit_ns, std::span<Event> out) {
     if (read_ == current_->end && !enter_next_bucket(limit_ns)) {
@@ -71,7 +71,7 @@ class EventCalendar {
   }
 
  private:
-  /// The low bits of the time suffice, since the bucket has the others.
+  /// An event with the low bits of its time; its bucket implies the others.
   struct Entry {
     uint32_t low_ns;
     Event event;
@@ -82,8 +82,8 @@ class EventCalendar {
   static constexpr size_t kFirstEntry = kChunkBytes - kPerChunk * sizeof(Entry);
   static_assert(kPerChunk >= 4 && kFirstEntry % alignof(Entry) == 0);
 
-  /// Entries in order of arrival. `end` is where the next one goes; if it is a chunk's boundary,
-  /// or null, that one needs a new chunk.
+  /// Entries in the order of their pushes. `end` is the place of the next entry; if it is a chunk's
+  /// boundary, or null, the next entry needs a new chunk.
   struct Bucket {
     Entry* end = nullptr;
     Chunk* first = nullptr;
@@ -173,7 +173,7 @@ class EventCalendar {
     }
   }
 
-  /// Everything in the chunk that read_ has just left has been read.
+  /// Give back the chunk that read_ has just left: all its entries were read.
   void leave_read_chunk() {
     Chunk* const done = current_->first;
     if (done->next == nullptr) {
@@ -187,8 +187,8 @@ class EventCalendar {
     pool_.give(done);
   }
 
-  /// The current bucket is used up: move to the next one that has entries. @return false: the next
-  /// event is after the limit, or there is none.
+  /// Move from the current bucket, which is used up, to the next one that has entries. @return
+  /// false: the next event is after the limit, or there is none.
   [[nodiscard]] bool enter_next_bucket(uint64_t limit_ns) {
     if (current_->first != nullptr) {
       pool_.give(current_->first);
@@ -230,8 +230,8 @@ class EventCalendar {
     return now_ >> AnyWheel::kTop << AnyWheel::kTop | uint64_t{at} << AnyWheel::kShift;
   }
 
-  /// The first wheel is empty: deal the next bucket behind it. @return false: it begins after the
-  /// limit.
+  /// Deal the next bucket of the coarser wheels, when the first wheel is empty. @return false: it
+  /// begins after the limit.
   [[nodiscard]] bool deal_next_turn(uint64_t limit_ns) {
     if (const uint32_t at = middle_.next(Middle::index(now_)); at < Middle::kBuckets) {
       return deal(middle_, at, limit_ns);
@@ -263,7 +263,7 @@ class EventCalendar {
     return true;
   }
 
-  /// Time enters a bucket's span, in which nothing else is: put its entries into finer buckets.
+  /// Put the entries of a bucket whose span time enters into finer buckets, which are empty.
   void deal(const Bucket& bucket, uint64_t start_ns) {
     set_now(start_ns);
     read_ = nullptr;

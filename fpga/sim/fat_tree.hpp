@@ -23,7 +23,7 @@ class FatTree {
   /// on failure only. @return 0, -EINVAL, -E2BIG: more links than kLinksMax.
   [[nodiscard]] static int create(uint32_t arity, uint32_t levels, FatTree* out,
                                   std::string* error);
-  /// Two nodes at one switch.
+  /// A tree of two nodes at one switch.
   FatTree() = default;
 
   [[nodiscard]] uint32_t arity() const { return arity_.divisor(); }
@@ -56,13 +56,13 @@ class FatTree {
     return nodes_ + (level - 1) * row_.divisor() + with_digit(number, level - 1, port);
   }
   [[nodiscard]] uint32_t reverse(uint32_t link) const;
-  /// 0: between nodes and switches; n: between switches of rows n - 1 and n.
+  /// The class of a link: 0 between nodes and switches, n between switches of rows n - 1 and n.
   [[nodiscard]] uint32_t link_class(uint32_t link) const;
   [[nodiscard]] uint32_t link_classes() const { return levels(); }
 
-  /// Hot. Up until the destination is below, by the link that the destination's digit says, so that
-  /// one way leads from each root to each node and neighbours' traffic spreads; then down.
-  /// @return kNoLink: it is the destination.
+  /// Hot. The route goes up until the destination is below, by the links that the destination's
+  /// digits choose, so that traffic of neighbours spreads over the roots; then down, where each
+  /// root has one route to each node. @return kNoLink: `at` is the destination.
   [[nodiscard]] uint32_t next_link(uint32_t at, uint32_t destination) const {
     if (at < nodes_) {
       return at == destination ? kNoLink : at;
@@ -77,8 +77,8 @@ class FatTree {
     return nodes_ + one * per_switch_.divisor() + digit + (is_below ? 0 : arity());
   }
   [[nodiscard]] uint32_t diameter() const { return 2 * levels(); }
-  /// A node's: its number's digits to the base arity(), the lowest first. A switch's: its row, and
-  /// its number in the row.
+  /// For a node the digits of its number to the base arity(), the lowest first; for a switch its
+  /// row, and its number in the row.
   [[nodiscard]] std::vector<uint32_t> coordinates(uint32_t device) const;
 
  private:

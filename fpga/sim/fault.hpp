@@ -11,7 +11,8 @@ namespace rio::sim {
 
 enum class FaultKind : uint8_t { kDeviceDown, kDeviceUp, kLinkDown, kLinkUp };
 
-/// A link fault concerns one direction; to cut a cable, cut NetworkTopology::reverse(), too.
+/// A device or link that fails or comes back. Links have one direction: to cut a cable, also cut
+/// NetworkTopology::reverse() of the link.
 struct NetworkFault {
   uint64_t at_ns;
   FaultKind kind;
@@ -20,7 +21,8 @@ struct NetworkFault {
 
 /// Choose distinct nodes or links at random, each with a time. Any thread.
 /// @param kind kDeviceDown and kDeviceUp choose among nodes only, not switches.
-/// @param count all of them if there are fewer. @param first_ns, last_ns the times, inclusive.
+/// @param count how many; if there are fewer, all are chosen. @param first_ns, last_ns the times,
+/// inclusive.
 /// @return in order of time.
 [[nodiscard]] std::vector<NetworkFault> random_faults(const NetworkTopology& topology,
                                                       FaultKind kind, uint32_t count,

@@ -82,8 +82,8 @@ void FileFabric::take_links(const Topology& file) {
   }
 }
 
-// Breadth first from the destination. A device is reached first from the nearest ones; among these
-// its own lowest port decides.
+// Breadth first from the destination: each device gets a link to one that is nearest to the
+// destination, and among these the one at its lowest port.
 void FileFabric::route_to(uint32_t node) {
   std::vector<uint32_t> distance(devices(), kLeftOut);
   std::vector<uint32_t> found{node};

@@ -11,14 +11,15 @@
 
 namespace rio::sim {
 
-/// Endpoints are the nodes, in the order of the file; switches follow. Devices that are silent or
-/// not present are left out, with their links. A switch routes a destID as its "routes" say, and
-/// all others by a shortest way, through the lowest port. Immutable.
+/// A fabric from a file. Its endpoints are the nodes, in the order of the file; switches follow.
+/// Devices that are silent or not present are left out, with their links. A switch routes the
+/// destIDs of its "routes" as they say, and all others by a shortest route, through the lowest
+/// port. Immutable.
 class FileFabric {
  public:
   /// @param error the error with its remedy; set on failure only.
-  /// @return 0, -EINVAL: an endpoint that another one does not reach, a route that leads nowhere or
-  /// in a circle, or no endpoint at all.
+  /// @return 0; -EINVAL: an endpoint cannot reach another one, a route leads nowhere or in a
+  /// circle, or there is no endpoint.
   [[nodiscard]] static int create(const wire::switched::Topology& file, FileFabric* out,
                                   std::string* error);
 
@@ -41,7 +42,7 @@ class FileFabric {
   }
   [[nodiscard]] uint32_t link_classes() const { return 2; }
 
-  /// Hot. @return kNoLink: it is the destination.
+  /// Hot. @return kNoLink: `at` is the destination.
   [[nodiscard]] uint32_t next_link(uint32_t at, uint32_t destination) const {
     if (at == destination) {
       return kNoLink;
@@ -49,7 +50,7 @@ class FileFabric {
     return first_link_[at] + turns_[size_t{at} * nodes_ + destination];
   }
   [[nodiscard]] uint32_t diameter() const { return diameter_; }
-  /// The device's number, since the file gives no place to it.
+  /// The device's number alone, since the file gives devices no places.
   [[nodiscard]] std::vector<uint32_t> coordinates(uint32_t device) const { return {device}; }
 
   [[nodiscard]] const std::string& name(uint32_t device) const { return names_[device]; }

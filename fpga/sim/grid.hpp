@@ -23,7 +23,7 @@ class Grid {
   /// @return 0, -EINVAL, -E2BIG: more links than kLinksMax.
   [[nodiscard]] static int create(bool wraps, std::span<const uint32_t> lengths, Grid* out,
                                   std::string* error);
-  /// One node.
+  /// A grid of one node.
   Grid() = default;
 
   [[nodiscard]] bool wraps() const { return wraps_; }
@@ -55,14 +55,15 @@ class Grid {
   }
   /// The link in the other direction between the same nodes.
   [[nodiscard]] uint32_t reverse(uint32_t link) const;
-  /// A link's dimension.
+  /// The class of a link: its dimension.
   [[nodiscard]] uint32_t link_class(uint32_t link) const {
     return (link - from(link) * ports()) / 2;
   }
   [[nodiscard]] uint32_t link_classes() const { return dimensions(); }
 
-  /// Hot. The first dimension that differs goes first; in a torus the shorter way round, and if
-  /// both are equal the one toward higher coordinates. @return kNoLink: it is the destination.
+  /// Hot. The route takes the lowest dimension that differs first; in a torus in the shorter
+  /// direction round the ring, and if both are equal toward higher coordinates. @return kNoLink:
+  /// `at` is the destination.
   [[nodiscard]] uint32_t next_link(uint32_t at, uint32_t destination) const {
     uint32_t here = at;
     uint32_t there = destination;

@@ -1,14 +1,14 @@
 /// @file
-/// The names of a simulated network's devices and links.
+/// The numbers of a simulated network's links.
 #pragma once
 
 #include <cstdint>
 
 namespace rio::sim {
 
-/// No link: the device is the destination itself.
+/// Not a link: the device is the destination itself.
 inline constexpr uint32_t kNoLink = (1u << 28) - 1;
-/// Links are numbered below it: an event keeps a link in 28 bits.
+/// Numbers of links are below this: an event has 28 bits for a link.
 inline constexpr uint32_t kLinksMax = kNoLink;
 
 /// Consecutive numbers of links, some of which may not exist.

@@ -13,11 +13,11 @@
 
 namespace rio::sim {
 
-/// Rate, delay and losses that the links of one kind have in common.
+/// Rate, delay and losses of the links of one class.
 struct LinkClass {
   uint32_t serialisation_ns = 8;  ///< time of each packet on the link, whatever its size
   uint32_t ps_per_byte = 0;       ///< time of each byte besides: 1000 ps are 1 GB/s
-  uint32_t hop_ns = 100;   ///< from a packet's last bit sent until it has passed the next device
+  uint32_t hop_ns = 100;   ///< from a packet's last bit sent until the next device may send it on
   double loss_rate = 0.0;  ///< chance of each packet to be lost, 0 to 1
 };
 
@@ -25,19 +25,18 @@ struct LinkClass {
 enum class LinkTrouble : uint8_t { kCut = 1, kSenderDown = 2, kReceiverDown = 4 };
 
 /// Each link has one direction and sends packets in the order in which they come; a packet waits
-/// until the link has sent those before it. A queue has no end. It holds no packet: it computes
-/// when a packet arrives, so the caller keeps what travels. One thread.
+/// until the link has sent those before it. Queues have no limit, and hold no packets: a link
+/// computes when a packet arrives, and the caller keeps the packet until then. One thread.
 class LinkSet {
  public:
   static constexpr size_t kClassesMax = 32;
-  /// Links are used before this time only: 2.2 years.
+  /// Times are below this: 2.2 years.
   static constexpr uint64_t kTimeMax = uint64_t{1} << 56;
 
   /// @return 0, -EINVAL with an error that names the class and the remedy.
   [[nodiscard]] static int check(std::span<const LinkClass> classes, std::string* error);
 
-  /// @param links at least 1 is reserved; all have class 0 at first. @param classes those that
-  /// check() accepts.
+  /// @param links how many; all have class 0 at first. @param classes such as check() accepts.
   LinkSet(uint32_t links, std::span<const LinkClass> classes);
 
   [[nodiscard]] uint32_t size() const { return size_; }
@@ -66,12 +65,12 @@ class LinkSet {
     state.sent += static_cast<uint32_t>(state.sent != UINT32_MAX);
     return end_ns + times.hop_ns;
   }
-  /// Hot. A link will be used soon.
+  /// Hot. Fetch the state of a link that will be used soon.
   void prefetch(uint32_t link) const { __builtin_prefetch(&links_[link], 1); }
 
   /// Packets sent, up to UINT32_MAX.
   [[nodiscard]] uint32_t sent(uint32_t link) const { return links_[link].sent; }
-  /// The link has sent all packets by then.
+  /// When the link will have sent all its packets.
   [[nodiscard]] uint64_t busy_until_ns(uint32_t link) const { return links_[link].busy_until_ns; }
   /// The longest time for which a packet waited, up to UINT32_MAX.
   [[nodiscard]] uint32_t longest_wait_ns(uint32_t link) const {

@@ -27,11 +27,11 @@ struct NetworkSettings {
   uint64_t seed = 1;  ///< of the packets that are lost; the seed of a topology file is added
 };
 
-/// All are totals since the begin.
+/// Totals since the network was made.
 struct NetworkCounters {
   uint64_t sent = 0;       ///< packets given to send()
   uint64_t delivered = 0;  ///< packets that reached their destination
-  uint64_t hops = 0;       ///< packets over links
+  uint64_t hops = 0;       ///< of all packets
   uint64_t lost = 0;       ///< packets lost on a link by chance, or by lose_packet()
   uint64_t dropped = 0;    ///< packets that met a device or a link that was down
   uint64_t timers = 0;     ///< timers given back to their nodes
@@ -61,11 +61,11 @@ class NetworkBase {
   /// Hot. @param time_ns at least now(). A node that is down at that time does not get its timer.
   void set_timer(uint64_t time_ns, const NodeTimer& timer);
 
-  /// A packet that would arrive while its link is cut, or while one of the link's devices is down,
-  /// is dropped; so is one that would enter such a link. @param fault at now() or later. Of events
-  /// of one time, those scheduled first happen first.
+  /// Let a fault happen. A packet is dropped if it would enter a link or arrive at its end while
+  /// the link is cut, or one of the link's devices is down. @param fault at now() or later. Of
+  /// events of one time, those scheduled first happen first.
   void schedule(const NetworkFault& fault);
-  /// The packet that enters a link after `nth` others is lost at its end. @param link one that
+  /// Lose the packet that enters a link after `nth` others, at the link's end. @param link one that
   /// exists.
   void lose_packet(uint32_t link, uint32_t nth);
   [[nodiscard]] bool is_up(uint32_t device) const {
@@ -152,14 +152,14 @@ class Network final : public NetworkBase {
     return rc;
   }
 
-  /// Handle all events up to a time, those that come up meanwhile too. @return how many.
+  /// Handle all events up to a time, including those that arise meanwhile. @return how many.
   uint64_t run(uint64_t until_ns) {
     return std::visit([&](const auto& shape) { return run_on(shape, until_ns); },
                       topology().shape());
   }
 
  private:
-  /// Events that are looked at together, so that the memory of their links is on its way.
+  /// Events that are taken together, so that the state of their links can be prefetched.
   static constexpr size_t kBurst = 16;
 
   Network(NetworkTopology topology, const NetworkSettings& settings, Handler& handler)
@@ -180,7 +180,7 @@ class Network final : public NetworkBase {
     return handled;
   }
 
-  /// Routes do not change, so each packet's next link can be known before its turn.
+  /// Routes do not change, so each packet's next link can be computed before its turn.
   template <class Shape>
   void find_links(const Shape& shape, std::span<const Event> events, uint32_t* next) {
     for (const Event& event : events) {

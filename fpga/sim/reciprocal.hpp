@@ -7,7 +7,7 @@
 
 namespace rio::sim {
 
-/// Exact for every 32-bit number and divisor. Any thread.
+/// A divisor, prepared. Exact for every 32-bit number and divisor. Any thread.
 class Reciprocal {
  public:
   /// @param divisor at least 1.
@@ -18,7 +18,7 @@ class Reciprocal {
 
   [[nodiscard]] constexpr uint32_t divisor() const { return divisor_; }
   /// @return number / divisor(), rounded down. The factor is too small by less than one part in
-  /// 2^64, which n + 1 instead of n makes good: the product never reaches the next quotient.
+  /// 2^64; number + 1 in place of number makes up for it, and never reaches the next quotient.
   [[nodiscard]] constexpr uint32_t divide(uint32_t number) const {
     return static_cast<uint32_t>((Product{number} + 1) * factor_ >> 64);
   }

@@ -1,5 +1,5 @@
 /// @file
-/// The shape of a simulated network: devices, links, and the way from node to node.
+/// The shape of a simulated network: devices, links, and the routes from node to node.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ class NetworkTopology {
   /// @param error the error with its remedy; set on failure only.
   /// @return 0, -EINVAL, -E2BIG: too many links, or -errno of the file.
   [[nodiscard]] static int create(std::string_view text, NetworkTopology* out, std::string* error);
-  /// One node.
+  /// A network of one node.
   NetworkTopology() = default;
   explicit NetworkTopology(Shape shape) : shape_(std::move(shape)) {}
 
-  /// For loops over many links: visit it once, outside of the loop.
+  /// The shape itself: for loops over many links, to visit it once, outside of the loop.
   [[nodiscard]] const Shape& shape() const { return shape_; }
 
   [[nodiscard]] uint32_t nodes() const {
@@ -38,7 +38,7 @@ class NetworkTopology {
   [[nodiscard]] uint32_t devices() const {
     return std::visit([](const auto& shape) { return shape.devices(); }, shape_);
   }
-  /// Links have numbers below it; not each number has a link.
+  /// Numbers of links are below this; some numbers have no link.
   [[nodiscard]] uint32_t links() const {
     return std::visit([](const auto& shape) { return shape.links(); }, shape_);
   }
@@ -65,7 +65,7 @@ class NetworkTopology {
   [[nodiscard]] uint32_t link_classes() const {
     return std::visit([](const auto& shape) { return shape.link_classes(); }, shape_);
   }
-  /// @param destination a node. @return kNoLink: it is the destination itself.
+  /// @param destination a node. @return kNoLink: `at` is the destination.
   [[nodiscard]] uint32_t next_link(uint32_t at, uint32_t destination) const {
     return std::visit([&](const auto& shape) { return shape.next_link(at, destination); }, shape_);
   }
@@ -73,7 +73,7 @@ class NetworkTopology {
   [[nodiscard]] uint32_t diameter() const {
     return std::visit([](const auto& shape) { return shape.diameter(); }, shape_);
   }
-  /// Where a device is: each shape says what its coordinates mean.
+  /// The place of a device; each shape says what its coordinates mean.
   [[nodiscard]] std::vector<uint32_t> coordinates(uint32_t device) const {
     return std::visit([&](const auto& shape) { return shape.coordinates(device); }, shape_);
   }

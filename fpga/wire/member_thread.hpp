@@ -51,12 +51,12 @@ class MemberThread {
   /// Member::set_poke().
   void set_poke(Poke poke, void* ctx);
   [[nodiscard]] bool has_poke();
-  /// Call the function every few milliseconds even if nothing arrives, or no more.
+  /// Whether to call the function every few milliseconds even if nothing arrives.
   void set_regular(bool on);
 
   // The thread itself.
-  /// How long to wait at most for something to arrive, in ms; -1: for ever. @param again the result
-  /// of the last call().
+  /// How long to wait at most for something to arrive, in ms; -1: for ever. @param again result of
+  /// the last call().
   [[nodiscard]] int wait_ms(bool again) const;
   /// Clear order(). @return whether poke_soon() was called.
   [[nodiscard]] bool take_order();

@@ -156,7 +156,7 @@ struct rio_tag_done {
   uint32_t reserved;
 };
 
-/** The carrier of the notifications of a group. */
+/** How the members of a group meet. */
 enum rio_barrier_way {
   RIO_BARRIER_ANY = 0,  /**< memory, if all members are on one machine; else the card, if all
                              members' cards can and have a number for it; else software */
@@ -183,8 +183,8 @@ struct rio_barrier_options {
 /** Why a group has failed. */
 struct rio_barrier_failure {
   int32_t error; /**< 0: it has not. -ECONNREFUSED: the member has left; -ETIME: its deadline has
-                      passed; -EINVAL: it names other members or terms; -ETIMEDOUT while creating:
-                    it has not joined; or an error of the peer */
+                      passed; -EINVAL: it gave other members or terms; -ETIMEDOUT while creating:
+                      it has not joined; other errors: it has gone, or does not answer */
   uint32_t rank; /**< the member that was the cause, or RIO_BARRIER_NO_RANK */
 };
 
@@ -371,17 +371,17 @@ int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
 
 /* ---- Barriers ------------------------------------------------------------------------------- */
 
-/* Members of a group meet: each passes a barrier once all have arrived at it. A group that has
- * failed stays so: every later call gives its error, at all members, within a bounded time: at once
- * if a member's process ends, and rio_msg_options.deliver_ms and a second after it has stopped to
- * answer. No member passes a barrier at which a member has not arrived. A context for barriers and
- * its groups belong to one thread at a time, as contexts do. */
+/* Members of a group wait for each other: each passes a barrier once all have arrived at it. A
+ * group that has failed stays failed: every later call gives its error, at all members. They learn
+ * of it at once if a member's process ends, and after rio_msg_options.deliver_ms and a second if it
+ * stops answering. No member passes a barrier at which a living member has not arrived. A context
+ * for barriers and its groups belong to one thread at a time, as contexts do. */
 
 /** Open a context for barriers. The first one of a port gets the card's barrier engine, if the card
  *  has one. @param number below RIO_MSG_CONTEXTS: its place in the port. @return 0, -EINVAL,
  * -EBUSY, -ENOMEM. */
 int rio_barrier_open(rio_msg_port* port, uint32_t number, rio_barrier** out);
-/** Close a context for barriers. Messages of its groups to peers are waited for, up to a second.
+/** Close a context for barriers. Waits until messages of its groups have gone, up to a second.
  *  NULL does nothing. @return 0; -EBUSY: groups are not destroyed, and the context is open still.
  */
 int rio_barrier_close(rio_barrier* barrier);
@@ -390,7 +390,7 @@ rio_msg_address rio_barrier_self(const rio_barrier* barrier);
  *  @return 0, -ENODEV. */
 int rio_barrier_progress(rio_barrier* barrier);
 
-/** Begin to create a group, which all its members do. Returns at once. Several groups may be under
+/** Begin to create a group; all its members do. Returns at once. Several groups may be under
  *  way, in any order.
  *  @param members of rio_barrier_self(), in the order of ranks, one a card; the same list at all
  *  members. Copied. @param rank of this member in it. @param options NULL: all defaults.
@@ -403,21 +403,24 @@ int rio_barrier_create(rio_barrier* barrier, const rio_msg_address* members, uin
  *  @return 1: the group is ready; 0: not within the time; -ENODEV; the error of the group, for
  *  example -EINVAL if members disagree, and -ETIMEDOUT if one has not joined. */
 int rio_barrier_wait_ready(rio_barrier_group* group, uint32_t timeout_ms);
-/** Leave a group. Does not wait. Members that arrive at a later barrier than this one are told, and
- *  all are told if this one has arrived at a barrier and not passed it. NULL does nothing. */
+/** Leave a group. Does not wait. Members that arrive at a barrier at which this member has not
+ *  arrived are told; if this member has arrived at a barrier and not passed it, all are told. NULL
+ *  does nothing. */
 void rio_barrier_destroy(rio_barrier_group* group);
 
-/** Hot. Arrive at the next barrier, and return at once. With the card nothing needs this member's
- *  calls until it wants to know; in software other members may wait for them.
- *  @return 0; -EAGAIN (not ready yet), -EBUSY (the last one has not ended), the group's error. */
+/** Hot. Arrive at the next barrier, and return at once. In memory and on the card nothing needs
+ *  this member's calls until it asks for the end; in software other members may wait for them.
+ *  @return 0; -EAGAIN (not ready yet), -EBUSY (the previous barrier has not ended), the group's
+ * error. */
 int rio_barrier_arrive(rio_barrier_group* group);
 /** Hot. Whether the barrier that this member arrived at has ended. Makes progress.
  *  @return 1: all members have arrived; 0: not yet; the group's error. */
 int rio_barrier_test(rio_barrier_group* group);
-/** Wait for it. Sleeps with options.sleeps, polls otherwise. @return 1: all members have arrived;
- * 0: not within the time, and it goes on; the group's error; -ENODEV. */
+/** Wait for the end of the barrier. Sleeps with options.sleeps, polls otherwise. @return 1: all
+ * members have arrived; 0: not within the time, and it goes on; the group's error; -ENODEV. */
 int rio_barrier_wait(rio_barrier_group* group, uint32_t timeout_ms);
-/** Arrive, and wait. @return as rio_barrier_wait(), or as rio_barrier_arrive() if that fails. */
+/** Arrive, and wait for the end. @return as rio_barrier_wait(), or as rio_barrier_arrive() if that
+ *  fails. */
 int rio_barrier_run(rio_barrier_group* group, uint32_t timeout_ms);
 /** Why the group has failed, if it has: *out has an error then. */
 void rio_barrier_get_failure(const rio_barrier_group* group, struct rio_barrier_failure* out);

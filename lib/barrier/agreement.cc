@@ -109,7 +109,7 @@ void Agreement::note_join() {
   }
 }
 
-/// Rank 0, all have joined: propose shared memory, a number, or software.
+/// Rank 0, once all members have joined or answered: propose shared memory, a number, or software.
 void Agreement::propose() {
   const bool by_node = (ways_ & GroupMessage::kNodeBit) != 0;
   const bool by_card =
@@ -122,11 +122,11 @@ void Agreement::propose() {
   answers_ = 0;
   is_denied_ = false;
   std::fill(answered_.begin(), answered_.end(), false);
-  // Creations that are under way at once rarely begin to look at the same number.
+  // Random, so that creations that are under way at once rarely choose the same number.
   const auto start = static_cast<uint32_t>(base::mix64(uint64_t{serial_} << 32 | attempt_) % kIds);
   const uint32_t id = by_node ? kNodeId : by_card ? ids_.first_from(start) : kNoId;
   const uint32_t attempt = attempt_;
-  prepare(id);  // first, since the others look for what it has made
+  prepare(id);  // before the others, which open the memory that it makes
   if (attempt_ != attempt || !is_creating()) {
     return;  // a group of one has gone on
   }
@@ -150,7 +150,7 @@ bool Agreement::take_proposal(const GroupMessage& proposal) {
   return true;
 }
 
-/// Get ready with a number, in the place of an earlier one.
+/// Get ready with a number (or kNodeId, kNoId), in place of an earlier one.
 void Agreement::prepare(uint32_t id) {
   if (is_loaded_) {
     ends_.unload(id_);
@@ -207,7 +207,7 @@ void Agreement::note_answer(uint32_t rank, const IdSet* denied) {
   if (denied != nullptr) {
     is_denied_ = true;
     ids_ &= *denied;
-    ways_ &= ~GroupMessage::kNodeBit;  // this was denied, or was not offered any more
+    ways_ &= ~GroupMessage::kNodeBit;  // memory is proposed first, and only once
   }
   if (++answers_ == terms_.ranks) {
     if (is_denied_) {
@@ -226,7 +226,7 @@ void Agreement::run() {
 }
 
 bool Agreement::take_failure(uint32_t rank, const GroupMessage& failure) {
-  // A member names its own ticket, and rank 0 that of the member.
+  // Members put their own ticket into a message, and rank 0 the ticket of the receiver.
   const bool is_own = failure.ticket == terms_.ticket ||
                       (is_root() && failure.ticket == tickets_[rank] && failure.ticket != 0);
   if (!is_creating() || !is_own) {

@@ -3,11 +3,11 @@
 /// same group, whether it runs on the card, and with which number.
 ///
 /// Rank 0 decides: members of one machine meet in its memory, others on their cards if they can,
-/// else in software. Each member joins there, rank 0 proposes, each member gets ready and says so,
-/// and then rank 0 lets all run, so that no notification comes to a member that is not ready. A
-/// number that a member's card has given away meanwhile is denied, and rank 0 proposes another one;
-/// after some attempts it proposes software, so creations that disturb each other end. No member
-/// waits for a number while it holds another one.
+/// else in software. Each member sends a join to rank 0, rank 0 proposes, each member gets ready
+/// and answers, and then rank 0 lets all run, so that no notification comes to a member that is not
+/// ready. A member whose card has given the number away meanwhile denies it, and rank 0 proposes
+/// another one; after some attempts it proposes software, so creations that disturb each other end.
+/// No member waits for a number while it holds another one.
 #pragma once
 
 #include <cerrno>
@@ -26,12 +26,12 @@ namespace rio::barrier {
 [[nodiscard]] uint64_t agreement_digest(std::span<const uint32_t> members, uint64_t members_hash,
                                         std::string_view scheme);
 
-/// One member's part. One thread.
+/// One member's part of a creation. One thread.
 class Agreement {
  public:
   struct Terms {
     uint64_t key = 0;
-    uint64_t digest = 0;  ///< of what all members must agree on
+    uint64_t digest = 0;  ///< agreement_digest()
     uint32_t ranks = 1;
     uint32_t rank = 0;
     uint32_t ticket = 1;  ///< GroupMessage::ticket of this member, never 0
@@ -41,16 +41,17 @@ class Agreement {
   };
   enum class Stage : uint8_t { kJoining, kLoading, kLoaded, kReady, kFailed };
 
-  /// The actions that it asks of its owner.
+  /// The actions that the agreement asks of its owner.
   class Ends {
    public:
     /// @param rank another member.
     virtual void send(uint32_t rank, const GroupMessage& message) = 0;
     /// Numbers that are free here.
     [[nodiscard]] virtual IdSet free_ids() = 0;
-    /// Get ready, and then call loaded(), perhaps within this call. @param id a number to be taken,
-    /// kNodeId: shared memory, or kNoId: software. Rank 0 is asked first. @return false: the number
-    /// is not free, or there is no such memory.
+    /// Get ready, and then call loaded(), perhaps within this call. Rank 0 gets ready before the
+    /// others, which need the memory that it makes. @param id a number to take, kNodeId: shared
+    /// memory, or kNoId: software. @return false: the number is not free, or there is no such
+    /// memory.
     [[nodiscard]] virtual bool load(uint32_t id) = 0;
     /// Undo load(): the group will not run with this number.
     virtual void unload(uint32_t id) = 0;
@@ -64,9 +65,9 @@ class Agreement {
 
   /// Join. Called once, before all others.
   void begin();
-  /// A message of this creation has arrived. @param rank of the sender, another one below `ranks`,
-  /// which is the one that the message names.
-  /// @return false: it does not belong here; nothing has changed.
+  /// A message of this creation has arrived. @param rank of the sender, as the message names it;
+  /// below `ranks`, and not this member's.
+  /// @return false: the message does not belong to this creation; nothing has changed.
   [[nodiscard]] bool receive(uint32_t rank, const GroupMessage& message);
   /// load() is done, or has failed. @param error 0: this member is ready.
   void loaded(int error);
@@ -76,19 +77,20 @@ class Agreement {
 
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] bool is_creating() const { return stage_ < Stage::kReady; }
-  /// Of kFailed.
+  /// Why the creation failed, in the stage kFailed; 0 before.
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] uint32_t culprit() const { return culprit_; }
-  /// kNodeId: in shared memory; kNoId: it runs in software, or nothing is loaded.
+  /// The group's number on the card; kNodeId: it meets in shared memory; kNoId: it runs in
+  /// software, or nothing is loaded.
   [[nodiscard]] uint32_t id() const { return id_; }
-  /// 0: not known yet.
+  /// The group's serial number; 0: not known yet.
   [[nodiscard]] uint32_t serial() const { return serial_; }
   /// Rank 0: the lowest rank that has not joined; other ranks: 0. kNoPeer: all have.
   [[nodiscard]] uint32_t missing() const;
   /// Rank 0: whether a rank has not joined.
   [[nodiscard]] bool has_not_joined(uint32_t rank) const { return tickets_[rank] == 0; }
-  /// Rank 0, failed: a rank that was not told of it, since it had not joined, joins now.
-  /// @return false: it was told already, so it creates another group.
+  /// Rank 0, in the stage kFailed: tell a rank that joins only after the failure.
+  /// @return false: that rank was told already, so its join is for another group.
   [[nodiscard]] bool tell_late(uint32_t rank, uint32_t ticket);
 
  private:

@@ -223,7 +223,7 @@ void Barriers::take(msg::Address from, uint32_t session, const GroupMessage& mes
     return;
   }
   const bool has_given_up = message.what == What::kFailed && early_.drop(from, message.ticket);
-  // Members that leave one after the other tell each other, and some are gone already.
+  // Members that leave tell each other: a farewell may come when this member's part has gone.
   const bool is_farewell =
       message.what == What::kLeft || message.what == What::kFailed || message.what == What::kAlive;
   if (!has_given_up && !(found == groups_.end() && is_farewell)) {
@@ -231,7 +231,7 @@ void Barriers::take(msg::Address from, uint32_t session, const GroupMessage& mes
   }
 }
 
-/// A peer creates a group that this member may begin to create later.
+/// Keep the join to a group that this member may begin to create later.
 void Barriers::keep_early(msg::Address from, uint32_t session, const GroupMessage& join) {
   if (early_.add({from, session, join})) {
     return;

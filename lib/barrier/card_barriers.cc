@@ -7,7 +7,7 @@
 namespace rio::barrier {
 namespace {
 
-/// Response time-outs until no late notification of a barrier is on its way.
+/// After this many response time-outs no late notification of a barrier is on its way.
 constexpr uint32_t kRest = 2;
 
 }  // namespace
@@ -93,7 +93,8 @@ void CardBarriers::give_back(uint32_t id, bool has_failed) {
   retire(id);
 }
 
-/// Free what a group has, if nothing of it is on the card.
+/// Free slot and number of a group that has given them back, once none of its descriptors is on the
+/// card.
 void CardBarriers::retire(uint32_t id) {
   Group& group = groups_[id];
   if (!group.is_given_back || group.outstanding != 0 || group.is_free) {
@@ -123,7 +124,7 @@ void CardBarriers::take(const pmd::BarrierDone& done) {
   const auto id = static_cast<uint32_t>(done.cookie & 0xFF);
   const auto kind = static_cast<Kind>(done.cookie >> 8 & 0xFF);
   if (id >= kIds || done.cookie != cookie(id, kind)) {
-    return;  // words that only a broken card writes
+    return;  // only a broken card writes such words
   }
   Group& group = groups_[id];
   group.outstanding -= group.outstanding != 0 ? 1 : 0;

@@ -12,8 +12,8 @@
 
 namespace rio::barrier {
 
-/// Opens the barrier ring, hands out numbers and slots, and distributes completions. Thread rule:
-/// as BarrierContext.
+/// Opens the barrier ring, gives numbers and slots to groups, and completions to the group of each.
+/// Thread rule: as BarrierContext.
 class CardBarriers {
  public:
   /// A group's part. Called by reap().
@@ -27,8 +27,8 @@ class CardBarriers {
    protected:
     ~Part() = default;
   };
-  /// @param port outlives it. @return null: the card has no engine, another owner uses it, or there
-  /// is no memory.
+  /// @param port outlives it. @return null: the card has no engine, something else has opened its
+  /// ring, or there is no memory.
   [[nodiscard]] static std::unique_ptr<CardBarriers> open(msg::MessagePort& port);
   /// Stops the ring: what runs ends, and its peers are told.
   ~CardBarriers();
@@ -40,9 +40,9 @@ class CardBarriers {
   [[nodiscard]] IdSet free_ids(uint64_t now_ns) const { return ids_.free(now_ns); }
   /// The epoch of a group's first barrier.
   static constexpr uint32_t kFirstEpoch = 1;
-  /// Take a number, and make its group known to the card, which forgets the one that had it before.
-  /// @param desc op kRun, group `id`.
-  /// @param part outlives the number's use. @return false: it is not free, or the ring is full.
+  /// Take a number, and load its group's descriptor, at which the card forgets the number's earlier
+  /// group. @param desc op kRun, group `id`. @param part lives until give_back().
+  /// @return false: the number is not free, or the ring is full.
   [[nodiscard]] bool load(uint32_t id, const regs::BarrierDesc& desc, Part& part, uint64_t now_ns);
   /// All members have loaded: put the group into a slot, if one is free.
   void prepare(uint32_t id);
@@ -50,10 +50,9 @@ class CardBarriers {
   [[nodiscard]] bool arrive(uint32_t id, uint32_t epoch);
   /// End the barrier that runs, and tell its peers.
   void cancel(uint32_t id, uint32_t epoch);
-  /// A group needs its number no more; its part is not called again. The number rests, once nothing
-  /// of it is on the card.
-  /// @param has_failed cancellations of its peers may come for as long as cards send again: the
-  /// number rests for longer.
+  /// Give back a number that its group needs no more; the part is not called again. The number
+  /// rests from the moment when none of its descriptors is on the card.
+  /// @param has_failed the number rests for as long as peers may send cancellations again.
   void give_back(uint32_t id, bool has_failed);
   /// Hot. Take completions.
   void reap();
@@ -65,7 +64,7 @@ class CardBarriers {
   struct Group {
     Part* part = nullptr;
     regs::BarrierDesc desc{};
-    uint32_t use = 0;  // tells uses of the number apart
+    uint32_t use = 0;  // in cookies; distinguishes the groups that have had the number
     uint32_t outstanding = 0;
     uint32_t slot = kNoSlot;
     bool is_free = true;

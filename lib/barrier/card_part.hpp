@@ -16,14 +16,14 @@ namespace rio::barrier {
 /// Thread rule: as Group.
 class CardPart final : private CardBarriers::Part {
  public:
-  /// A barrier has ended, and not well.
+  /// How a barrier failed on the card.
   struct Trouble {
     uint64_t since_ns = 0;  ///< 0: there is none
     int error = 0;
-    uint32_t rank = kNoPeer;  ///< the peer where the card saw it, which another one may have told
+    uint32_t rank = kNoPeer;  ///< the peer by which the card noticed it, not always the cause
   };
 
-  /// @param agreement is told when the card knows the group. All arguments outlive this.
+  /// @param agreement is told when the card has loaded the descriptor. All arguments outlive this.
   CardPart(CardBarriers& card, Agreement& agreement, const Schedule& schedule, BarrierStats& stats)
       : card_(card), agreement_(agreement), schedule_(schedule), stats_(stats) {}
   /// Ends the barrier that runs, and gives the number back.

@@ -1,5 +1,5 @@
 /// @file
-/// Peers that create a group which this member has not begun to create.
+/// Joins of peers to groups which this member has not begun to create.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace rio::barrier {
 
-/// Messages kJoin that wait. Bounded, since peers fill it. One thread.
+/// Messages kJoin, kept until this member creates their group. Bounded, since peers decide how many
+/// come. One thread.
 class EarlyJoins {
  public:
   static constexpr uint32_t kOfPeerMax = 64;
@@ -23,7 +24,7 @@ class EarlyJoins {
     GroupMessage message;
   };
 
-  /// @return false: the peer has too many here, or all have.
+  /// @return false: this peer has kOfPeerMax joins here, or all peers together have kMax.
   [[nodiscard]] bool add(const Join& join) {
     const auto of_peer = std::count_if(joins_.begin(), joins_.end(),
                                        [&](const Join& other) { return other.from == join.from; });
@@ -45,7 +46,7 @@ class EarlyJoins {
     });
     return taken;
   }
-  /// A peer has given up. @return whether it was here.
+  /// Drop the join of a peer that has given up. @return whether it was here.
   bool drop(msg::Address from, uint32_t ticket) {
     return std::erase_if(joins_, [&](const Join& join) {
              return join.from == from && join.message.ticket == ticket;

@@ -29,14 +29,14 @@ struct Grid {
   bool operator==(const Grid& other) const = default;
 };
 
-/// The folded ring of a line without a wrap-around link: it visits every other node on the way up
-/// and the rest on the way down, so that neighbours in the ring are at most two nodes apart.
-/// Position on the folded ring to coordinate on the line. @param position below `length`.
+/// The coordinate on a line of a position on its folded ring. The ring needs no wrap-around link:
+/// it visits every other node on the way up and the rest on the way down, so that neighbours on the
+/// ring are at most two nodes apart on the line. @param position below `length`.
 [[nodiscard]] constexpr uint32_t folded(uint32_t position, uint32_t length) {
   return position < length - position ? 2 * position : 2 * (length - position) - 1;
 }
 
-/// Coordinate on the line to position on its folded ring. @param coordinate below `length`.
+/// The position on the folded ring of a coordinate on its line. @param coordinate below `length`.
 [[nodiscard]] constexpr uint32_t unfolded(uint32_t coordinate, uint32_t length) {
   return coordinate % 2 == 0 ? coordinate / 2 : length - (coordinate + 1) / 2;
 }

@@ -20,10 +20,10 @@
 
 namespace rio::barrier {
 
-/// The carrier of a group's notifications.
+/// How the members of a group meet.
 enum class Way : uint8_t {
   kAny,       ///< memory, if all members are on one machine; else the card, if all members' cards
-              ///< have the engine and a free id; else software
+              ///< have the engine and a free number; else software
   kCard,      ///< the card's barrier engine; nothing needs the members' polls
   kSoftware,  ///< messages of the contexts; each member has to poll, or wait
   kNode,      ///< memory that the processes of one user on one machine share; needs no polls
@@ -35,16 +35,16 @@ struct GroupOptions {
   /// destroyed its part of the group, or creating it has failed there.
   uint64_t key = 0;
   Scheme scheme = TwoWay{};
-  /// Hash of the list of members in a form that is the same at all of them; 0: the addresses are.
-  /// On cards of "udp:" each member has destIDs of its own for the others: with 0 only the number
-  /// of members is compared there.
+  /// Hash of the list of members in a form that is the same at all of them; 0: compare their
+  /// addresses. On cards of "udp:" these differ, since each member has destIDs of its own for the
+  /// others: with 0 only the number of members is compared there.
   uint64_t members_hash = 0;
   Way way = Way::kAny;
   /// How long to wait for the other members, in ms; ranks other than 0 wait for a quarter longer,
   /// so that rank 0, which knows who is missing, tells them. 1 to 3,600,000.
   uint32_t create_ms = 10'000;
-  /// A barrier that has not ended so long after this member's arrival fails, and so does the group,
-  /// in ms; 0: it waits for as long as all members live. Checked by this member's polls.
+  /// A barrier that has not ended this long after this member's arrival fails, and the group with
+  /// it, in ms; 0: it waits for as long as all members live. Checked by this member's polls.
   uint32_t deadline_ms = 0;
 };
 
@@ -54,13 +54,13 @@ struct Failure {
   /// does not answer. -ECONNREFUSED: it has left the group. -ETIME: its deadline has passed.
   /// -EINVAL: it names other members or terms. -ETIMEDOUT while creating: it has not joined.
   int error = 0;
-  uint32_t rank = kNoPeer;  ///< the member; kNoPeer: not known
+  uint32_t rank = kNoPeer;  ///< the member that was the cause; kNoPeer: not known
 };
 
 struct BarrierStats {
   uint64_t passed = 0;  ///< barriers; in shared memory the last one of a group counts at the next
   uint64_t notifications = 0;  ///< received
-  uint64_t early = 0;          ///< of them, before this member had arrived
+  uint64_t early = 0;          ///< of them: before this member had arrived
   uint64_t foreign = 0;  ///< dropped: of no group here, malformed, or of a peer that is not due
   uint64_t failed = 0;   ///< groups
 };
@@ -75,8 +75,8 @@ class BarrierContext {
   /// @return 0, or as msg::MessageContext::create().
   [[nodiscard]] static int create(msg::MessagePort& port, uint16_t number,
                                   std::unique_ptr<BarrierContext>* out);
-  /// All groups must be destroyed before. Messages to peers that still wait are lost; flush()
-  /// first.
+  /// All groups must have been destroyed. Messages to peers that are still waiting are lost, so
+  /// call flush() before.
   virtual ~BarrierContext() = default;
   BarrierContext(const BarrierContext&) = delete;
   BarrierContext& operator=(const BarrierContext&) = delete;
@@ -85,10 +85,10 @@ class BarrierContext {
   [[nodiscard]] virtual msg::Address self() const = 0;
   [[nodiscard]] virtual msg::MessagePort& port() = 0;
 
-  /// Begin to create a group, together with all its members. Returns at once; Group::ready() says
-  /// how it goes on. Members may create several groups at once, in any order.
-  /// @param members their addresses in the order of ranks, one a card; the same list everywhere.
-  /// Copied. @param rank of this member: members[rank] is self().
+  /// Begin to create a group; all its members do. Returns at once; Group::ready() says when all
+  /// have agreed. Members may create several groups at once, in any order.
+  /// @param members their addresses in the order of ranks, one a card; the same list at all
+  /// members. Copied. @param rank of this member: members[rank] is self().
   /// @param out destroyed before the context.
   /// @return 0; -EINVAL (members, rank, options; logged), -EEXIST (the key; logged), -E2BIG (more
   /// rounds than a schedule has), -ENOTSUP (way; logged), -ENOMEM.

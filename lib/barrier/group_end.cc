@@ -10,11 +10,12 @@ namespace rio::barrier {
 namespace {
 
 constexpr uint64_t kMsNs = 1'000'000;
-/// A member that waits asks the peers for which it waits for a sign of life, after this time.
+/// After this time, a member that waits probes the peers for which it waits.
 constexpr uint64_t kProbeNs = 1000 * kMsNs;
-/// After the card has reported the end of a barrier: how long the cause is waited for.
+/// How long a member waits for the message that names the cause, after a barrier failed on the
+/// card.
 constexpr uint64_t kCauseNs = 500 * kMsNs;
-/// A member that waits looks that often whether peers have gone.
+/// A member that waits looks this often whether peers have gone.
 constexpr uint64_t kLookNs = 10 * kMsNs;
 
 }  // namespace
@@ -45,7 +46,7 @@ void GroupMember::fail(int error, uint32_t culprit) {
   }
 }
 
-/// The group has failed while it could run.
+/// Let a group that was created fail.
 /// @param tells_all whether all members are to be told, or only the peers of the schedule.
 void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
@@ -71,7 +72,8 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   }
 }
 
-/// Tell a member of the failure, once. One that was taken for dead may speak up later.
+/// Tell a member of the failure, once: all at once, or a member that was taken for dead when it
+/// sends something.
 void GroupMember::tell_failure(uint32_t rank) {
   if (has_started_ && !node_ && !told_[rank]) {
     told_[rank] = true;
@@ -95,8 +97,8 @@ void GroupMember::check_sessions() {
 void GroupMember::lose(uint32_t rank, int error) {
   const bool is_back = !host_.message_port.has_gone(msg::dest_id_of(members_[rank]));
   if (agreement_.stage() == Agreement::Stage::kJoining) {
-    // It may be a session of an earlier process, which this member's kJoin has ended.
-    // Or the member is not there yet: then kJoin is tried again.
+    // Either this was a session with an earlier process, which this member's kJoin has ended, or
+    // the member is not there yet: then kJoin is tried again.
     if (error == -EHOSTUNREACH || (rank_ == 0 && agreement_.has_not_joined(rank))) {
       sessions_[rank] = 0;
       return;
@@ -109,8 +111,8 @@ void GroupMember::lose(uint32_t rank, int error) {
     }
   }
   if (meeting_ && !heard_[rank]) {
-    // It may be the session of an earlier process, which was not known to have gone. If there is no
-    // other process, the next session ends with another error.
+    // It may have been the session of an earlier process, which was not known to have gone. If no
+    // process has taken its place, the next session ends, too, and then the group fails.
     heard_[rank] = true;  // once
     sessions_[rank] = 0;
     meeting_->send_again(
@@ -171,8 +173,8 @@ void GroupMember::check_time(uint64_t now_ns) {
   }
 }
 
-/// A barrier that the card runs has ended badly: wait for a message that names the cause, or for
-/// the port to know it, since the card names only the peer that has told it.
+/// Fail the group if a barrier has failed on the card. The card names only the peer that cancelled
+/// it, so wait first for a message that names the cause, or for the port to notice it.
 void GroupMember::check_card(uint64_t now_ns) {
   const CardPart::Trouble& trouble = card_->trouble();
   if (failure_.error == 0 && trouble.since_ns != 0 && now_ns > trouble.since_ns + kCauseNs) {
@@ -180,7 +182,7 @@ void GroupMember::check_card(uint64_t now_ns) {
   }
 }
 
-/// A peer may go before this member has a session with it.
+/// Look for peers that have gone before this member had a session with them.
 void GroupMember::look_for_gone() {
   host_.message_port.look_for_gone();  // another process may have its destID by now
   schedule_.for_each_peer([&](uint32_t rank) {
@@ -195,7 +197,7 @@ void GroupMember::look_for_gone() {
 /// the session.
 void GroupMember::probe() {
   if (node_) {
-    return;  // it looks at the processes
+    return;  // NodePart::check() looks whether the processes run
   }
   for (uint64_t left = card_ ? schedule_.await : meeting_->missing(); left != 0; left &= left - 1) {
     const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];

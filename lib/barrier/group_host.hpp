@@ -24,8 +24,8 @@ struct GroupHost {
 
   /// A random number that is not 0.
   virtual uint32_t draw() = 0;
-  /// Wait as msg::wait() does, in slices, since some work is due by the clock. Without a Guard.
-  /// @return as msg::wait().
+  /// Wait as msg::wait() does, but do the work that is due by the clock at least once a slice.
+  /// Called without a Guard. @return as msg::wait().
   [[nodiscard]] virtual int wait_for(uint32_t timeout_ms, uint32_t slice_ms,
                                      const std::function<bool()>& is_done) = 0;
   /// A member is being destroyed.

@@ -12,7 +12,7 @@ namespace rio::barrier {
 namespace {
 
 constexpr uint64_t kMsNs = 1'000'000;
-/// The longest part of a wait in which nothing is done that the clock demands.
+/// A wait does the work that is due by the clock at least this often.
 constexpr uint32_t kSliceMs = 50;
 constexpr uint32_t kShortSliceMs = 1;  // on the card and in memory the end may wake no thread
 
@@ -74,7 +74,7 @@ Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
             write_card_words(0, &desc));
   offer(Way::kSoftware, GroupMessage::kSoftwareBit, true);
   if (ranks() == 1) {
-    terms.ways = GroupMessage::kSoftwareBit;  // it passes at once
+    terms.ways = GroupMessage::kSoftwareBit;  // a group of one passes at once
   }
   terms.node = host_.node;
   return terms;
@@ -184,7 +184,8 @@ bool GroupMember::receive(msg::Address from, uint32_t session, const GroupMessag
   if (is_of_other_session(rank, session)) {
     check_sessions();
     if (is_of_other_session(rank, session)) {
-      return false;  // of an earlier process at this address, or of one that has taken its place
+      return false;  // from an earlier process at this address, or from one that has taken its
+                     // place
     }
   }
   if (message.what == What::kJoin) {
@@ -218,7 +219,7 @@ bool GroupMember::receive(msg::Address from, uint32_t session, const GroupMessag
 
 bool GroupMember::receive_join(msg::Address from, uint32_t rank, const GroupMessage& join) {
   if (agreement_.stage() == Agreement::Stage::kReady) {
-    return false;  // of another group, which this member has not begun
+    return false;  // for another group, which this member has not begun
   }
   if (!agreement_.is_creating()) {
     if (rank_ == 0 && rank != kNoPeer) {
@@ -272,7 +273,7 @@ bool GroupMember::receive_failure(uint32_t rank, const GroupMessage& failure) {
   if (known.serial != agreement_.serial()) {
     return false;
   }
-  // It has told everyone. Members that it could not tell are told by their peers.
+  // The sender tells all members. If it dies meanwhile, their peers tell the others.
   end(known.error, known.culprit, false);
   return true;
 }
@@ -310,7 +311,7 @@ int GroupMember::arrive() {
   }
   if (node_) {
     host_.stats.passed +=
-        arrivals_ > 1 ? 1 : 0;  // the one before, at whose end no call need have looked
+        arrivals_ > 1 ? 1 : 0;  // the previous barrier: perhaps no call saw its end
     node_->arrive();
     return 0;
   }

@@ -20,8 +20,8 @@ namespace rio::barrier {
 /// Thread rule: as Group.
 class GroupMember final : public Group, private Agreement::Ends {
  public:
-  /// @param members, rank, options checked ones. @param part tells it apart from all others of the
-  /// context. @param host outlives it.
+  /// @param members, rank, options as create_group() has checked them. @param part distinguishes it
+  /// from all others of the context. @param host outlives it.
   GroupMember(GroupHost& host, std::span<const msg::Address> members, uint32_t rank,
               const GroupOptions& options, const Schedule& schedule, uint32_t part);
   ~GroupMember() override;
@@ -42,16 +42,16 @@ class GroupMember final : public Group, private Agreement::Ends {
 
   /// Join. Called once, first.
   void begin();
-  /// A message of this group's key has arrived.
-  /// @param session of the message. @return false: it does not belong to this group, or is not due.
+  /// A message with this group's key has arrived. @param session of the link by which it came.
+  /// @return false: the message does not belong to this group, or is not due.
   [[nodiscard]] bool receive(msg::Address from, uint32_t session, const GroupMessage& message);
   /// Sessions have ended: find out whether those of members are among them.
   void check_sessions();
-  /// A message of this part was not accepted.
+  /// A message of this part will never be delivered.
   void note_unsent(msg::Address to, int error);
-  /// Do what the time has come for.
+  /// Do the work that is due by the clock: deadlines, probes, looks for members that have gone.
   void check_time(uint64_t now_ns);
-  /// The group has failed, for a reason that concerns this member.
+  /// Let the group fail, and tell the others. Does nothing if it has failed.
   void fail(int error, uint32_t culprit);
 
   [[nodiscard]] uint64_t key() const { return options_.key; }
@@ -110,13 +110,13 @@ class GroupMember final : public Group, private Agreement::Ends {
   uint64_t looked_ns_ = 0;
   uint64_t create_end_ns_;
   bool has_joined_again_ = false;
-  std::vector<msg::Address> refused_;  // that have been told of the failed creation
-  std::vector<uint32_t> sessions_;     // Link::session with each rank; 0: nothing was said yet
+  std::vector<msg::Address> refused_;  // addresses that were told of the failed creation
+  std::vector<uint32_t> sessions_;     // Link::session with each rank; 0: no message yet
   std::vector<bool> left_;             // ranks that have left the group
   std::vector<bool> heard_;            // ranks that have sent something
   std::vector<bool> told_;             // ranks to which kFailed was sent
-  uint32_t first_left_ = kNoPeer;      // the one that left at the earliest epoch
-  uint32_t left_epoch_ = 0;            // the last barrier at which it arrived
+  uint32_t first_left_ = kNoPeer;      // the rank that left at the earliest epoch
+  uint32_t left_epoch_ = 0;            // the last barrier at which that rank arrived
 };
 
 }  // namespace rio::barrier

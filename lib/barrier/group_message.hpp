@@ -12,15 +12,15 @@ namespace rio::barrier {
 
 enum class What : uint8_t {
   // Creation.
-  kJoin = 1,  ///< a member to rank 0, and rank 0 to each member: it creates this group
+  kJoin = 1,  ///< a member to rank 0, and rank 0 to each member: the sender creates this group
   kPropose,   ///< rank 0 to a member: get ready with this number
-  kLoaded,    ///< the answer: it is ready
-  kDenied,    ///< the answer: the number is not free; `ids` are those that are
+  kLoaded,    ///< a member to rank 0: it is ready
+  kDenied,    ///< a member to rank 0: the number is not free; `ids` are those that are
   kRun,       ///< rank 0 to a member: all are ready
   // Later.
-  kNotification,  ///< in `epoch`, the sender is as far as `round`
-  kAlive,         ///< nothing; that it arrives shows that its receiver lives
-  kLeft,          ///< the sender has left the group after `epoch`
+  kNotification,  ///< the sender has come to `round` of the barrier `epoch`
+  kAlive,         ///< has no meaning; if the receiver is dead, the session ends
+  kLeft,          ///< the sender has left the group after the barrier `epoch`
   // At any time.
   kFailed,  ///< the group has failed, with `error` of rank `culprit`
 };
@@ -42,14 +42,14 @@ struct GroupMessage {
   uint32_t serial = 0;
   uint32_t epoch = 0;  ///< of kNotification, kLeft
   // Second part, of kJoin, kPropose, kLoaded, kDenied, kFailed.
-  uint32_t ticket = 0;   ///< number that the member that is not rank 0 has drawn for its part, and
-                         ///< rank 0 in its kJoin; never 0. It distinguishes creations of one key.
+  uint32_t ticket = 0;   ///< of the member that is not rank 0; in rank 0's kJoin, rank 0's own.
+                         ///< Never 0. It distinguishes creations of one key.
   uint32_t ranks = 0;    ///< of kJoin: of the group
   uint32_t culprit = 0;  ///< of kFailed: a rank, or kNoPeer
   int32_t error = 0;     ///< of kFailed: -errno
   uint32_t attempt = 0;  ///< of kPropose, kLoaded, kDenied: number of the proposal
   uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kNodeBit
-  uint64_t digest = 0;   ///< of kJoin: hash of the terms on which all have to agree
+  uint64_t digest = 0;   ///< of kJoin: agreement_digest()
   IdSet ids{};           ///< of kJoin and kDenied: free numbers
   uint64_t node = 0;     ///< of kJoin: node_mark() of the sender
 

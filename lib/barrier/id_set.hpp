@@ -34,8 +34,8 @@ struct IdSet {
     words[1] &= other.words[1];
     return *this;
   }
-  /// The first one at or after a start, going round. @param start below kIds. @return kNoId: the
-  /// set is empty.
+  /// The first number at or after `start`, and behind kGroupMax again from 0 on. @param start below
+  /// kIds. @return kNoId: the set is empty.
   [[nodiscard]] constexpr uint32_t first_from(uint32_t start) const {
     for (uint32_t i = 0; i < kIds; ++i) {
       const uint32_t id = (start + i) % kIds;
@@ -70,7 +70,7 @@ class IdPool {
     free_from_ns_[id] = kTaken;
     return true;
   }
-  /// Give a number back. @param free_from_ns until then it rests.
+  /// Give a number back. @param free_from_ns time until which it rests.
   void give_back(uint32_t id, uint64_t free_from_ns) { free_from_ns_[id] = free_from_ns; }
 
  private:

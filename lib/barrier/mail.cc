@@ -57,26 +57,28 @@ int Mail::try_send(Item& item, uint64_t now_ns) {
   return rc == 0 ? 0 : judge(item, rc, now_ns);
 }
 
-/// A send has failed. @return -EAGAIN: to be tried again; else it is over.
+/// Decide what a failed send means. @return -EAGAIN: try again later; another error: the message is
+/// given up.
 int Mail::judge(Item& item, int error, uint64_t now_ns) {
   if (error == -EAGAIN) {
     return error;
   }
-  // The first refusal may be an old one, of a context that the peer has closed before.
+  // The first refusal may be a late one, from a context that the peer had closed and reopened
+  // since.
   if (error == -ECONNREFUSED && ++item.refusals == 1) {
     return -EAGAIN;
   }
   const bool is_absent = error == -ECONNREFUSED || error == -EHOSTUNREACH;
   if (is_absent && item.message.what == What::kJoin) {
     if (item.message.rank == 0) {
-      return error;  // the member will join when it is there
+      return error;  // the member sends a join of its own when it is there
     }
     item.from_ns = now_ns + kAgainNs;
     return -EAGAIN;
   }
   if (error != -ECONNREFUSED && error != -ENODEV &&
       item.session == item.peer->route.link->session) {
-    return -EAGAIN;  // this tells of a session that had ended before
+    return -EAGAIN;  // the error is of an earlier session with the peer
   }
   unsent_.push_back({item.part, item.to, error});
   return error;

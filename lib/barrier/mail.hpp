@@ -1,5 +1,5 @@
 /// @file
-/// Sends messages to members of groups, and keeps those for which there is no room now.
+/// Sends messages to members of groups, and keeps those for which the port has no room.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace rio::barrier {
 
-/// One per context; under the port's Guard. Messages to one address keep their order; those to a
-/// peer that accepts nothing do not delay others.
+/// One per context; called under the port's Guard. Messages to one address keep their order; those
+/// to a peer that accepts nothing do not delay those to other peers.
 class Mail {
  public:
-  /// A message that was not accepted, and never will be.
+  /// A message that will never be delivered.
   struct Unsent {
-    uint32_t part;  ///< as send() was told
+    uint32_t part;  ///< of send()
     msg::Address to;
     int error;
   };
 
-  /// @param port outlives it. @param context the sender's, as long as this object lives.
+  /// @param port outlives it. @param context number of the sending context.
   Mail(msg::MessagePort& port, uint16_t context) : port_(port), context_(context) {}
 
   /// Hot. Send a message, now or in work(). @param part of the group; comes back in Unsent.
   void send(msg::Address to, const GroupMessage& message, uint32_t part);
   /// Send the messages that wait, where there is room.
   void work(uint64_t now_ns);
-  /// Messages that were not accepted since the last call.
+  /// Messages that have failed since the last call.
   [[nodiscard]] std::vector<Unsent> take_unsent();
   [[nodiscard]] bool has_unsent() const { return !unsent_.empty(); }
-  /// Drop the messages by which a part wants to join.
+  /// Drop the waiting kJoin of a part.
   void drop_joins(uint32_t part);
   [[nodiscard]] bool is_empty() const { return waiting_.empty(); }
   /// Whether a message to this address waits.
@@ -45,13 +45,14 @@ class Mail {
   [[nodiscard]] uint32_t session_with(msg::Address to);
 
  private:
-  /// A peer that is not there yet, or has not opened its context, is asked again after this time.
+  /// A join to a peer that is not there yet, or has not opened its context, is tried again after
+  /// this time.
   static constexpr uint64_t kAgainNs = 20'000'000;
 
   struct Peer {
     msg::Route route;
     uint32_t waiting = 0;  // messages
-    uint32_t pass = 0;     // the last one in which it accepted nothing
+    uint32_t pass = 0;     // the last pass of work() in which it did not accept a message
   };
   struct Item {
     Peer* peer;
@@ -60,7 +61,7 @@ class Mail {
     msg::Address to;
     uint32_t session;  // of the peer, when send() was called
     uint32_t refusals = 0;
-    uint64_t from_ns = 0;  // not tried before
+    uint64_t from_ns = 0;  // it is not tried before this time
   };
 
   [[nodiscard]] Peer* peer_of(msg::Address to);

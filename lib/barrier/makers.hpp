@@ -1,5 +1,5 @@
 /// @file
-/// Private to lib/barrier: the two halves of each scheme, called by scheme.cc.
+/// Rounds and peers of each scheme, for scheme.cc. Private to lib/barrier.
 ///
 /// Thread rule: pure functions on their arguments; any thread.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace rio::barrier::makers {
 
-/// Returned by rounds() for a group that the scheme is not for.
+/// Returned by rounds() for a group that the scheme does not fit.
 inline constexpr uint32_t kUnfit = UINT32_MAX;
 
 /// The least r with base^r >= value. @param base at least 2.
@@ -22,7 +22,7 @@ inline constexpr uint32_t kUnfit = UINT32_MAX;
   return rounds;
 }
 
-/// Rounds that a scheme needs, also where they are too many, or kUnfit. @param ranks at least 1.
+/// Rounds that a scheme needs, perhaps more than kRoundsMax; or kUnfit. @param ranks at least 1.
 [[nodiscard]] uint32_t rounds(const Classic& scheme, uint32_t ranks);
 [[nodiscard]] uint32_t rounds(const TwoWay& scheme, uint32_t ranks);
 [[nodiscard]] uint32_t rounds(const Dimensions& scheme, uint32_t ranks);

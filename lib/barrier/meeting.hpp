@@ -1,7 +1,7 @@
 /// @file
 /// The rules by which one member takes part in the barriers of a group in software, without I/O. It
 /// needs a transport that delivers each notification once, and those of one sender in order. The
-/// card's engine, whose notifications may be lost, doubled and overtaken, has more rules.
+/// card's engine has more rules, since its notifications may be lost, copied and overtaken.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ namespace rio::barrier {
 /// thread.
 class Meeting {
  public:
-  /// The use of a notification.
+  /// How a notification was used.
   enum class Taken : uint8_t {
     kCounted,
     kEarly,    ///< counted, for the barrier at which this member has not arrived
-    kForeign,  ///< not awaited: of no use, or a second time
+    kForeign,  ///< dropped: not awaited, or a copy
   };
 
   /// @param schedule one without a broken rule; 0 rounds: every barrier ends at once.
-  /// @param epoch the one before the first.
+  /// @param epoch that of the first barrier, less one.
   Meeting(const Schedule& schedule, uint32_t epoch) : schedule_(schedule), epoch_(epoch) {}
 
   /// Arrive at the next barrier. @pre has_passed().
@@ -55,8 +55,9 @@ class Meeting {
     return Taken::kCounted;
   }
 
-  /// Send once more what was sent to a member, in this barrier and the one before: it may have been
-  /// lost, and more cannot have been. @param send called as send(round, epoch).
+  /// Send again the notifications of this barrier and the one before to a member. Only these can
+  /// have been lost, since no member is more than one epoch ahead. @param send called as
+  /// send(round, epoch).
   template <class Send>
   void send_again(uint32_t rank, const Send& send) {
     for (const uint32_t epoch : {epoch_ - 1, epoch_}) {
@@ -71,7 +72,7 @@ class Meeting {
 
   /// Whether the last barrier at which this member has arrived has ended; true before the first.
   [[nodiscard]] bool has_passed() const { return has_passed_; }
-  /// Of the last barrier at which this member has arrived.
+  /// The epoch of the last barrier at which this member has arrived.
   [[nodiscard]] uint32_t epoch() const { return epoch_; }
   /// Bits of the schedule's `await` that are missing in this barrier.
   [[nodiscard]] uint64_t missing() const {
@@ -107,14 +108,14 @@ class Meeting {
       send(schedule_.peers[place], place / kWays);
     }
     if (lacks == 0) {
-      got(epoch_) = 0;  // for the epoch after the next
+      got(epoch_) = 0;  // the epoch after the next uses the same word
       has_passed_ = true;
     }
   }
 
   Schedule schedule_;
-  std::array<uint64_t, 2> got_{};   // of `await`, by the epoch's lowest bit
-  std::array<uint64_t, 2> sent_{};  // of `send`, likewise
+  std::array<uint64_t, 2> got_{};   // bits of `await`, by the epoch's lowest bit
+  std::array<uint64_t, 2> sent_{};  // bits of `send`, by the epoch's lowest bit
   uint32_t epoch_;
   bool has_passed_ = true;
 };

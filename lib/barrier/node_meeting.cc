@@ -44,7 +44,7 @@ constexpr uint32_t kErrorShift = 32;
 }
 
 /// When a process started, in ticks since the machine's start; 0: there is none, or it has died.
-/// Another process that was given the number later has another time.
+/// A later process with the same number has another time.
 [[nodiscard]] uint64_t start_of(uint64_t process) {
   const std::string text = line_of("/proc/" + std::to_string(process) + "/stat");
   // The name, in parentheses, may hold anything.
@@ -99,7 +99,7 @@ int NodeMeeting::map(const std::string& path, int flags, size_t bytes, base::Map
     return -errno;
   }
   if ((flags & O_CREAT) != 0) {
-    // Not ftruncate(): a page that is missing would be a fault when it is written.
+    // Not ftruncate(): with too little memory, the first write to a page would then be a fault.
     if (const int error = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {
       unlink(path.c_str());
       return -error;

@@ -12,13 +12,12 @@
 
 namespace rio::barrier {
 
-/// Number that is the same for all processes that could share memory in the user's folder and see
-/// each other's process numbers, and most likely for no others; 0: there is no such memory. Any
-/// thread.
+/// A hash that is the same for all processes that can share memory in the user's folder and see
+/// each other's process numbers, and differs for others; 0: there is no such memory. Any thread.
 [[nodiscard]] uint64_t node_mark();
 
-/// One member. Each passes a barrier once all have arrived; nothing needs its polls. One thread;
-/// the members trust each other, as processes of one user do.
+/// One member's part. A barrier goes on without polls of this member. One thread. The members trust
+/// each other, as processes of one user do.
 class NodeMeeting {
  public:
   /// Why the meeting has failed.
@@ -28,27 +27,31 @@ class NodeMeeting {
   };
 
   /// Make the memory; called by one member, before the others open() it.
-  /// @param name of a file in the user's folder; the creator calls hide() once all have it.
+  /// @param name of a file in the user's folder; the creator calls hide() once all have opened it.
   /// @param rank of this member. @param out set only on success.
   /// @return 0; -EEXIST; errors of the file system.
   [[nodiscard]] static int create(const std::string& name, uint32_t members, uint32_t rank,
                                   std::unique_ptr<NodeMeeting>* out);
-  /// @return 0; -ENOENT, -EINVAL (it is no such memory, or of another number of members).
+  /// Open the memory that another member has made. @param rank of this member. @param out set only
+  /// on success. @return 0; -ENOENT, -EINVAL (it is no such memory, or of another number of
+  /// members).
   [[nodiscard]] static int open(const std::string& name, uint32_t members, uint32_t rank,
                                 std::unique_ptr<NodeMeeting>* out);
-  /// Leave: members that arrive at a later barrier than this one has learn of it.
+  /// Leave: members that arrive at a barrier at which this one has not arrived learn of it.
   ~NodeMeeting();
   NodeMeeting(const NodeMeeting&) = delete;
   NodeMeeting& operator=(const NodeMeeting&) = delete;
-  /// Remove the file's name, if this is the creator. Those that have opened it keep the memory.
+  /// Remove the file's name, if this member has made it. Members that have opened it keep the
+  /// memory.
   void hide();
 
   /// Hot. Arrive at the next barrier. @pre has_passed().
   void arrive() {
     ++epoch_;
     own().arrived.store(epoch_, std::memory_order_relaxed);
-    // release: all that the members have done before is visible to those that pass; acquire: for
-    // the last one, which passes at once. Pairs with has_passed().
+    // release: all that the members have done before is visible to those that pass; acquire: the
+    // last member to arrive sees the work of the others, and passes it on by `ended`. Pairs with
+    // has_passed().
     const uint64_t arrived = words_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (arrived == epoch_ * members_) {
       words_->ended.store(epoch_, std::memory_order_release);
@@ -60,16 +63,16 @@ class NodeMeeting {
     // acquire: pairs with arrive().
     return words_->ended.load(std::memory_order_acquire) == epoch_;
   }
-  /// Of the last barrier at which this member has arrived.
+  /// The epoch of the last barrier at which this member has arrived.
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
 
   /// Hot. Whether a member has told of a failure.
   [[nodiscard]] bool has_failed() const {
     return words_->failed.load(std::memory_order_relaxed) != 0;
   }
-  /// Of has_failed(). @return of no error: it has not.
+  /// The failure that a member has told. @return error 0: none has.
   [[nodiscard]] Failure failure() const;
-  /// Tell all members of a failure; the first one stays. @param error -errno.
+  /// Tell all members of a failure; the first failure stays. @param error -errno.
   void fail(int error, uint32_t rank);
   /// While has_passed() is false: find out whether a member for which this one waits has died or
   /// left, and tell all if so. Reads a file for each such member.
@@ -86,7 +89,7 @@ class NodeMeeting {
   };
   struct alignas(64) Member {
     std::atomic<uint64_t> arrived;  ///< at how many barriers
-    std::atomic<uint64_t> left;     ///< one more than that, when it left; 0: it has not
+    std::atomic<uint64_t> left;     ///< 0: it has not left; else `arrived` when it left, plus one
     std::atomic<uint64_t> process;
     std::atomic<uint64_t> started;  ///< of the process, in ticks since the machine's start
   };

@@ -2,8 +2,8 @@
 /// What one member of a group sends and awaits in each round of a barrier [S1], in ranks, and the
 /// descriptor that tells it to the card.
 ///
-/// Meaning: a member sends its notifications of round r when all that it awaits in rounds below r
-/// has arrived, and leaves the barrier when everything that it awaits has arrived. A notification
+/// A member sends its notifications of round r when all that it awaits in rounds below r has
+/// arrived, and leaves the barrier when everything that it awaits has arrived. A notification
 /// carries the sender's round, so its receiver awaits it in the round of the same number.
 ///
 /// Thread rule: pure functions on their arguments; any thread.
@@ -28,7 +28,8 @@ inline constexpr uint32_t kNoPeer = UINT32_MAX;
 
 static_assert(sizeof(regs::BarrierDesc::peers) == sizeof(uint32_t) * kWays * kRoundsMax);
 
-/// The bit of `send` and `await` for a peer. @param round 0 to kRoundsMax - 1. @param way 0 or 1.
+/// The bit of Schedule::send and Schedule::await for a peer. @param round 0 to kRoundsMax - 1.
+/// @param way 0 or 1.
 [[nodiscard]] constexpr uint64_t peer_bit(uint32_t round, uint32_t way) {
   return uint64_t{1} << (kWays * round + way);
 }
@@ -102,8 +103,8 @@ struct DescriptorTerms {
 inline constexpr uint32_t kGroupMax = 127;
 inline constexpr uint32_t kPrioMax = 2;
 
-/// Fill in all words but `peers`. @return 0; -EINVAL: a term is out of range, or the schedule has
-/// no rounds or too many.
+/// Fill in all words of a descriptor but `peers`. @return 0; -EINVAL: a term is out of range, or
+/// the schedule has no rounds or too many.
 [[nodiscard]] int write_words(const Schedule& schedule, const DescriptorTerms& terms,
                               regs::BarrierDesc* out);
 

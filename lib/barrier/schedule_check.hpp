@@ -53,15 +53,15 @@ struct Lattice {
   bool is_folded = false;  ///< each coordinate stands for a position on a folded ring
 };
 
-/// Check that each schedule is rank 0's, moved around the rings of the lattice, that rank 0's is
-/// consistent with its translates, and that its peers spread all arrivals: then so do all.
-/// O(ranks * rounds) time, 2 * ranks bytes; keeps no schedules.
+/// Check that each schedule is a translate of rank 0's (moved around the rings of the lattice),
+/// that rank 0's is consistent with its translates, and that its peers spread all arrivals: then so
+/// do all. O(ranks * rounds) time, 2 * ranks bytes; keeps no schedules.
 /// @param problem the first fault; set only on failure. @return 0, -EINVAL.
 [[nodiscard]] int check_translates(const Lattice& lattice, const ScheduleOf& schedule_of,
                                    std::string* problem);
 
-/// Check a scheme at one size: consistent, and spread by the check that fits the scheme, and up to
-/// kSetsMax ranks by check_spread(), too.
+/// Check that a scheme is consistent and spread at one size: by the check that fits the scheme, and
+/// up to kSetsMax ranks by check_spread(), too.
 /// @param problem the first fault; set only on failure.
 /// @return 0, -EINVAL; the error of count_rounds() if the scheme does not fit.
 [[nodiscard]] int check_scheme(const Scheme& scheme, uint32_t ranks, std::string* problem);

@@ -1,7 +1,7 @@
 /// @file
-/// A rough price of a schedule on a torus or mesh, to compare schemes: no queues, no contention,
-/// all members arrive at once. Each round is taken to last as long as its longest way, which is too
-/// long where only few members have such a way.
+/// A rough cost of a schedule on a torus or mesh, to compare schemes: without queues, contention
+/// and answers, and with all members arriving at once. Each round is taken to last as long as its
+/// longest route, which is too long where only few members have such a route.
 ///
 /// Control path. Thread rule: pure functions on their arguments; any thread.
 #pragma once
@@ -18,19 +18,19 @@ namespace rio::barrier {
 struct CostModel {
   Grid grid{};
   bool wraps = true;      ///< a torus; false: a mesh
-  uint32_t hop_ns = 108;  ///< a notification's way over one link
+  uint32_t hop_ns = 108;  ///< time of a notification for one hop
   uint32_t card_ns = 40;  ///< the card's work in a round
 };
 
 struct Cost {
   uint32_t rounds = 0;
-  uint64_t hops = 0;      ///< sum over the rounds of the longest way of a notification
+  uint64_t hops = 0;      ///< sum over the rounds of the longest route of a notification
   uint64_t diameter = 0;  ///< of the network, in hops
   uint64_t messages = 0;  ///< notifications that all members send
   uint64_t ns = 0;        ///< hops * hop_ns + rounds * card_ns; an upper bound
 };
 
-/// Price the schedules of all nodes. O(nodes * rounds).
+/// Estimate the cost of the schedules of all nodes. O(nodes * rounds).
 /// @param out set only on success. @return 0, the error of `schedule_of`; -EINVAL: a peer that is
 /// not in the grid.
 [[nodiscard]] int estimate_cost(const CostModel& model, const ScheduleOf& schedule_of, Cost* out);

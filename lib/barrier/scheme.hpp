@@ -33,9 +33,9 @@ struct Dimensions {
   bool operator==(const Dimensions& other) const = default;
 };
 
-/// Two-way dissemination along the dimensions of a torus with the shortest ways: the last stride of
-/// a dimension is no longer than what is still missing, so that the distances of all rounds add up
-/// to the diameter; two dimensions of which one node is missing each share a round.
+/// Two-way dissemination along the dimensions of a torus with the shortest routes: the last stride
+/// of a dimension is no longer than the distance still missing, so that the distances of all rounds
+/// add up to the diameter. Two dimensions that lack one node each share a round.
 struct Torus {
   Grid grid{};
   bool operator==(const Torus& other) const = default;
@@ -48,10 +48,10 @@ struct Mesh {
   bool operator==(const Mesh& other) const = default;
 };
 
-/// Gather to a root and broadcast back. In each round of the gathering the members left form
-/// clusters of `arity` neighbours (two or three, where the numbers do not divide), and one of each
-/// cluster goes on. A member that waits for the broadcast exchanges notifications with a neighbour
-/// that waits too, since no round of a descriptor may be empty.
+/// Gather to a root and broadcast back. In each round of the gathering the members that are left
+/// form clusters of `arity` neighbours (two or three, where their number is not a multiple), and
+/// the leader of each cluster goes on. A member that waits for the broadcast exchanges
+/// notifications with a neighbour that waits too, since no round of a descriptor may be empty.
 struct Tree {
   uint32_t arity = 3;  ///< 2 or 3
   bool operator==(const Tree& other) const = default;

@@ -27,12 +27,12 @@ struct Ring {
   [[nodiscard]] uint32_t way_down(uint32_t offset) const { return way_up(length - offset); }
 };
 
-/// Whether one node of the ring is missing when `reach` nodes on each side are known.
+/// Whether a rank that knows of `reach` nodes on each side lacks just one node of the ring.
 bool is_one_missing(uint32_t length, uint32_t reach) {
   return reach != 0 && length == 2 * reach + 2;
 }
 
-/// The nodes on each side that are known before the last round of a ring.
+/// How many nodes on each side a rank knows of before the last round of a ring.
 uint32_t last_reach(uint32_t length) {
   uint32_t reach = 0;
   while (length / 2 - reach > 2 * reach + 1) {
@@ -91,13 +91,13 @@ class RingWalk {
     }
   }
 
-  /// One node of the ring is missing when its other rounds are over. With another such ring: one
-  /// round for both. Rounds may have any order; this one has the longest way, and a barrier ends
-  /// when its last notifications are answered, so it comes before the ring's other rounds.
+  /// One round for two rings that each lack one node after their other rounds. Rounds may have any
+  /// order; this one has the longest route, and a barrier ends when its last notifications are
+  /// answered, so it comes before the rings' other rounds.
   ///
-  /// Known from the other rounds is a block of nodes, all but one of each ring. The blocks of the
-  /// diagonal neighbours hold the row and the column that are missing, since a block is more than
-  /// half as long as its ring.
+  /// By the other rounds a rank knows of a block of nodes, all but one of each ring. The blocks of
+  /// the diagonal neighbours hold the missing row and column, since a block is more than half as
+  /// long as its ring.
   void add_or_wait(const Ring& ring) {
     if (!is_waiting_) {
       waiting_ = ring;
@@ -110,7 +110,7 @@ class RingWalk {
     ++round_;
   }
 
-  /// The missing node is the farthest one, and a neighbour on either side knows of it.
+  /// The last round of a ring that lacks its farthest node: a neighbour on either side knows of it.
   void add_one_way(const Ring& ring) {
     out_.add(round_, rank_ + ring.way_up(1), true, false);
     out_.add(round_, rank_ + ring.way_down(1), false, true);

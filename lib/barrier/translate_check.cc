@@ -137,7 +137,7 @@ class Translates {
   }
 
  private:
-  /// The way to a peer in one dimension.
+  /// The offset to a peer in one dimension.
   struct Step {
     uint32_t index = 0;  ///< of Schedule::peers
     uint32_t dimension = 0;

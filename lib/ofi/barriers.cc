@@ -17,11 +17,12 @@ static_assert(RIO_FI_BARRIER_NAME_BYTES == sizeof(Name));
 constexpr uint32_t kCreateMs = 3'600'000;
 constexpr uint32_t kFlushMs = 1000;
 
-/// @param names foreign. @return 0; -EINVAL: one is no name, or of another fabric.
+/// Read the names of a group's members. @param names foreign bytes. @return 0; -EINVAL: one is no
+/// name, or of another fabric than the first.
 [[nodiscard]] int read_names(const void* names, uint32_t ranks, std::vector<Name>* out) {
   out->resize(ranks);
   const auto* const bytes = static_cast<const uint8_t*>(names);
-  // All are on the fabric of the first one, which may be any.
+  // The fabric of the first name is compared with the domain's later.
   uint16_t fabric = 0;
   std::memcpy(&fabric, bytes + offsetof(Name, fabric), sizeof(fabric));
   for (uint32_t i = 0; i < ranks; ++i) {
@@ -49,8 +50,8 @@ int begin(const void* names, uint32_t ranks, uint32_t rank, uint64_t key, rio_fi
   });
 }
 
-/// @param call on the group, under the Guard of its domain. @return what it returns; -ENODEV: the
-/// domain was closed.
+/// Make a call on a group, under the Guard of its domain. @return what the call returns; -ENODEV:
+/// the domain was closed.
 template <class Function>
 int guarded(rio_fi_group* group, Function&& call) {
   if (group->owner == nullptr) {
@@ -60,8 +61,7 @@ int guarded(rio_fi_group* group, Function&& call) {
   return call(*group->group);
 }
 
-/// @param rc 1: it has come; 0: not yet; an error. @return the same in the terms of
-/// rio_fi_barrier.h.
+/// Translate a result to that of rio_fi_barrier.h. @param rc 1: it has ended; 0: not yet; an error.
 [[nodiscard]] constexpr int answer(int rc) {
   return rc == 1 ? 0 : rc == 0 ? -EAGAIN : rc;
 }
@@ -70,7 +70,7 @@ int arrive(rio_fi_group* group) {
   return guarded(group, [](barrier::Group& each) { return each.arrive(); });
 }
 
-/// @param look asks the group. @return its answer, after progress if that is "not yet".
+/// Ask a group, and if the answer is "not yet", make progress and ask again. @param look asks.
 template <class Look>
 int look_twice(rio_fi_group* group, Look&& look) {
   return guarded(group, [&](barrier::Group& each) {

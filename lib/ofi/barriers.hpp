@@ -17,7 +17,7 @@ class Domain;
 
 }  // namespace rio::ofi
 
-/// A member's part of a group. It may outlive its domain: then it has failed.
+/// A member's part of a group. If it outlives its domain, it has failed.
 struct rio_fi_group {
   rio::ofi::Barriers* owner;  ///< null: its domain was closed
   std::unique_ptr<rio::barrier::Group> group;
@@ -25,12 +25,12 @@ struct rio_fi_group {
 
 namespace rio::ofi {
 
-/// All functions are called under a Guard. The domain outlives it.
+/// The groups of a domain, which outlives this object. All functions are called under a Guard.
 class Barriers {
  public:
   /// @return 0, or as barrier::BarrierContext::create().
   [[nodiscard]] static int open(Domain& domain, std::unique_ptr<Barriers>* out);
-  /// Groups that are left fail.
+  /// Groups that end() was not called for fail.
   ~Barriers();
   Barriers(const Barriers&) = delete;
   Barriers& operator=(const Barriers&) = delete;
@@ -38,11 +38,11 @@ class Barriers {
   /// As rio_fi_barrier_calls::begin. @param out the caller's, until it has called end().
   [[nodiscard]] int begin(std::span<const Name> names, uint32_t rank, uint64_t key,
                           rio_fi_group** out);
-  /// As rio_fi_barrier_calls::end. The group is deleted.
+  /// As rio_fi_barrier_calls::end. Deletes the group.
   void end(rio_fi_group* group);
 
   [[nodiscard]] Domain& domain() { return domain_; }
-  /// Hot. Let groups work, after progress of the port.
+  /// Hot. Let the groups work. Called after progress of the port.
   void attend() { context_->attend(); }
   /// Hot. Let the port and the groups work, without the endpoints.
   void progress() { context_->progress(); }

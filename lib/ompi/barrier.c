@@ -7,7 +7,7 @@ static const struct rio_fi_barrier_calls* calls(void) {
   return mca_coll_rio_component.calls;
 }
 
-/* @param rc of the group. @return the error of MPI for it. */
+/* Tells the user once which rank failed. @param rc of the group. @return MPI's error for it. */
 static int mpi_error(coll_rio_module_t* module, int rc) {
   if (rc == 0) {
     return MPI_SUCCESS;
@@ -23,7 +23,7 @@ static int mpi_error(coll_rio_module_t* module, int rc) {
   return COLL_RIO_ERR_FAILED;
 }
 
-/* Chooses the way of a communicator's barriers. @return whether it is known now. */
+/* Chooses what carries out a communicator's barriers. @return whether that is known. */
 static bool has_way(coll_rio_module_t* module) {
   if (module->way == COLL_RIO_UNDECIDED) {
     module->way = coll_rio_begin(module->comm, &module->group) == OMPI_SUCCESS ? COLL_RIO_JOINING
@@ -42,7 +42,7 @@ static bool has_way(coll_rio_module_t* module) {
   return module->way != COLL_RIO_JOINING;
 }
 
-/* @return whether the request's barrier by the module before has ended; sets its status. */
+/* Advances a barrier of the module before. @return whether it has ended; then the status is set. */
 static bool advance_before(coll_rio_module_t* module, coll_rio_request_t* request) {
   int rc = MPI_SUCCESS;
   if (request->before == NULL) {
@@ -61,7 +61,7 @@ static bool advance_before(coll_rio_module_t* module, coll_rio_request_t* reques
   return true;
 }
 
-/* @return whether the request's barrier by the group has ended; sets its status. */
+/* Advances a barrier of the group. @return whether it has ended; then the status is set. */
 static bool advance_group(coll_rio_module_t* module, coll_rio_request_t* request) {
   int rc = 0;
   if (!module->is_under_way) {
@@ -79,8 +79,8 @@ static bool advance_group(coll_rio_module_t* module, coll_rio_request_t* request
   return true;
 }
 
-/* Under the lock. @return the first request of a module, which has ended and left the list; null:
- * it has not ended. */
+/* Advances the first request of a module, under the lock. @return that request, if it has ended and
+ * left the list; null: it has not ended. */
 static coll_rio_request_t* advance(coll_rio_module_t* module) {
   coll_rio_request_t* const request = (coll_rio_request_t*)opal_list_get_first(&module->waiting);
   if (!has_way(module) || !(module->way == COLL_RIO_GROUP ? advance_group(module, request)
@@ -116,7 +116,7 @@ int coll_rio_progress(void) {
     if (request == NULL) {
       break;
     }
-    /* Without the lock: a function of its owner may begin another barrier. */
+    /* Without the lock: the callback of the request may begin another barrier. */
     ompi_request_complete(&request->super, true);
     ++ended;
   }
@@ -164,7 +164,7 @@ static coll_rio_request_t* new_request(coll_rio_module_t* module, bool is_persis
   if (request != NULL) {
     OMPI_REQUEST_INIT(&request->super, is_persistent);
     request->super.req_mpi_object.comm = module->comm;
-    OBJ_RETAIN(module->comm); /* MPI_Comm_free() leaves it to its requests */
+    OBJ_RETAIN(module->comm); /* so MPI_Comm_free() leaves it to its last request */
     request->module = module;
     request->before = NULL;
   }
@@ -194,7 +194,8 @@ static int barrier_init(ompi_communicator_t* comm, ompi_info_t* info, ompi_reque
   return OMPI_SUCCESS;
 }
 
-/* A barrier that decides on the way, or comes behind nonblocking ones. */
+/* A blocking barrier while `way` is not decided, or behind nonblocking ones: a request and a wait.
+ */
 static int barrier_slow(ompi_communicator_t* comm, coll_rio_module_t* module) {
   ompi_request_t* request = NULL;
   int rc = ibarrier(comm, &request, &module->super);

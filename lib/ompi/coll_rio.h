@@ -1,7 +1,7 @@
 /**
  * @file
- * Open MPI's component coll/rio: barriers of the provider rio in the place of those of the module
- * that a communicator had before.
+ * Open MPI's component coll/rio: barriers of the provider rio. "The module before" is the one whose
+ * barriers a communicator would have without this component.
  */
 #ifndef COLL_RIO_H
 #define COLL_RIO_H
@@ -11,16 +11,16 @@
 #include "lib/ofi/rio_fi_barrier.h"
 #include "lib/ompi/compat.h"
 
-/** How the barriers of a communicator are made. */
+/** The carrier of the barriers of a communicator. */
 enum coll_rio_way {
   COLL_RIO_UNDECIDED, /**< its first barrier decides */
-  COLL_RIO_JOINING,   /**< the members of its group are agreeing */
-  COLL_RIO_GROUP,     /**< by its group */
-  COLL_RIO_BEFORE,    /**< by the module before: the provider cannot reach all members */
+  COLL_RIO_JOINING,   /**< its group, once the members have agreed */
+  COLL_RIO_GROUP,     /**< its group */
+  COLL_RIO_BEFORE,    /**< the module before: the provider cannot reach all members */
 };
 
-/** A communicator with this component. All but `super` is guarded by the component's lock, unless
- *  `waiting` is empty: then it belongs to the thread that calls a barrier. */
+/** The component's state of a communicator. The component's lock guards all but `super`; while
+ *  `waiting` is empty, the thread that calls a barrier needs no lock. */
 struct coll_rio_module {
   mca_coll_base_module_t super;
   ompi_communicator_t* comm;
@@ -30,9 +30,9 @@ struct coll_rio_module {
   mca_coll_base_module_t* ibarrier_module_before;
   enum coll_rio_way way;
   rio_fi_group* group;
-  opal_list_t waiting;    /**< its requests in the order of their barriers */
-  bool is_under_way;      /**< the member has arrived at the first one's barrier */
-  bool has_told_failure;  /**< the user has seen which rank failed */
+  opal_list_t waiting;    /**< its requests, in the order of their barriers */
+  bool is_under_way;      /**< the member has arrived at the barrier of the first request */
+  bool has_told_failure;  /**< the output has named the rank that failed */
   opal_list_item_t place; /**< in the component's list, unless `waiting` is empty */
 };
 typedef struct coll_rio_module coll_rio_module_t;
@@ -42,7 +42,7 @@ OBJ_CLASS_DECLARATION(coll_rio_module_t);
 struct coll_rio_request {
   ompi_request_t super;
   coll_rio_module_t* module;
-  ompi_request_t* before; /**< its barrier, if the module before makes it */
+  ompi_request_t* before; /**< the request of the module before, if that carries out the barrier */
 };
 typedef struct coll_rio_request coll_rio_request_t;
 OBJ_CLASS_DECLARATION(coll_rio_request_t);
@@ -55,21 +55,20 @@ struct coll_rio_component {
   opal_mutex_t lock;
   opal_list_t busy; /**< modules with requests, by `place` */
   opal_free_list_t requests;
-  bool is_progressing; /**< its function is one of opal_progress() */
+  bool is_progressing; /**< coll_rio_progress() is registered with opal_progress() */
 };
 typedef struct coll_rio_component coll_rio_component_t;
 __attribute__((visibility("default"))) extern coll_rio_component_t mca_coll_rio_component;
 
-/** collm_comm_query: every communicator gets a module whose barriers the provider may be able to
- *  make. */
+/** collm_comm_query: make a module for a communicator whose barriers the provider may be able to
+ *  carry out. @return null: there is none. */
 mca_coll_base_module_t* coll_rio_query(ompi_communicator_t* comm, int* priority);
-/** A function of opal_progress(): advance the barriers of all communicators. @return how many
- *  ended. */
+/** Called by opal_progress(): advance the barriers of all communicators. @return how many ended. */
 int coll_rio_progress(void);
 /** Begin the group of a communicator.
- *  @return 0; another value: some member is not one of our provider, as all members find. */
+ *  @return 0; another value: a member does not use our provider; all members find the same. */
 int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out);
-/** Whether this process offers a name of our provider to others. */
+/** Whether this process has published a name of our provider's endpoint. */
 bool coll_rio_has_name(void);
 
 #endif

@@ -25,7 +25,7 @@
 #include <opal/mca/threads/mutex.h>
 #endif
 
-/** Head of the component's description. */
+/** The first fields of the component's description. */
 #if OMPI_MAJOR_VERSION < 5
 #define COLL_RIO_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #else
@@ -45,9 +45,9 @@ static inline uint64_t coll_rio_key(ompi_communicator_t* comm) {
 #if OMPI_MAJOR_VERSION < 5
   return ompi_comm_get_cid(comm);
 #else
-  /* Members agree on the index, unless the communicator, or one that it descends from, is of
-   * MPI_Comm_create_from_group(): then on the extended id. Its parts are PMIx's id of the group and
-   * a number within it, each below 2^32. */
+  /* All members have the same index, unless the communicator, or one that it descends from, was
+   * made by MPI_Comm_create_from_group(): then they have the same extended id. Its parts are PMIx's
+   * id of the group and a number within it, each below 2^32. */
   if (OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
     return ompi_comm_get_local_cid(comm);
   }

@@ -44,7 +44,7 @@ static int init_query(bool progress_threads, bool threads) {
   return OMPI_SUCCESS;
 }
 
-/* libfabric has loaded the provider before, if any transport uses it. */
+/* Finds the calls of the provider, which libfabric has loaded if any transport uses it. */
 static const struct rio_fi_barrier_calls* find_calls(void) {
   typedef const struct rio_fi_barrier_calls* (*entry_t)(uint32_t);
   void* const library = dlopen("librio-fi.so", RTLD_NOW | RTLD_NOLOAD);

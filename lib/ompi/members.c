@@ -5,15 +5,16 @@
 #include <ompi/proc/proc.h>
 #include "lib/ompi/coll_rio.h"
 
-/* Open MPI's mtl/ofi offers the name of its endpoint under the name and version of the component.
- * Only these are compared. */
+/* Open MPI's mtl/ofi publishes the name of its endpoint under its own name and version, which are
+ * all that a look-up compares. */
 static const mca_base_component_t kMtlOfi = {
     .mca_type_name = "mtl",
     .mca_component_name = "ofi",
     MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
 };
 
-/* @return whether the process offers one; `out` has RIO_FI_BARRIER_NAME_BYTES bytes. */
+/* Reads the name that a process has published. @param out RIO_FI_BARRIER_NAME_BYTES bytes.
+ * @return whether there is one of that length. */
 static bool read_name(const opal_process_name_t* process, char* out) {
   char* name = NULL;
   size_t bytes = 0;

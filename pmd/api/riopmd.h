@@ -190,7 +190,7 @@ struct rio_dma_request {
 /** Operations of a barrier. */
 enum rio_barrier_op {
   RIO_BARRIER_RUN = 0,   /**< join it */
-  RIO_BARRIER_LOAD = 1,  /**< make group and peers known: early notifications are never refused */
+  RIO_BARRIER_LOAD = 1,  /**< tell the card the group's peers: it refuses no early notification */
   RIO_BARRIER_CANCEL = 2 /**< cancel the epoch at all peers */
 };
 /** rio_barrier_desc::control. @param rounds 1 to rio_info::barrier_rounds. @param prio 0 to 2. */
@@ -198,13 +198,13 @@ enum rio_barrier_op {
   ((uint32_t)(op) | (uint32_t)(rounds) << 4 | (uint32_t)(prio) << 9)
 
 /** The notifications that a member of a group sends and awaits: a member sends its notifications of
- * round r once all that it awaits in earlier rounds has come, and leaves when everything has. Peer
- * w (0 or 1) of round r has number 2r + w. The card refuses (RIO_BAD_DESCRIPTOR) a round without a
- * bit, a peer without bits, and bits beyond the rounds. */
+ * round r once all that it awaits in earlier rounds has come, and leaves when all that it awaits
+ * has come. Peer w (0 or 1) of round r has number 2r + w. The card refuses (RIO_BAD_DESCRIPTOR) a
+ * round without a bit, a peer without bits, and bits beyond the rounds. */
 struct rio_barrier_desc {
   uint32_t control;                  /**< RIO_BARRIER_CONTROL() */
   uint32_t group;                    /**< 0 to 127; its members agree on it */
-  uint32_t unused[2];                /**< anything */
+  uint32_t unused[2];                /**< any values: the driver writes epoch and cookie here */
   uint32_t peers[RIO_BARRIER_PEERS]; /**< destIDs, or RIO_BARRIER_NO_PEER */
   uint64_t send;                     /**< bit 2r + w: this peer is sent a notification */
   uint64_t await;                    /**< bit 2r + w: a notification of this peer is awaited */
@@ -226,7 +226,7 @@ struct rio_barrier_done {
   uint8_t slot;    /**< RIO_BARRIER_NO_SLOT: it was posted */
   uint8_t status;  /**< rio_status */
   uint8_t round;   /**< where it ended, unless RIO_OK: 0 to 19 */
-  uint8_t peer;    /**< and at which peer of the round */
+  uint8_t peer;    /**< at which of the round's two peers, 0 or 1 */
   uint8_t retries; /**< RETRY answers, at most 255 are counted */
 };
 
@@ -299,7 +299,7 @@ struct rio_options {
                                  Doorbells whose info has bit 15 are notifications of barriers then */
   uint32_t barrier_entries; /**< default 32 */
   uint32_t barrier_resend_max; /**< how often a notification is sent again; default 3 */
-  uint32_t barrier_reserve;    /**< early notifications that have room for certain; default 0 */
+  uint32_t barrier_reserve;    /**< early notifications with room set aside for them; default 0 */
 };
 
 /** A card and what it can. Sizes and alignments in bytes. */
@@ -325,7 +325,7 @@ struct rio_info {
   uint32_t wide;           /**< 1: rio_tx_burst_gather() works */
   uint32_t barrier_rounds; /**< most rounds of a barrier; 0: the card has no barrier engine */
   uint32_t barrier_slots;  /**< for rio_barrier_load() */
-  uint32_t barrier_early;  /**< notifications kept for barriers not posted yet, by the whole card */
+  uint32_t barrier_early;  /**< early notifications that the whole card has room for */
 };
 
 /* ---- Control -------------------------------------------------------------------------------- */
@@ -481,7 +481,7 @@ uint16_t rio_doorbell_burst(rio_card* card, struct rio_doorbell* out, uint16_t n
 uint16_t rio_dma_post(rio_card* card, const struct rio_dma_request* requests, uint16_t n);
 uint16_t rio_dma_reap(rio_card* card, struct rio_entry_done* out, uint16_t n);
 uint16_t rio_event_burst(rio_card* card, struct rio_event* out, uint16_t n);
-/** Join barriers, or load or cancel them. A group has one at a time. */
+/** Join, load or cancel barriers. A group has one barrier at a time. */
 uint16_t rio_barrier_post(rio_card* card, const struct rio_barrier_request* requests, uint16_t n);
 /** Run the barrier of a slot: one write of 4 bytes to the card. @return 1, or 0: the slot is not
  *  loaded, or runs (rio_last_reject), or the ring is full. */

@@ -85,7 +85,8 @@ class Endpoint {
   [[nodiscard]] pmd::MaintQueue& maint() { return pair_->maint(); }
   [[nodiscard]] pmd::EventQueue& events() { return pair_->events(); }
   [[nodiscard]] pmd::BarrierQueue& barriers() { return pair_->barriers(); }
-  /// The barrier ring, where EndpointConfig::queues.barriers does not open it; as QueuePair's.
+  /// Open and close the barrier ring, if EndpointConfig::queues.barriers has not opened it; as
+  /// QueuePair's.
   [[nodiscard]] int open_barriers();
   [[nodiscard]] int close_barriers();
   /// Dedicated queues, by index; as QueuePair's. They allocate, so go through here where several

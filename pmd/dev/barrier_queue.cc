@@ -17,7 +17,7 @@ using Where = regs::barrier_cpl::Where;
 
 constexpr uint32_t kPrioMax = 2;
 constexpr uint32_t kGroupMax = regs::barrier_notice::Info::group.max();
-constexpr uint32_t kFrom = 1;  // the first word of a completion that is used: the cookie is ours
+constexpr uint32_t kFrom = 1;  // a completion is read from this word on: word 0 is not needed
 constexpr uint32_t kLineBytes = 64;
 constexpr uint32_t kGoStride = regs::barrier::go(0, 1) - regs::barrier::go(0, 0);
 constexpr uint32_t kDescBytes = sizeof(regs::BarrierDesc);
@@ -36,7 +36,7 @@ int BarrierQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
     queue.slot_count_ = std::min(caps.barrier_slots, regs::kBarrierSlots);
     queue.go_at_ = regs::barrier::go(config.qp, 0);
     queue.bar_ = bus.bar();
-    // A ring that runs belongs to another owner, whose words stay; start() says so.
+    // A ring that runs has another owner, whose settings must stay; start() reports it.
     if (Ring::busy(queue.bar_, config.qp, config.ring) == 0) {
       queue.bar_.write32(regs::barrier::resend_limit(config.qp), config.barrier_resends);
       queue.bar_.write32(regs::barrier::early_reserve(config.qp), config.barrier_reserve);
@@ -63,7 +63,7 @@ void BarrierQueue::write_entry(uint32_t index, const BarrierRequest& request) {
   entry->epoch = request.epoch;
   entry->cookie = static_cast<uint32_t>(request.cookie);
   window_.cookies()[at] = request.cookie;
-  window_.sizes()[at] = request.epoch;  // what BarrierDone tells
+  window_.sizes()[at] = request.epoch;  // for BarrierDone
 }
 
 uint16_t BarrierQueue::post(const BarrierRequest* requests, uint16_t n) {
@@ -170,7 +170,8 @@ bool BarrierQueue::is_ours(uint32_t index) const {
              : slot < slots_.size() && slots_[slot].state == SlotState::kRunning;
 }
 
-/// The slot whose epoch was posted in the ring, if one was: it no longer runs.
+/// End the run of the slot whose epoch was posted as this entry. @return the slot, or
+/// kBarrierNoSlot.
 uint8_t BarrierQueue::slot_of_entry(uint32_t entry) {
   for (uint32_t slot = 0; slot < slot_count_; ++slot) {
     Slot& place = slots_[slot];
@@ -183,8 +184,10 @@ uint8_t BarrierQueue::slot_of_entry(uint32_t entry) {
   return kBarrierNoSlot;
 }
 
-/// Takes what a completion names off what is outstanding, and says what it was. @param index from
-/// the card, any value. @return false: it names nothing of ours, and nothing has changed.
+/// End the outstanding barrier that a completion names, and fill in cookie, epoch and slot of
+/// `out`.
+/// @param index from the card, any value. @return false: it names none of ours; nothing has
+/// changed.
 [[gnu::always_inline]] inline bool BarrierQueue::claim(uint32_t index, BarrierDone* out) {
   const uint32_t slot = index ^ Index::slot.mask();
   if (slot < slots_.size()) {
@@ -210,8 +213,8 @@ uint8_t BarrierQueue::slot_of_entry(uint32_t entry) {
   return true;
 }
 
-/// Takes the next completion, which is torn, wrong, or that of a failure. @return how many barriers
-/// are in `out`.
+/// Take the next completion, which is torn, wrong, or reports a failure. @return how many barriers
+/// are in `out`, 0 or 1.
 [[gnu::noinline]] uint32_t BarrierQueue::reap_slow(BarrierDone* out) {
   const Cpl cpl =
       load_whole<kFrom>(cursor_.at<Cpl>(), [this](const Cpl& c) { return is_ours(c.index); });
@@ -234,7 +237,7 @@ uint8_t BarrierQueue::slot_of_entry(uint32_t entry) {
   if (round < regs::kBarrierRoundsMax) {
     out->round = static_cast<uint8_t>(round);
     out->peer = static_cast<uint8_t>(Where::peer.get(cpl.where));
-  } else {  // no round of any descriptor: it has ended, and where is not known
+  } else {  // no descriptor has such a round: the barrier has ended, but the place is not known
     stats_.bad_completions.add(1);
     out->status = Status::kFormat;
   }
@@ -290,7 +293,7 @@ int BarrierQueue::restart() {
   if (outstanding() != 0 || ring_.running()) {
     return -EBUSY;
   }
-  clear_go();  // the ring is stopped, so none of them starts anything
+  clear_go();  // the ring is stopped, so these writes start nothing
   return PostingQueue::restart();
 }
 

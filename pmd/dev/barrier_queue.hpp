@@ -1,5 +1,5 @@
 /// @file
-/// Barriers that the card runs: descriptors in a ring, and slots on the card. [S1]
+/// Barriers that the card carries out: descriptors in a ring, and slots on the card. [S1]
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 namespace rio::pmd {
 
 /// Barriers of a queue pair. A barrier is posted in the ring, or loaded once into a slot on the
-/// card and then started by one BAR write each time. While the ring runs, the card takes doorbells
-/// whose information has bit 15 for notifications of barriers; they reach no doorbell queue.
+/// card and then started by one BAR write each time. While the ring runs, the card treats doorbells
+/// whose information has bit 15 as notifications of barriers; they reach no doorbell queue.
 ///
 /// All functions belong to one thread. A group has one barrier at a time, with the next epoch each
 /// time; lib/barrier makes descriptors. regs: barrier, barrier_desc, barrier_cpl.
@@ -36,9 +36,9 @@ class alignas(64) BarrierQueue : public PostingQueue {
   /// @return 0; -EINVAL (no such slot, or the card cannot take it), -EBUSY (the slot runs); logged.
   [[nodiscard]] int load(uint32_t slot, const regs::BarrierDesc& desc, uint64_t cookie);
   /// Run the descriptor of a slot with an epoch: one BAR write of 4 bytes, no read; then call the
-  /// poll hook. An epoch that the slot ran last starts nothing on the card, so that one is posted
-  /// in the ring. @param slot loaded, and not running. @return false: it is not (last_reject(),
-  /// counted), or the ring is full (kNone).
+  /// poll hook. The card ignores a write of the epoch that the slot ran last, so this barrier is
+  /// posted in the ring. @param slot loaded, and not running. @return false: the slot is not
+  /// (last_reject(), counted), or the ring is full (kNone).
   bool go(uint32_t slot, uint32_t epoch);
 
   /// Fetch barriers that have ended, in the order of completion. Calls the poll hook once, and
@@ -51,8 +51,8 @@ class alignas(64) BarrierQueue : public PostingQueue {
   [[nodiscard]] bool is_running(uint32_t slot) const {
     return slot < slot_count_ && slots_[slot].state >= SlotState::kRunning;
   }
-  /// Visit the barriers that a card which is gone never completed. Control path. @param each called
-  /// with each one's cookie.
+  /// Visit the barriers that are not completed, after the card has gone. Control path. @param each
+  /// called with the cookie of each barrier.
   template <class Each>
   void for_each_outstanding(Each&& each) const {
     PostingQueue::for_each_outstanding(each);
@@ -69,8 +69,8 @@ class alignas(64) BarrierQueue : public PostingQueue {
   enum class SlotState : uint8_t { kEmpty, kLoaded, kRunning, kInRing };
   struct Slot {
     uint64_t cookie;
-    uint32_t word;   // in GO
-    uint32_t epoch;  // that runs
+    uint32_t word;   // the value in GO
+    uint32_t epoch;  // of the barrier that runs
     uint32_t entry;  // kInRing: the entry that the epoch was posted in
     SlotState state;
   };
@@ -94,7 +94,7 @@ class alignas(64) BarrierQueue : public PostingQueue {
   uint32_t slots_running_ = 0;  // kRunning
   uint32_t slots_in_ring_ = 0;  // kInRing
   std::array<Slot, regs::kBarrierSlots> slots_{};
-  std::array<regs::BarrierDesc, regs::kBarrierSlots> loaded_{};  // what the slots hold
+  std::array<regs::BarrierDesc, regs::kBarrierSlots> loaded_{};  // contents of the slots
 };
 
 }  // namespace rio::pmd

@@ -38,11 +38,11 @@ struct QueuePairConfig {
   /// Rings to open. 0: transmit, shared, doorbell, event, and, where the card and the queue pair
   /// have them, DMA and (queue pair 0) maintenance.
   uint32_t rings = 0;
-  /// Open the barrier ring beside `rings`; needs Caps::barrier_rounds. Doorbells whose information
-  /// has bit 15 are notifications of barriers then.
+  /// Open the barrier ring beside `rings`; needs Caps::barrier_rounds. Then the card treats
+  /// doorbells whose information has bit 15 as notifications of barriers.
   bool barriers = false;
   uint32_t barrier_resends = 3;  ///< how often a notification is sent again after a time-out
-  uint32_t barrier_reserve = 0;  ///< early notifications that the card keeps room for
+  uint32_t barrier_reserve = 0;  ///< early notifications for which the card sets room aside
   /// Interrupt vector of each ring, -1 for none.
   std::array<int, regs::kRingsPerQp> irq_vectors = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                     -1, -1, -1, -1, -1, -1, -1, -1};
@@ -92,7 +92,7 @@ class QueuePair {
   /// Open the barrier ring later than the queue pair. Control path.
   /// @return 0; -EBUSY (it is open; logged), -ENOTSUP (no engine; logged), and as Ring::start.
   [[nodiscard]] int open_barriers();
-  /// Stop it and free it: all barriers end, and their peers are told. Control path.
+  /// Stop the barrier ring and free it: all barriers end, and their peers are told. Control path.
   /// @return 0, -ENOENT (not open), -ETIMEDOUT (it stays open), -ENODEV (card gone: closed).
   [[nodiscard]] int close_barriers();
 

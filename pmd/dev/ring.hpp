@@ -26,7 +26,7 @@ struct RingConfig {
       false;  ///< transmit: short bursts go through the card's slots; needs Caps::push_slots
   bool times = false;            ///< shared receive: RxMessage::time_ticks is wanted
   uint32_t barrier_resends = 3;  ///< barrier: how often a notification is sent again
-  uint32_t barrier_reserve = 0;  ///< barrier: early notifications that the card keeps room for
+  uint32_t barrier_reserve = 0;  ///< barrier: early notifications for which it sets room aside
 };
 
 /// Bytes of a ring's entries.

@@ -115,15 +115,15 @@ struct DmaRequest {
   uint8_t prio;  ///< 0 to 2
 };
 
-/// A barrier to join, to make known or to cancel. [S1]
+/// A barrier to join, to load or to cancel. [S1]
 struct BarrierRequest {
-  /// Notifications to send and to await; copied by post(). Its `epoch` and `cookie` do not count.
+  /// Notifications to send and to await; copied by post(), which replaces its `epoch` and `cookie`.
   const regs::BarrierDesc* desc;
   uint64_t cookie;  ///< comes back in BarrierDone, any value
   uint32_t epoch;   ///< number of the barrier in its group
 };
 
-/// A barrier that has ended: all members have arrived (kOk), or not.
+/// A barrier that has ended. kOk: all members have arrived.
 struct BarrierDone {
   uint64_t cookie;  ///< of the request, or of the slot
   uint32_t epoch;   ///< as it was posted
@@ -131,7 +131,7 @@ struct BarrierDone {
   uint8_t slot;     ///< the slot that ran it, or kBarrierNoSlot
   Status status;    ///< kOk, kPeerFailed, kResponseTimeout, kErrorResponse, kFlushed …
   uint8_t round;    ///< where it ended unless kOk: round of the descriptor, 0 to 19
-  uint8_t peer;     ///< and which of its two peers, 0 or 1
+  uint8_t peer;     ///< which of the round's two peers, 0 or 1
   uint8_t retries;  ///< RETRY answers, at most 255 are counted
 };
 /// BarrierDone::slot of a barrier that was posted.

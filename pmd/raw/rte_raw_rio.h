@@ -148,7 +148,7 @@ struct rte_raw_rio_dma {
 struct rte_raw_rio_barrier_desc {
   uint32_t control;   /**< 0 run, 1 load, 2 cancel; rounds << 4; priority << 9 */
   uint32_t group;     /**< 0 to 127 */
-  uint32_t unused[2]; /**< anything */
+  uint32_t unused[2]; /**< any values: the driver writes epoch and cookie here */
   uint32_t peers[40]; /**< destIDs; 0xFFFFFFFF: none */
   uint64_t send;      /**< bit 2r + w */
   uint64_t await;     /**< bit 2r + w */
@@ -162,7 +162,7 @@ struct rte_raw_rio_barrier {
   uint32_t epoch;  /**< number of the barrier in its group: the next one each time */
 };
 
-/** A barrier that has ended. */
+/** A barrier that has ended, well or not. */
 struct rte_raw_rio_barrier_done {
   uint64_t cookie;
   uint32_t epoch;
@@ -170,7 +170,7 @@ struct rte_raw_rio_barrier_done {
   uint8_t slot;    /**< 0xFF: it was posted */
   uint8_t status;  /**< enum rte_raw_rio_status; OK: all members have arrived */
   uint8_t round;   /**< where it ended, unless OK */
-  uint8_t peer;    /**< 0 or 1 */
+  uint8_t peer;    /**< which of the round's two peers, 0 or 1 */
   uint8_t retries; /**< RETRY answers, at most 255 are counted */
 };
 
@@ -238,8 +238,9 @@ struct rte_raw_rio_queue_conf {
    * others rte_rawdev_start fails: -EINVAL (no such ring), -ENOTSUP (no interrupts here). */
   uint32_t irq_rings;
   struct rte_raw_rio_dedicated_conf dedicated[RTE_RAW_RIO_DEDICATED];
-  /** 0: no barrier ring. With one, doorbells whose information has bit 15 are notifications of
-   * barriers; rte_rawdev_start fails with -ENOTSUP if the card has no barrier engine. */
+  /** log2 of the barrier ring's entries; 0: no barrier ring. With one, the card treats doorbells
+   * whose information has bit 15 as notifications of barriers; rte_rawdev_start fails with -ENOTSUP
+   * if the card has no barrier engine. */
   uint8_t barrier_log2;
 };
 

@@ -39,7 +39,7 @@ constexpr auto kWithin = std::chrono::seconds(30);
 constexpr uint32_t kFlushMs = 1000;
 constexpr uint32_t kDelayMaxUs = 20'000;  // of the kill, after the first barrier
 
-/// Of one member, in memory that all share.
+/// Results of one member, in memory that all share.
 struct Member {
   std::atomic<uint64_t> arrived;
   std::atomic<uint64_t> passed;
@@ -102,7 +102,7 @@ struct Totals {
     own.passed = number;
   }
   own.told = 1 + group->failure().rank;
-  static_cast<void>(context->flush(kFlushMs));  // what the others have to be told
+  static_cast<void>(context->flush(kFlushMs));  // so that the others learn of the failure
   _exit(0);
 }
 

@@ -66,8 +66,8 @@ TEST_P(BarrierPeers, AForeignEarlyNotificationIsFoundLater) {
   expect_no_end();
 }
 
-/// All notifications of the group that a stranger can make, and all but the awaited ones that a
-/// peer can make: none ends the barrier, or makes it send.
+/// No notification of a stranger, and none of a peer but the awaited ones, ends the barrier or
+/// makes it send.
 // C12
 TEST_P(BarrierPeers, NoForgedNotificationCompletesABarrier) {
   barriers();
@@ -117,7 +117,7 @@ TEST_P(BarrierPeers, RefusedNotificationsAreSentAgainEachTimeLater) {
 // C15, C18, C30
 TEST_P(BarrierPeers, ASilentPeerIsNamedAndAllAreTold) {
   barriers({}, 2);
-  card().write32(words::resend_limit(0), 0);  // of the next start
+  card().write32(words::resend_limit(0), 0);  // counts from the next start of the ring on
   post(two_rounds());
   respond_all(expect_notices({{kPeerA, notice(0)}}));
   EXPECT_EQ(tell(kPeerA, notice(0)), Answer::kDone);
@@ -278,8 +278,8 @@ TEST_P(BarrierPeers, NotificationsWaitForTheLink) {
   expect_end(Status::kOk);
 }
 
-/// A barrier has failed while the link was down: what it did not send must not come later, when
-/// its epoch's low bits name another barrier.
+/// A barrier fails while the link is down: the notifications that it has not sent must not be sent
+/// later, when the low bits of their epoch name another barrier.
 // C28
 TEST_P(BarrierPeers, ABarrierThatEndedSendsNoNotificationLater) {
   barriers();

@@ -11,7 +11,7 @@ using Sent = std::vector<std::pair<uint32_t, uint16_t>>;
 
 class BarrierStops : public BarrierCardTest {
  protected:
-  /// The ring is over: its peers were told, and are told no more once they have answered.
+  /// Expect that the peers of a stopped ring are told, and not again once they have answered.
   void expect_told(uint32_t epoch = 0) {
     respond_all(expect_notices({{kPeerA, cancel(epoch)}, {kPeerB, cancel(epoch)}}));
     card().advance_us(10 * kResponseUs);
@@ -184,8 +184,7 @@ TEST_P(BarrierStops, StoppedIsAFence) {
   }
 }
 
-/// The peers need not have answered, nor be there: STOPPED does not wait for them, and they are
-/// told behind it.
+/// STOPPED does not wait for peers, even if they are not there: they are told afterwards.
 // C25, R17
 TEST_P(BarrierStops, AStopWaitsForNoPeer) {
   barriers({}, 1);
@@ -201,7 +200,7 @@ TEST_P(BarrierStops, AStopWaitsForNoPeer) {
   EXPECT_EQ(card().refused_accesses(), 0u);
 }
 
-/// Early notifications, loaded groups and epochs go with the ring.
+/// A stop forgets early notifications, loaded groups and epochs.
 // C25
 TEST_P(BarrierStops, AStopForgetsWhatCameEarly) {
   barriers();

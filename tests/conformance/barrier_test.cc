@@ -61,8 +61,8 @@ TEST_P(Barriers, ItsRingHasWholeDescriptorsAndRoomForSlots) {
   EXPECT_EQ(error_of({.ring = 5, .log2 = 6, .clog2 = 7}, 0), regs::RingError::kNone);
 }
 
-/// The ring is reused many times, its entries are overwritten as soon as they are taken, and its
-/// indices wrap.
+/// The ring goes round many times, the host overwrites entries as soon as the card has fetched
+/// them, and the indices wrap.
 // C3
 TEST_P(Barriers, DescriptorsAreCopied) {
   barriers({.start = 0xFFFFFFF8});
@@ -216,7 +216,7 @@ TEST_P(Barriers, EarlyNotificationsWaitForTheirDescriptor) {
   expect_end(Status::kOk);
 }
 
-/// A peer may be an epoch ahead while the barrier runs: it got all that it awaits.
+/// A peer may be an epoch ahead while the barrier runs: all that it awaited has come.
 // C9
 TEST_P(Barriers, EarlyNotificationsOfTheNextEpochComeWhileABarrierRuns) {
   barriers();
@@ -286,13 +286,14 @@ TEST_P(Barriers, ALoadedGroupNeedsNoRoom) {
   expect_end(Status::kOk);
 }
 
-/// A number is used again: its new group begins at any epoch.
+/// A new group of a number that was used before begins at any epoch.
 // C11
 TEST_P(Barriers, ALoadedGroupForgetsTheOneBefore) {
   barriers();
   run_one(7);
   EXPECT_EQ(tell(kPeerA, notice(0, 8)), Answer::kDone);  // kept, and never awaited
-  for (const uint32_t epoch : {7u, 6u, 1u, 100u}) {      // as epochs these would be stale, or far
+  for (const uint32_t epoch :
+       {7u, 6u, 1u, 100u}) {  // epochs that would be stale, or too far ahead, in the earlier group
     post(two_rounds(epoch, BarrierOp::kLoad));
     expect_end(Status::kOk);
     run_one(epoch);
@@ -314,7 +315,7 @@ TEST_P(Barriers, AGroupIsNotLoadedWhileItsBarrierRuns) {
   expect_end(Status::kOk);
 }
 
-/// With a window of epochs that wraps in 3 bits and in 32.
+/// Epochs around the wrap of 3 bits and of 32.
 // C13
 TEST_P(Barriers, EpochsWrapAndOldOnesAreStale) {
   barriers();

@@ -93,7 +93,7 @@ class BarrierCardTest : public CardTest {
       (packet.kind == Packet::kResponse ? answers_ : notices_).push_back(std::move(packet));
     }
   }
-  /// A peer tells the card something. @return its answer; nullopt: none.
+  /// Send a notification of a peer to the card. @return the card's answer; nullopt: none.
   std::optional<Answer> tell(uint32_t source, uint16_t info, uint32_t dest = kOwnId) {
     Packet packet = doorbell(info, next_tid_++);
     packet.source = source;
@@ -111,7 +111,7 @@ class BarrierCardTest : public CardTest {
     work();
     return std::exchange(notices_, {});
   }
-  /// Expects that the card has sent these since the last call. @return them.
+  /// Expects that the card has sent just these notifications since the last call. @return them.
   std::vector<Packet> expect_notices(std::vector<std::pair<uint32_t, uint16_t>> expected) {
     std::vector<Packet> packets = notices();
     std::vector<std::pair<uint32_t, uint16_t>> seen;

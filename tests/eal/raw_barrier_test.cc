@@ -44,7 +44,8 @@ class RawBarrier : public testing::Test {
     EXPECT_EQ(rte_rawdev_info_get(dev, &info, sizeof(own)), 0);
     return own;
   }
-  /// One round, in which each card sends to the other one and awaits it.
+  /// A schedule of one round, in which each card notifies the other one and awaits its
+  /// notification.
   static rte_raw_rio_barrier_desc exchange_with(uint16_t peer) {
     rte_raw_rio_barrier_desc desc{};
     desc.control = 1 << 4;
@@ -111,7 +112,7 @@ TEST_F(RawBarrier, EndsWhenBothHaveArrived) {
   for (const uint16_t dev : devices_) {
     rte_raw_rio_barrier_done none{};
     for (int i = 0; i < 100'000 && count(dev, "qp0_notices_received") != 20; ++i) {
-      ASSERT_EQ(reap(dev, &none), 0);  // the card shows its counters now and then
+      ASSERT_EQ(reap(dev, &none), 0);  // steps the card, which updates its counters now and then
     }
     EXPECT_EQ(count(dev, "qp0_barrier_messages"), 20u);
     EXPECT_EQ(count(dev, "qp0_barrier_bar_writes"), 20u);

@@ -82,7 +82,7 @@ class World {
   }
 
  private:
-  /// Either all 256 bytes of the input, or a descriptor that is likely to be good.
+  /// A descriptor: either 256 bytes of the input, or one that is likely to be good.
   static regs::BarrierDesc desc(Input& in) {
     regs::BarrierDesc out{};
     if (in.byte() % 4 == 0) {
@@ -231,7 +231,7 @@ class World {
 
 }  // namespace
 
-// Input: a byte of options, then acts: a byte that says which, and what it needs.
+// Input: a byte of options, then acts, each a byte that names the act, and its operands.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input in(data, size);
   World world(in.byte());

@@ -1,7 +1,7 @@
 // A member of a barrier group that sends any bytes, as messages of its context, to a member that
 // keeps the rules. Some messages are sent unchanged, others with the key, serial and ticket of the
-// group, to reach the code behind these checks. A third member keeps the rules, too: the first one
-// must not pass a barrier at which the third has not arrived.
+// group, to reach the code behind the checks of these. The third member keeps the rules, too: the
+// member under test must not pass a barrier at which the third has not arrived.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -67,7 +67,7 @@ std::unique_ptr<msg::MessagePort> open_port(uint32_t rank) {
   return port;
 }
 
-/// The member that lies: a context of its own, and what it has heard of the group.
+/// The hostile member: a context of its own, and the words of the group that it has received.
 class Liar {
  public:
   Liar() : port_(open_port(kLiar)) {
@@ -91,7 +91,7 @@ class Liar {
       }
     }
   }
-  /// @param known whether the words of the group are put in their places.
+  /// Send a message of the input's bytes. @param known whether to put in the words of the group.
   void say(uint32_t to, std::vector<uint8_t> bytes, bool known) {
     GroupMessage message;
     if (known) {
@@ -111,7 +111,7 @@ class Liar {
     }
     static_cast<void>(port_->send(routes_[to], bytes.data(), static_cast<uint32_t>(bytes.size())));
   }
-  /// Keeps the rules in one message.
+  /// Send one message by the rules.
   void join() {
     GroupMessage message = heard_;
     message.what = barrier::What::kJoin;

@@ -22,7 +22,7 @@ void check(bool holds) {
   }
 }
 
-/// The number of ranks that a scheme with a grid is for, or else any.
+/// The number of ranks that fits a scheme: of its grid, or else any.
 uint32_t ranks_of(const Scheme& scheme, uint32_t otherwise) {
   if (const auto* const torus = std::get_if<rio::barrier::Torus>(&scheme); torus != nullptr) {
     return torus->grid.nodes();

@@ -17,7 +17,7 @@
 
 namespace rio::test {
 
-/// The clock is the cards' own, so that nothing depends on the machine.
+/// The cards have a clock of their own, so that nothing depends on the machine's speed.
 class BarrierCards {
  public:
   static constexpr uint32_t kTickNs = 100;
@@ -48,7 +48,7 @@ class BarrierCards {
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
   [[nodiscard]] Member& operator[](uint32_t i) { return members_[i]; }
 
-  /// A card of no member, with the next destID.
+  /// A card that is no member, with the next destID.
   [[nodiscard]] std::unique_ptr<ModelBus> outsider() { return plug(size(), {}); }
 
   /// Resets the card of a member, and opens its rings again.
@@ -72,13 +72,13 @@ class BarrierCards {
     const pmd::BarrierRequest request{&desc, 1000 + i, epoch};
     return members_[i].queue().post(&request, 1) == 1;
   }
-  /// One poll of a member: its card works, and what has ended is kept.
+  /// Poll a member once: its card works, and barriers that have ended are kept in `done`.
   void poll(uint32_t i) {
     pmd::BarrierDone done[4];
     const uint16_t n = members_[i].queue().reap(done, 4);
     members_[i].done.insert(members_[i].done.end(), done, done + n);
   }
-  /// Polls all members until `over()`. @return false: it did not come.
+  /// Polls all members until `over()`. @return false: it did not become true in time.
   template <class Over>
   [[nodiscard]] bool poll_until(Over&& over) {
     for (uint64_t step = 0; step < kStepsMost; ++step) {

@@ -34,7 +34,7 @@ void EarlyStore::clear() {
   fit_room();
 }
 
-/// Gives places back to the room that are neither used nor reserved.
+/// Gives back to the room the places that are neither used nor reserved.
 void EarlyStore::fit_room() {
   const uint32_t needed = std::max(reserved_, static_cast<uint32_t>(stored_.size()));
   if (taken_ > needed) {

@@ -1,5 +1,5 @@
 /// @file
-/// Memory for notifications that arrive before their descriptor is posted. [S1] calls it DAMQ.
+/// The early-arrival memory: notifications that arrive before their descriptor. [S1] calls it DAMQ.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rio::model::barrier {
 
-/// Room for early notifications that the engines of a card share. One thread.
+/// Places for early notifications, which the engines of a card share. One thread.
 class EarlyRoom {
  public:
   /// @param total notifications. regs: barrier.CAP.EARLY
@@ -37,14 +37,15 @@ class EarlyStore {
   EarlyStore& operator=(const EarlyStore&) = delete;
   ~EarlyStore();
 
-  /// Keep room for this engine alone, in the place of what it had. @param wanted any value: it gets
-  /// what is free. regs: barrier.EARLY_RESERVE
+  /// Set places aside for this engine alone, instead of those set aside before. @param wanted any
+  /// value; if fewer places are free, it gets these. regs: barrier.EARLY_RESERVE
   void reserve(uint32_t wanted);
-  /// Store a notification; one that is stored already takes no room. @return false: it is full.
+  /// Store a notification; a copy of one that is stored takes no place. @return false: there is no
+  /// place.
   [[nodiscard]] bool store(uint32_t source, const Notice& notice);
-  /// Take out all notifications of a group: those of an epoch are passed to `each`, and those of
-  /// the epoch behind it stay. Others have no use any more. @param each called with source and
-  /// notice, in the order of their arrival.
+  /// Take out the notifications of a group. Those of `epoch` are passed to `each`, those of the
+  /// next epoch stay, and all others are dropped. @param each called with source and notice, in the
+  /// order of arrival.
   template <class Each>
   void take(uint32_t group, uint32_t epoch, const Each& each) {
     std::vector<Early> kept;
@@ -76,7 +77,7 @@ class EarlyStore {
   EarlyRoom& room_;
   std::vector<Early> stored_;
   uint32_t reserved_ = 0;
-  uint32_t taken_ = 0;  // places of the room: as many as are reserved, or used if these are more
+  uint32_t taken_ = 0;  // places taken of the room: reserved or used ones, whichever is more
 };
 
 }  // namespace rio::model::barrier

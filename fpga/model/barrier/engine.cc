@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint32_t kPlaceBits = 6;
 static_assert(kPlaces <= 1u << kPlaceBits);
-constexpr uint32_t kRetryShiftMax = 6;     // a retry waits 64 times as long, at most
-constexpr uint32_t kLooksPerTimeout = 16;  // at a peer that may just not run
-constexpr uint32_t kStaleEpochs = 3;  // with fewer bits, a late copy could be taken for a new one
+constexpr uint32_t kRetryShiftMax = 6;     // a retry waits at most 64 times as long as the first
+constexpr uint32_t kLooksPerTimeout = 16;  // at a peer that does not run
+constexpr uint32_t kStaleEpochs = 3;       // epochs whose late copies are answered DONE and dropped
 
 [[nodiscard]] constexpr Place place_of(uint32_t tag) {
   return tag & ((1u << kPlaceBits) - 1);
@@ -33,16 +33,16 @@ struct BarrierEngine::Barrier {
   enum class State : uint8_t {
     kRunning,
     kHolding,     ///< complete, but a copy of a notification may still be on its way
-    kCancelling,  ///< its end was told; its peers are told
+    kCancelling,  ///< it has failed and completed; its peers are being told
     kRetired,
   };
 
   Plan plan;
   uint64_t got = 0;                        // of plan.await
-  uint64_t sent = 0;                       // of plan.send; cancelling: of its peers
-  uint64_t done = 0;                       // of `sent`: answered
+  uint64_t sent = 0;                       // of plan.send; kCancelling: cancellations, by peer
+  uint64_t done = 0;                       // of `sent`: need no further answer
   uint64_t retrying = 0;                   // of `sent`: answered RETRY, and sent again at due_ns
-  std::array<uint64_t, kPlaces> due_ns{};  // of `sent` without `done`: end of waiting
+  std::array<uint64_t, kPlaces> due_ns{};  // of `sent` without `done`: time-out or next retry
   std::array<uint8_t, kPlaces> resends{};
   std::array<uint8_t, kPlaces> delays{};  // RETRY answers in a row, up to kRetryShiftMax
   uint64_t hold_ns = 0;
@@ -50,7 +50,7 @@ struct BarrierEngine::Barrier {
   uint32_t epoch = 0;
   uint32_t cookie = 0;
   uint32_t index = 0;
-  uint32_t serial = 0;  // tells answers to this barrier from those to an earlier one
+  uint32_t serial = 0;  // in tags; distinguishes answers to this barrier from those to earlier ones
   uint32_t resent = 0;
   uint32_t retries = 0;
   State state = State::kRunning;
@@ -62,10 +62,10 @@ struct BarrierEngine::Barrier {
 
 /// State that outlives the barriers of a group.
 struct BarrierEngine::Group {
-  bool ran = false;              // `last` says which
+  bool ran = false;              // whether `last` is known
   uint32_t last = 0;             // epoch of the last barrier that ended
   std::unique_ptr<Plan> loaded;  // its notifications need no room before their descriptor
-  uint64_t early = 0;            // of loaded->await, for the next epoch
+  uint64_t early = 0;            // of loaded->await: notifications for the next epoch
   bool poisoned = false;         // the next epoch was cancelled
   Place poisoned_by = 0;
 };
@@ -90,7 +90,7 @@ BarrierEngine::Barrier* BarrierEngine::active(uint32_t group) {
   return nullptr;
 }
 
-/// The barrier whose request this is, if that needs an answer.
+/// The barrier that a request belongs to; null: the request needs no answer.
 BarrierEngine::Barrier* BarrierEngine::find(uint32_t tag) const {
   const Place place = place_of(tag);
   for (const auto& barrier : barriers_) {
@@ -157,7 +157,8 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
   sweep();
 }
 
-/// The next barrier has the epoch of the descriptor. An earlier group of this number is forgotten.
+/// Carries out a load: the next barrier of the group has the descriptor's epoch, and an earlier
+/// group of this number is forgotten.
 void BarrierEngine::load(const regs::BarrierDesc& desc, const Plan& plan) {
   Group& group = group_of(desc.group);
   group.loaded = std::make_unique<Plan>(plan);
@@ -172,8 +173,8 @@ void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {
   bool poisoned = std::exchange(group.poisoned, false);
   Place by = group.poisoned_by;
   if (group.loaded != nullptr) {
-    // The plan that was loaded may be another one: a notification counts only where this one awaits
-    // it.
+    // The loaded plan may differ from the posted one: a notification counts only where the posted
+    // one awaits it.
     for_each_place(std::exchange(group.early, 0), [&](Place place) {
       accept(barrier, group.loaded->peers[place], round_of(place));
     });
@@ -244,7 +245,7 @@ Answer BarrierEngine::receive_current(uint64_t now_ns, Barrier& barrier, uint32_
   return Answer::kDone;
 }
 
-/// A notification that is not of the active barrier: of one that has ended, or of the next one.
+/// Takes a notification of another epoch than the active barrier's: an earlier or a later one.
 Answer BarrierEngine::receive_other(const Barrier* current, uint32_t source, const Notice& notice) {
   Group& group = group_of(notice.group);
   if (group.ran && ((group.last - notice.epoch) & Notice::kEpochMask) < kStaleEpochs) {
@@ -286,7 +287,7 @@ Answer BarrierEngine::keep_loaded(Group& group, uint32_t source, const Notice& n
 /// Sends the rounds whose turn it is, and ends the barrier if nothing is missing.
 void BarrierEngine::proceed(uint64_t now_ns, Barrier& barrier) {
   const uint64_t missing = barrier.plan.await & ~barrier.got;
-  // Rounds up to the first one in which something is missing, that one included.
+  // All rounds up to and including the first one in which something is missing.
   const uint32_t rounds = missing == 0
                               ? barrier.plan.rounds
                               : round_of(static_cast<Place>(std::countr_zero(missing))) + 1;
@@ -298,8 +299,8 @@ void BarrierEngine::proceed(uint64_t now_ns, Barrier& barrier) {
     return;
   }
   if (barrier.resent != 0 && barrier.state == Barrier::State::kRunning) {
-    // Its own end holds back the next but one epoch of all members, so that no copy that is late
-    // can be taken for one of that epoch.
+    // While this barrier is held, no member gets further than the next epoch, so no late copy can
+    // be taken for a notification of a later barrier.
     barrier.state = Barrier::State::kHolding;
     barrier.hold_ns = now_ns + 2 * timing_.response_timeout_ns;
     look_at(barrier.hold_ns);
@@ -343,7 +344,7 @@ void BarrierEngine::answered(uint64_t now_ns, uint32_t tag, Answer answer) {
   sweep();
 }
 
-/// A request needs nothing more.
+/// Notes that a request needs no further answer.
 void BarrierEngine::settle(uint64_t now_ns, Barrier& barrier, Place place) {
   barrier.done |= bit(place);
   barrier.retrying &= ~bit(place);
@@ -360,7 +361,7 @@ void BarrierEngine::retry(uint64_t now_ns, Barrier& barrier, Place place) {
   const uint64_t delay_ns = timing_.retry_ns << barrier.delays[place];
   barrier.delays[place] =
       static_cast<uint8_t>(std::min<uint32_t>(barrier.delays[place] + 1u, kRetryShiftMax));
-  // Up to a fourth more, by destID: members whose requests met once do not meet again.
+  // Up to a fourth more, by destID: members whose requests collided once do not collide again.
   const uint64_t spread = base::mix64(uint64_t{timing_.own_id} << 32 | barrier.retries) >> 48;
   barrier.due_ns[place] = now_ns + delay_ns + (delay_ns * spread >> 18);
   barrier.retrying |= bit(place);
@@ -390,7 +391,7 @@ void BarrierEngine::advance_one(uint64_t now_ns, Barrier& barrier) {
   const auto before = barrier.state;
   for_each_place(barrier.sent & ~barrier.done, [&](Place place) {
     if (barrier.state != before) {
-      return;  // it has failed at an earlier place
+      return;  // the barrier has failed at an earlier place
     }
     if (barrier.due_ns[place] > now_ns) {
       look_at(barrier.due_ns[place]);
@@ -425,10 +426,10 @@ void BarrierEngine::fail(uint64_t now_ns, Barrier& barrier, regs::Status status,
   tell_peers(now_ns, barrier);
 }
 
-/// Sends a cancellation to each peer. The barrier is no longer active.
+/// Sends a cancellation to each peer. From here on the barrier is not active.
 void BarrierEngine::tell_peers(uint64_t now_ns, Barrier& barrier) {
   barrier.state = Barrier::State::kCancelling;
-  barrier.serial = ++serial_;  // answers to its notifications mean nothing now
+  barrier.serial = ++serial_;  // answers to its notifications are ignored from here on
   barrier.sent = barrier.done = barrier.retrying = 0;
   barrier.resends = {};
   barrier.delays = {};

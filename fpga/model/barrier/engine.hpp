@@ -12,10 +12,10 @@
 
 namespace rio::model::barrier {
 
-/// How a request is answered: a notification of ours by its receiver, or one of a peer's by us.
+/// The answer to a notification: a peer's to ours, or ours to a peer's.
 enum class Answer : uint8_t { kDone, kRetry, kError };
 
-/// A notification to send, and what its answer has to name.
+/// A notification to send, with the tag that its answer names.
 struct Request {
   uint32_t dest_id;
   uint32_t prio;
@@ -23,17 +23,18 @@ struct Request {
   uint32_t tag;  ///< for BarrierEngine::answered()
 };
 
-/// A barrier has ended. regs: barrier_cpl
+/// How a barrier has ended. regs: barrier_cpl
 struct Ended {
   uint32_t cookie;
-  uint32_t index;  ///< as post() was told
+  uint32_t index;  ///< of post()
   regs::Status status;
   Place where = 0;  ///< at which peer it failed
   uint32_t resent = 0;
   uint32_t retries = 0;  ///< RETRY answers
 };
 
-/// The actions that the engine asks of its owner. Called by its functions; must not call it.
+/// The actions that the engine asks of its owner. The engine's functions call them; they must not
+/// call the engine.
 class Ends {
  public:
   virtual void send(const Request& request) = 0;
@@ -69,10 +70,10 @@ struct Timing {
   uint32_t own_id;        ///< spreads the retries of members
 };
 
-/// Takes descriptors (OF), sends each round's notifications once all earlier ones have arrived
-/// (TE), takes those of peers (SE), and keeps what arrives before its descriptor. A barrier is
-/// named by its group and epoch; each group has one at a time. One thread. Times are in ns of any
-/// clock that does not go back.
+/// Takes descriptors ([S1]'s OF), sends the notifications of a round once all that is awaited in
+/// earlier rounds has arrived (TE), takes the notifications of peers (SE), and keeps those that
+/// arrive before their descriptor. Group and epoch name a barrier; each group has one at a time.
+/// One thread. Times are in ns of any clock that does not go back.
 class BarrierEngine {
  public:
   /// @param ends, room outlive the engine.
@@ -81,14 +82,14 @@ class BarrierEngine {
   BarrierEngine& operator=(const BarrierEngine&) = delete;
   ~BarrierEngine();
 
-  /// Call it while no barrier runs.
+  /// Change the settings. Called while no barrier runs.
   void set_timing(const Timing& timing) { timing_ = timing; }
   /// A descriptor was fetched: join, or cancel, the barrier that it names. A descriptor that breaks
   /// the contract ends at once. @param index comes back in Ended.
   void post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_t index);
   /// A notification arrived. @param source destID of its sender. @return its answer.
   [[nodiscard]] Answer receive(uint64_t now_ns, uint32_t source, const Notice& notice);
-  /// A request was answered. @param tag of the Request; one of a barrier that has ended is ignored.
+  /// A request was answered. @param tag of the Request; ignored if its barrier has ended.
   void answered(uint64_t now_ns, uint32_t tag, Answer answer);
   /// Before this time, advance() has nothing to do; ~0: until another call.
   [[nodiscard]] uint64_t due_ns() const { return due_ns_; }
@@ -100,8 +101,8 @@ class BarrierEngine {
 
   /// Whether a request still needs an answer. @param tag of the Request.
   [[nodiscard]] bool is_open(uint32_t tag) const;
-  /// Whether a time-out may come: a request has no answer yet, or an end is held back. Barriers
-  /// that only await notifications need no time.
+  /// Whether advance() will have something to do: a request has no answer yet, or an end is held
+  /// back. Barriers that only await notifications need no time.
   [[nodiscard]] bool needs_time() const;
   /// Barriers that have not ended, or whose peers are still being told.
   [[nodiscard]] size_t barriers() const { return barriers_.size(); }

@@ -13,7 +13,7 @@ namespace rio::model::barrier {
 /// Number of a peer in a descriptor: 2r + w is peer w of round r. Bit of SEND and AWAIT.
 using Place = uint32_t;
 inline constexpr Place kPlaces = 2 * regs::kBarrierRoundsMax;
-/// In `peers`: there is none.
+/// In `peers`: this place is not used.
 inline constexpr uint32_t kNoPeer = ~0u;
 
 [[nodiscard]] constexpr uint64_t bit(Place place) {
@@ -47,8 +47,8 @@ struct Notice {
   static constexpr uint32_t kEpochMask = regs::barrier_notice::Info::epoch.max();
 };
 
-/// Notifications that a barrier sends and awaits. A copy of a descriptor that is well formed,
-/// without its other words: a simulator keeps a million.
+/// The notifications that a barrier sends and awaits: the words of a well-formed descriptor that
+/// say so, without the others, since a simulator keeps a million plans.
 struct Plan {
   std::array<uint32_t, kPlaces> peers;
   uint64_t send;
@@ -56,11 +56,12 @@ struct Plan {
   uint32_t rounds;
   uint32_t prio;
 
-  /// @param desc the host's bytes. @return false: it breaks the contract (kBadDescriptor).
+  /// Read a descriptor. @param desc the host's bytes. @return false: it breaks the contract
+  /// (kBadDescriptor).
   [[nodiscard]] static bool of(const regs::BarrierDesc& desc, Plan* out);
   /// The place at which a notification of `source` is awaited in a round. @return kPlaces: none.
   [[nodiscard]] Place awaited(uint32_t source, uint32_t round) const;
-  /// A place of a peer that is sent or awaited anything. @return kPlaces: it is no peer.
+  /// A place of a peer, in any round. @param source any destID. @return kPlaces: it is no peer.
   [[nodiscard]] Place peer(uint32_t source) const;
   /// Places to which a cancellation goes: one of each peer.
   [[nodiscard]] uint64_t distinct_peers() const;

@@ -16,7 +16,7 @@ using regs::Status;
 using Index = regs::barrier_cpl::Index;
 using Where = regs::barrier_cpl::Where;
 
-/// Barriers of a queue pair that run, or whose peers are being told. Further descriptors wait.
+/// Most barriers of a queue pair that run, or whose peers are being told. Further descriptors wait.
 constexpr size_t kBarriersMost = 256;
 constexpr uint32_t kLookEvery = 16;  // calls of work() between looks at unused slots and counters
 constexpr uint32_t kAllSlots = (1u << regs::kBarrierSlots) - 1;
@@ -31,7 +31,7 @@ static_assert(words::cancelled(0) == words::sent(0) + 4 * (Counts{}.size() - 1))
 
 }  // namespace
 
-/// The engine of a queue pair, and what connects it with the ring and the slots.
+/// The engine of a queue pair, with its ring and its slots.
 class BarrierRings::Seat final : public barrier::Ends {
  public:
   Seat(BarrierRings& owner, Pair& pair)
@@ -42,12 +42,12 @@ class BarrierRings::Seat final : public barrier::Ends {
         before_(counts_of(engine_)) {}
 
   void open();
-  /// End all barriers. @param is_told whether they are completed.
+  /// End all barriers. @param is_told whether their completions are written.
   void close(bool is_told);
   void work();
   [[nodiscard]] Answer receive(const InFrame& frame);
   void answered(uint32_t tag, barrier::Answer answer) { engine_.answered(now(), tag, answer); }
-  /// Complete what is posted and not fetched.
+  /// Complete the descriptors that are posted and not fetched.
   void flush_posted();
   /// Show the counters since the last reset in the pair's BAR.
   void tell_counters(bool all);
@@ -64,7 +64,8 @@ class BarrierRings::Seat final : public barrier::Ends {
   [[nodiscard]] bool is_silent(uint32_t dest_id, uint64_t since_ns) override;
 
  private:
-  /// The card's clock: Core::now_ns is older, and a time-out that begins with it ends too early.
+  /// The card's clock. Core::now_ns may be older; a time-out that began with it would end too
+  /// early.
   [[nodiscard]] uint64_t now() const { return core_.clock->now_ns(); }
   [[nodiscard]] Ring& ring() const { return pair_.rings[kBarrierRing]; }
   [[nodiscard]] barrier::Timing timing() const;
@@ -79,12 +80,12 @@ class BarrierRings::Seat final : public barrier::Ends {
   Pair& pair_;
   barrier::BarrierEngine engine_;
   Counts before_;       // counters at the last reset
-  Counts told_{};       // those of the BAR
+  Counts told_{};       // counters as the BAR shows them
   bool open_ = false;   // the ring runs
-  bool muted_ = false;  // ends are not completed
+  bool muted_ = false;  // no completions are written
   uint32_t turn_ = 0;
-  uint32_t used_slots_ = 0;  // since the start, one bit each
-  uint32_t busy_slots_ = 0;  // their last descriptor has not completed
+  uint32_t used_slots_ = 0;  // slots used since the start, one bit each
+  uint32_t busy_slots_ = 0;  // slots whose last descriptor has not completed
   std::array<uint32_t, regs::kBarrierSlots> go_{};
   std::vector<barrier::Request> waiting_;  // for room, a transaction or the link
 };
@@ -116,7 +117,7 @@ void BarrierRings::Seat::close(bool is_told) {
 
 void BarrierRings::Seat::work() {
   if (open_ && !ring().running()) {
-    close(true);  // the ring has failed, and waits for its stop
+    close(true);  // the ring has stopped with an error, and waits for the host's stop
   }
   send_waiting();
   if (core_.now_ns >= engine_.due_ns() && !owner_.answers_wait()) {
@@ -218,10 +219,10 @@ regs::BarrierDesc BarrierRings::Seat::take_slot(uint32_t slot) {
   return desc;
 }
 
-/// @param slots to look at, one bit each.
+/// Take the descriptors of slots whose GO has changed. @param slots to look at, one bit each.
 void BarrierRings::Seat::look_at_slots(uint32_t slots) {
   if (ring().held || (core_.host.posting() && core_.host.rng().below(3) == 0)) {
-    return;  // a fault, or the emulated PCIe delays the write
+    return;  // an injected fault, or the emulated PCIe delays the write
   }
   uint32_t look = slots & ~busy_slots_;
   for (; look != 0 && engine_.barriers() < kBarriersMost; look &= look - 1) {
@@ -366,7 +367,7 @@ void BarrierRings::on_end(const Flow& flow, const Transaction& transaction, Stat
       seat.answered(transaction.owner, barrier::Answer::kError);
       break;
     default:
-      break;  // time-outs are the engine's own
+      break;  // the engine has time-outs of its own
   }
 }
 

@@ -20,7 +20,7 @@ class BarrierRings {
   BarrierRings(const BarrierRings&) = delete;
   BarrierRings& operator=(const BarrierRings&) = delete;
 
-  /// A barrier ring was started.
+  /// Start the engine of a ring that was started.
   void open(Ring& ring);
   /// Begin to stop the ring: all its barriers end as kFlushed, and their peers are told.
   void begin_stop(Ring& ring);
@@ -35,7 +35,7 @@ class BarrierRings {
   /// Take and answer a notification that claims() has claimed. @return false: no room for the
   /// answer; leave the frame in the ring.
   [[nodiscard]] bool on_notice(const InFrame& frame);
-  /// A notification of ours was answered, or its transaction was given up.
+  /// A notification that this card sent was answered, or its transaction was given up.
   void on_end(const Flow& flow, const Transaction& transaction, regs::Status status);
   /// Fetch descriptors, look at slots, and do what is due. Call it in each step while Core::chores
   /// has one of its bits.
@@ -61,7 +61,7 @@ class BarrierRings {
   Transactions& transactions_;
   Responder& responder_;
   barrier::EarlyRoom room_{core_.config.early_notices};
-  bool has_ring_ = false;                     // one runs
+  bool has_ring_ = false;                     // whether a barrier ring runs
   std::vector<std::unique_ptr<Seat>> seats_;  // by number of the pair; null: its ring never ran
 };
 

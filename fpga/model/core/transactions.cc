@@ -149,7 +149,7 @@ bool Transactions::again(Flow& flow, Transaction& t) {
   }
   ++core_.counts.tx_retries;
   if (t.ring == kBarrierRing) {
-    return false;  // its engine knows when, and whether it is still needed
+    return false;  // the barrier engine decides when it is sent again, and whether
   }
   ++t.retries;
   if (core_.timers.retry_limit != 0 && t.retries >= core_.timers.retry_limit) {

@@ -1,8 +1,8 @@
 // Barriers of one group by classic dissemination: N members, R rounds, E barriers. A member sends to
-// TO(i, r) in round r, and awaits FROM(i, r). Notifications overtake each other; with LOSS they and
-// their answers are lost, that often, and are sent again, so that copies come late. With DEATH
-// member 0, since all are alike, dies at any time. Members that wait for it, or for its answer, learn of it, and
-// tell their neighbours.
+// TO(i, r) in round r, and awaits FROM(i, r). Notifications overtake each other. LOSS is how often a
+// notification or its answer is lost and sent again, so that copies come late. With DEATH, member 0
+// dies at any time (any member would do, since all are alike). Members that wait for it, or for its
+// answer, learn of it, and tell their neighbours.
 //
 // A member that has passed a barrier knows that all have arrived at it (assertion). No member hangs:
 // each one that lives passes all barriers, or is told of the failure (no invalid end state).
@@ -11,11 +11,11 @@
 // card's engine has epochs modulo 8, answers and copies. The rules are the same but for these.
 //
 // Switches that break a rule; spin must find each: BREAK_EARLY (a member passes without all that it
-// awaits), BREAK_GATE (a round is sent before the rounds below it are in), BREAK_ANSWER (a member
-// passes without all answers), BREAK_HOLD (one that has sent again passes while copies are on their
-// way), BREAK_EPOCH (epochs have 2 bits), BREAK_NEXT (a notification for the next barrier is dropped),
-// BREAK_POISON (a failure is forgotten by a member that has not arrived), BREAK_TELL (a member that is
-// told while it waits does not tell others).
+// awaits), BREAK_GATE (a round is sent before all that is awaited in earlier rounds has come),
+// BREAK_ANSWER (a member passes without all answers), BREAK_HOLD (a member that has sent again passes
+// while copies are on their way), BREAK_EPOCH (epochs have 2 bits), BREAK_NEXT (a notification for
+// the next barrier is dropped), BREAK_POISON (a member that has not arrived forgets a failure),
+// BREAK_TELL (a member that is told while it waits does not tell others).
 #ifndef N
 #define N 3
 #endif
@@ -41,8 +41,8 @@
 #define FROM(i, r) ((i + N * 4 - (1 << r)) % N)
 #define AT(i, r) ((i) * R + (r))
 
-byte arrived[N];  // epoch of the last barrier at which it has arrived
-bool inside[N];   // and has not passed
+byte arrived[N];  // by member: epoch of the last barrier at which it has arrived
+bool inside[N];   // it has not passed that barrier
 byte got[N];      // rounds, of this barrier
 byte early[N];     // rounds, of the next one
 byte sent[N];

@@ -26,8 +26,8 @@ constexpr uint32_t kVectors = 64;
 constexpr size_t kBarAlign = 4096;
 /// Enough for a card to see that a ring was armed, and to take all that a wire holds.
 constexpr uint32_t kStepsBeforeSleep = 64;
-/// Steps of a card that is not polled, each time that frames have come: enough to see the clock and
-/// slots of barriers.
+/// Steps of a card that is not polled, each time that frames have come: enough that the card looks
+/// at its clock and at the slots of barriers.
 constexpr uint32_t kStepsWhileAway = 20;
 
 /// Interrupts as eventfds, each made when it is asked for.
@@ -175,7 +175,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   DmaMemory bar_;
   bool owns_bar_ = false;
   bool left_to_others_ = false;
-  uint64_t seen_looked_ns_ = 0;  // of poke(): Activity::looked_ns that it saw last
+  uint64_t seen_looked_ns_ = 0;  // the last Activity::looked_ns that poke() saw
   model::HostClock clock_;
   EventFds irqs_;
   std::unique_ptr<model::Card> card_;  // before `thread_`: destroyed after it

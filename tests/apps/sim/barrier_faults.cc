@@ -1,7 +1,8 @@
 // Barriers under every fault, drawn by seeds: lost packets, nodes that die, small memories, late
 // arrivals, hosts that cancel; barriers one after the other, and back to back.
 //   barrier_faults RUNS [SEED]    prints one JSON object
-// Exit code: 0 it ran, whatever was counted; 1 a run could not be made; 2 wrong command line.
+// Exit code: 0 all runs were made, whatever they counted; 1 a run could not be made; 2 wrong
+// command line.
 #include <array>
 #include <cinttypes>
 #include <cstdint>
@@ -60,9 +61,9 @@ BarrierPlan draw(Random& random) {
   plan.deadline_ns = 200'000 + random.below(300'000);
   plan.back_to_back = random.below(2) == 0;
   if (plan.loss == 0.0 && plan.dead == 0) {
-    plan.deadline_ns = 0;  // then nothing may fail
+    plan.deadline_ns = 0;  // without it nothing may fail
   }
-  plan.barriers = 12;  // the epochs of notifications have three bits
+  plan.barriers = 12;  // more than the eight epochs that a notification can tell apart
   plan.seed = random.next();
   return plan;
 }

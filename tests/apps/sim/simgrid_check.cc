@@ -29,8 +29,8 @@ constexpr double kHop = 108.0;
 constexpr double kCard = 40.0;
 constexpr double kAtOnce = 1e18;  // bytes a second
 
-/// A member in SimGrid: it sends a round when all that it awaits in earlier rounds is in, and ends
-/// when everything is in and answered.
+/// A member in SimGrid: it sends a round when all that it awaits in earlier rounds has come, and
+/// ends when all that it awaits has come and its own notifications are answered.
 class Member {
  public:
   Member(const Schedule& schedule, std::vector<sg4::Host*>& hosts, uint32_t rank,

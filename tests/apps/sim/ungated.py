@@ -1,4 +1,4 @@
-"""Writes a barrier engine without the gate of SE: it sends all rounds at once, whatever is missing.
+"""Writes a barrier engine without the gate between rounds: it sends all rounds at once, whatever is missing.
 
 usage: ungated.py ENGINE.cc OUTPUT.cc
 """

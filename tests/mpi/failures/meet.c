@@ -1,6 +1,6 @@
-/* Ranks meet in barriers, for tests/mpi/failures/run to disturb: blocking ones and nonblocking
- * ones, in turn. Rank 0 prints "begun" after the first one, and "ended" at the end. A rank to abort
- * does so in the place of its second barrier, in which the others wait.
+/* Ranks meet in barriers, blocking and nonblocking in turn, while tests/mpi/failures/run disturbs
+ * them. Rank 0 prints "begun" after the first one, and "ended" at the end. RANK_TO_ABORT
+ * aborts instead of entering its second barrier, in which the others wait.
  *
  *   mpirun -np N … meet COUNT [RANK_TO_ABORT] */
 #include <mpi.h>

@@ -1,6 +1,6 @@
 /* Barriers of several communicators at once: duplicates, splits, many after one another, several
  * under way on one, persistent ones, and with Open MPI 5 those that MPI_Comm_create_from_group()
- * makes. No rank leaves one before all its members have entered it. ranks: 2 4 7 */
+ * makes. No rank leaves a barrier before all members have entered it. ranks: 2 4 7 */
 #include <stdlib.h>
 
 #include "tests/mpi/programs/check.h"
@@ -90,7 +90,7 @@ static MPI_Comm from_group(MPI_Group group, const char* tag) {
   return out;
 }
 
-/* Communicators that have another index at each member: rank 0 has one more. */
+/* Communicators whose index differs between members, since rank 0 has one communicator more. */
 static void from_groups(void) {
   MPI_Session session;
   MPI_Group all;

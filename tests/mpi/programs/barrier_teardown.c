@@ -1,5 +1,5 @@
 /* Communicators with barriers come and go in any order: freed before their first barrier, during
- * barriers, with other traffic under way, and not before MPI_Finalize, as some persistent barriers.
+ * barriers, with other traffic under way, or left for MPI_Finalize; persistent barriers, too.
  * ranks: 2 4 7 */
 #include <stdlib.h>
 

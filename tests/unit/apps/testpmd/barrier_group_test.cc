@@ -15,7 +15,8 @@ TEST(BarrierGroup, KnowsTheLastArrivalOnlyWhenAllHaveArrived) {
   EXPECT_EQ(group.last_arrival(8), 0u);
   group.arrive(1, 8, 120);
   EXPECT_EQ(group.last_arrival(8), 120u);
-  group.arrive(1, 9, 500);  // one ahead does not change it
+  group.arrive(1, 9,
+               500);  // an arrival at the next epoch does not change the last arrival at this one
   EXPECT_EQ(group.last_arrival(8), 120u);
   EXPECT_EQ(group.last_arrival(9), 0u);
 }
@@ -38,7 +39,7 @@ TEST(BarrierGroup, EpochsEndAtAllOrNot) {
   EXPECT_TRUE(group.all_ended(4));
 }
 
-/// Members in threads of their own, of which one ends the run: they agree on the last epoch.
+/// Members in threads of their own, one of which ends the run: all end with the same epoch.
 TEST(BarrierGroup, ThreadsAgreeOnTheLastEpoch) {
   constexpr uint32_t kMembers = 3;
   constexpr uint64_t kEnd = 200;

@@ -1,6 +1,6 @@
 /// @file
-/// Cards on a wire of one thread on which each reaches each, and a host of each that takes part in
-/// barriers.
+/// Model cards on a wire on which each reaches each, all in one thread, each with a host that takes
+/// part in barriers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Mesh {
       ways_.emplace_back();
     }
   }
-  /// From now on the wire is one that knows whether a partner runs; none has answered yet.
+  /// Let the wire know whether partners run. No partner has answered yet.
   void watch() {
     for (Way& way : ways_) {
       way.out.watched = true;

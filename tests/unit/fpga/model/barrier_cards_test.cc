@@ -54,7 +54,7 @@ class Members {
       cards_[i]->set_faults(own);
     }
   }
-  /// Runs the next barrier. @param dies this card is not stepped any more, from a random time on.
+  /// Runs the next barrier. @param dies card that is not stepped from a random time on.
   Outcome run(uint32_t dies = kNone) {
     std::vector<uint64_t> arrivals(how_.cards);
     for (uint64_t& turn : arrivals) {
@@ -75,7 +75,7 @@ class Members {
           arrive(i);
         }
         if (turn == deadline && !ended_[i]) {
-          cancel(i);  // as a host does whose patience is over
+          cancel(i);  // as a host does at its deadline
         }
         if (random_.below(3) != 0) {
           cards_[i]->work();
@@ -159,7 +159,7 @@ class Members {
     rings_[i]->put(out);
     rings_[i]->post();
   }
-  /// Fills a completion as a host does that has taken it: no word of one is like that.
+  /// Overwrites a completion that was taken with words that no completion has.
   void leave(uint32_t i, uint32_t index, bool phase) {
     const uint32_t left[4] = {kLeft, kLeft, kLeft, kLeft >> 1 | uint32_t{phase} << 31};
     std::memcpy(rings_[i]->completions.va + (index % kPlaces) * 16, left, sizeof left);
@@ -233,7 +233,7 @@ TEST_P(BarrierCards, NoneLeavesBeforeTheLastArrives) {
   EXPECT_GT(members.count(regs::barrier::early), 0u);
 }
 
-/// With no room for early notifications all but the last to arrive are answered RETRY.
+/// With no room for early notifications, the card answers RETRY until its member arrives.
 TEST_P(BarrierCards, FullMemoriesDoNotBlock) {
   Members members(GetParam(), {}, 2, 0);
   for (uint32_t i = 0; i < 10; ++i) {
@@ -281,8 +281,7 @@ TEST_P(BarrierCards, ADeadCardEndsTheBarrierOfAllOthers) {
   }
 }
 
-/// The peer of all these cancellations does not answer. Without a bound the card would keep them
-/// all.
+/// The peer of all these cancellations does not answer: the card keeps a bounded number of them.
 TEST(BarrierCard, KeepsABoundedNumberOfBarriers) {
   using Control = regs::barrier_desc::Control;
   constexpr uint32_t kPosted = 400;

@@ -159,7 +159,7 @@ TEST(BarrierWorld, AHostThatWaitsTooLongCancelsTheBarrierOfAll) {
   EXPECT_EQ(outcome.failed, 9u);
   EXPECT_EQ(outcome.ended, 0u);
   EXPECT_EQ(world->end_of(4), MemberEnd::kFailed);
-  // Node 4's deadline would be at 70,000, amid the next barrier, to which it means nothing.
+  // Node 4's deadline would be at 70,000, amid the next barrier, which it must not cancel.
   ++schedules.epoch;
   const std::vector<uint64_t> delays_ns(9, 69'900 - world->network().now());
   EXPECT_EQ(world->run(schedules, delays_ns, kSecondNs).ended, 9u);
@@ -192,7 +192,7 @@ TEST(BarrierWorld, BackToBackMembersMayBeOneBarrierAhead) {
 }
 
 TEST(BarrierWorld, EndsWhenNothingCanHappenAnyMore) {
-  // Node 2 answers the others' notifications and dies before it arrives: no card can know.
+  // Node 2 answers the others' notifications and dies before it arrives: no card can notice that.
   const auto world = make("torus:3");
   SchemeSchedules schedules("two-way", 3);
   world->network().schedule({.at_ns = 1000, .kind = FaultKind::kDeviceDown, .target = 2});

@@ -20,7 +20,7 @@ constexpr uint32_t kGroup = 5;
 struct Case {
   const char* topology;
   const char* scheme;
-  bool exact = false;  // of the cards
+  bool exact = false;  // the cards are in exact mode
 };
 
 void PrintTo(const Case& value, std::ostream* out) {
@@ -45,8 +45,8 @@ class Crosscheck : public testing::TestWithParam<Case>, private sim::BarrierWorl
   }
   void describe(uint32_t node, regs::BarrierDesc* out) override { *out = descriptor(node, 0); }
 
-  /// From the begin of each barrier until each node has left it. Node i arrives i times the skew
-  /// after the begin.
+  /// Times from the begin of each barrier until each node has left it. Node i arrives i times the
+  /// skew after the begin.
   [[nodiscard]] std::vector<uint64_t> simulated(uint64_t skew_ns) {
     sim::NetworkTopology shape;
     std::unique_ptr<sim::BarrierWorld> world;

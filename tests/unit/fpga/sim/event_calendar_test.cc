@@ -41,7 +41,7 @@ TEST(EventCalendar, AnEmptyOneHasNothing) {
 }
 
 TEST(EventCalendar, EventsOfOneTimeKeepTheirOrder) {
-  // Far more than one chunk holds, and pushed while others of that time are taken.
+  // Far more events than one chunk holds, pushed while others of the same time are taken.
   Calendar calendar;
   constexpr uint32_t kEvents = 1000;
   for (uint32_t i = 0; i < kEvents; ++i) {
@@ -60,7 +60,7 @@ TEST(EventCalendar, EventsOfOneTimeKeepTheirOrder) {
 }
 
 TEST(EventCalendar, EventsOfOneTimeKeepTheirOrderWhereverTheyWaited) {
-  // One time is far, late, middle and near, as now() comes closer.
+  // Events of one time are in the far tier and in each wheel, as now() comes closer.
   constexpr uint64_t kTime = (uint64_t{3} << 32) + (5u << 22) + (7u << 12) + 9;
   const uint64_t steps[] = {0, uint64_t{3} << 32, kTime - 9 - (7u << 12), kTime - 9, kTime};
   Calendar calendar;
@@ -136,7 +136,7 @@ TEST(EventCalendar, ABurstHasEventsOfOneTime) {
   EXPECT_EQ(burst[0].number, 30u);
 }
 
-/// Delays of one kind of traffic.
+/// Random delays like those of one kind of traffic.
 struct Traffic {
   const char* name;
   uint32_t in_flight;
@@ -200,7 +200,7 @@ TEST(EventCalendar, MemoryIsUsedAgain) {
     while (pop_one(calendar) != UINT32_MAX) {
     }
     bytes = round == 0 ? calendar.bytes() : bytes;
-    // At most a chunk more in each bucket of a turn.
+    // The memory is at most a chunk more for each bucket of a turn.
     ASSERT_LE(calendar.bytes(), bytes + (2u << 20));
   }
   EXPECT_LE(bytes, 50'000u * 24 + 8192u * 256 + (2u << 20));

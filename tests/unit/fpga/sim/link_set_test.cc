@@ -1,4 +1,4 @@
-// Rates, delays and queues of links, by hand.
+// Rates, delays and queues of links, computed by hand.
 #include "fpga/sim/link_set.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Latencies by hand, queues, responses, faults; and that a run repeats.
+// Latencies computed by hand, queues, responses, faults; and repeated runs.
 #include "fpga/sim/network.hpp"
 
 #include <gtest/gtest.h>

@@ -54,13 +54,13 @@ class Storm {
       }
     }
     count();
-    if (failed_now_ != 0) {  // no member knows what the others have seen: another group
+    if (failed_now_ != 0) {  // members do not know the epochs of the others: form another group
       group_ = (group_ + 1) % kGroups;
       run(2 * kTimeoutNs);
     }
   }
 
-  uint64_t passed = 0;      ///< by members
+  uint64_t passed = 0;      ///< barriers that a member passed, of all members
   uint64_t failed = 0;      ///< members that were told of a failure
   uint64_t violations = 0;  ///< members that passed before the last one had arrived
   uint64_t hangs = 0;       ///< members that were told nothing
@@ -137,7 +137,7 @@ class Storm {
     pmd::BarrierDone done;
     while (cards_.pair(node).barriers().reap(&done, 1) == 1) {
       if (done.cookie != uint64_t{epoch_} << 1) {
-        continue;  // a cancellation's own
+        continue;  // the completion of a cancel
       }
       EXPECT_EQ(member.stage, Stage::kArrived) << "node " << node;
       member.stage = Stage::kEnded;

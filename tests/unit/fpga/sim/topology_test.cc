@@ -25,7 +25,7 @@ using Coordinates = std::vector<uint32_t>;
   return topology;
 }
 
-/// Hops of the route; more than all links: it does not arrive.
+/// Hops of the route between two nodes; more than there are links: it does not arrive.
 [[nodiscard]] uint32_t route_hops(const NetworkTopology& topology, uint32_t source,
                                   uint32_t destination) {
   uint32_t at = source;
@@ -41,7 +41,7 @@ using Coordinates = std::vector<uint32_t>;
   return UINT32_MAX;
 }
 
-/// Hops of the shortest ways from a device to all devices, by the links alone.
+/// Hops of the shortest routes from a device to all devices, by the links alone.
 [[nodiscard]] std::vector<uint32_t> distances(const NetworkTopology& topology, uint32_t source) {
   std::vector<uint32_t> all(topology.devices(), UINT32_MAX);
   std::vector<uint32_t> found{source};
@@ -59,7 +59,7 @@ using Coordinates = std::vector<uint32_t>;
   return all;
 }
 
-/// Each pair's route is a shortest way; the longest of them is the diameter.
+/// The route of each pair of nodes is as short as any; the longest of them is the diameter.
 void expect_shortest_routes(const NetworkTopology& topology) {
   uint32_t longest = 0;
   for (uint32_t source = 0; source < topology.nodes(); ++source) {
@@ -73,7 +73,7 @@ void expect_shortest_routes(const NetworkTopology& topology) {
   EXPECT_EQ(topology.diameter(), longest);
 }
 
-/// Each link has another one back, and each device its own range.
+/// Each link has one in the other direction, and each device a range of its own.
 void expect_pairs_of_links(const NetworkTopology& topology) {
   uint32_t seen = 0;
   for (uint32_t device = 0; device < topology.devices(); ++device) {

@@ -30,9 +30,9 @@ constexpr uint32_t kMembers = 4;
 constexpr uint32_t kContext = 3;
 using Arrivals = std::array<std::atomic<uint32_t>, kMembers>;
 
-/// Meets until a member is gone. @param kill number of this run: half of them sleep, half use the
-/// card. @param arrivals of all members. @return 0: it was told of the
-/// victim.
+/// Meets in barriers until a member has gone. @param kill number of this run: in half of them
+/// members sleep, in half they use the card. @param arrivals of all members. @return 0: it was told
+/// of the victim.
 int run(const std::string& card, uint32_t rank, uint32_t victim, uint32_t kill,
         Arrivals& arrivals) {
   api::Port port = open_port(card + ",id=" + std::to_string(rank + 1), 0, false, kill % 2 == 1);

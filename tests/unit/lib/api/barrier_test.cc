@@ -21,7 +21,7 @@ class RioBarrier : public RioMsgPorts {
   [[nodiscard]] std::vector<rio_msg_address> both() const {
     return {first_.self(), second_.self()};
   }
-  /// Both work until `done()`.
+  /// Lets both members work until `done()`.
   template <class Done>
   bool work(const Done& done) {
     return until([&] {

@@ -268,7 +268,7 @@ TEST(Agreement, AMemberThatFailsAtAnyStepFailsAllThatAreNotReady) {
         const bool was_ready = failing.agreement.stage() == Stage::kReady;
         failing.agreement.fail(-EIO, victim);
         world.run();
-        // If rank 0 has let them run, the failure of one is told as that of a group that runs.
+        // If rank 0 has let them run, a member's failure is that of a group that runs.
         if (was_ready || world.at(0, 0).agreement.stage() == Stage::kReady) {
           continue;
         }
@@ -343,7 +343,7 @@ TEST(Agreement, MessagesThatAreNotDueAreNotTaken) {
   EXPECT_FALSE(root.receive(2, failed));
   EXPECT_EQ(root.stage(), Stage::kJoining);
 
-  // Another member before the proposal, and of others than rank 0.
+  // A member before the proposal, and messages from others than rank 0.
   EXPECT_FALSE(member.receive(0, from(What::kRun, 0)));
   EXPECT_FALSE(member.receive(0, from(What::kPropose, 0)));  // the ticket is that of rank 0
   GroupMessage proposal = from(What::kPropose, 0);

@@ -1,5 +1,5 @@
-// Groups of which a member dies at any step: all others are told, with its rank, and
-// none passes a barrier at which a living member has not arrived.
+// Groups in which a member dies at any step: all others are told, with its rank, and none passes a
+// barrier at which a living member has not arrived.
 #include "base/random.hpp"
 #include "tests/unit/lib/barrier/group_fixture.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 class GroupDeath : public GroupWays {
  protected:
-  /// Everyone who lives has failed because of this rank.
+  /// Expects that the group has failed at all living members, because of this rank.
   void expect_told(const Groups& groups, uint32_t dead) {
     ASSERT_TRUE(all_fail(groups));
     for (const auto& group : groups) {

@@ -36,7 +36,7 @@ class GroupNet : public msg::test::Net {
     EXPECT_EQ(BarrierContext::create(*place.port, kContext, &place.context), 0);
     places_.push_back(std::move(place));
   }
-  /// The port of place `index` goes without a word, as if its process had been killed.
+  /// Destroys the port of place `index`, as if its process had been killed.
   /// @param group of this place: it is never destroyed, or it would tell its members.
   void kill(uint32_t index, std::unique_ptr<Group>& group) {
     static auto* const kDead = new std::vector<Group*>;
@@ -92,7 +92,7 @@ class GroupNet : public msg::test::Net {
       return done();
     });
   }
-  /// Waits until no group is on its way to be ready.
+  /// Waits until no group is still being created.
   [[nodiscard]] bool settle(const Groups& groups) {
     return work([&] {
       return std::all_of(groups.begin(), groups.end(),
@@ -103,7 +103,7 @@ class GroupNet : public msg::test::Net {
     return settle(groups) && std::all_of(groups.begin(), groups.end(),
                                          [](const auto& group) { return group->ready() == 1; });
   }
-  /// All arrive, and all pass.
+  /// Lets all members arrive and pass.
   [[nodiscard]] bool meet(const Groups& groups) {
     for (const auto& group : groups) {
       if (group->arrive() != 0) {
@@ -128,10 +128,10 @@ class GroupNet : public msg::test::Net {
   }
 
   std::vector<Place> places_;
-  Way way_ = Way::kAny;  // of groups whose options leave it open
+  Way way_ = Way::kAny;  // for groups whose options have kAny
 };
 
-/// Each test on cards with a barrier engine, and in software.
+/// Runs each test on cards with a barrier engine, and in software.
 class GroupWays : public GroupNet, public testing::WithParamInterface<Way> {
  protected:
   GroupWays() { way_ = GetParam(); }

@@ -257,7 +257,7 @@ TEST_P(GroupWays, AMemberThatNeverJoinsIsNamedToAll) {
     EXPECT_EQ(group->ready(), -ETIMEDOUT);
     EXPECT_EQ(group->failure().rank, 2u);
   }
-  // It is told when it comes late, and the next creation begins anew.
+  // A member that comes late is told of the failure, and the next creation begins anew.
   groups.push_back(begin(first(4), 2, options));
   ASSERT_TRUE(all_fail(groups));
   EXPECT_EQ(groups.back()->ready(), -ETIMEDOUT);
@@ -287,8 +287,8 @@ TEST_P(GroupWays, ADeadlineFailsTheBarrierForAll) {
 }
 
 TEST_F(GroupNet, NumbersOfTheCardAreUsedAgainByOtherMembers) {
-  // Groups of any members, one after the other, that run any number of barriers: the numbers of
-  // earlier ones come again, some of them with other epochs at each member.
+  // Groups of any members, one after the other, run any number of barriers: numbers of earlier
+  // groups are used again, some of them with other epochs at each member.
   way_ = Way::kCard;
   open(4);
   base::Random random(3);

@@ -23,8 +23,8 @@ struct Notification {
   uint32_t epoch;
 };
 
-/// A group whose steps the test chooses: a member arrives, or the oldest notification of a pair
-/// does.
+/// A group whose steps the test chooses: a member arrives, or the oldest notification of a pair is
+/// delivered.
 class Network {
  public:
   Network(const Scheme& scheme, uint32_t ranks, uint32_t epoch = 0) {
@@ -96,7 +96,7 @@ class Network {
   }
 
  private:
-  /// A member that has passed a barrier: every member has arrived at it.
+  /// Expects that every member has arrived at each barrier that a member has passed.
   void check(uint32_t rank) {
     if (members_[rank].has_passed()) {
       for (uint32_t other = 0; other < ranks(); ++other) {
@@ -248,7 +248,8 @@ TEST(Meeting, NotificationsThatAreNotAwaitedAreForeign) {
   ASSERT_EQ(make_schedule(Classic{}, 4, 0, &schedule), 0);
   Meeting meeting(schedule, 7);
   const auto none = [](uint32_t, uint32_t) { FAIL() << "sent before the arrival"; };
-  // Of an epoch that is over, or not near; of a member that is not awaited; in another round.
+  // Notifications of an epoch that is over or too far ahead, of a member that is not awaited, and
+  // in another round.
   EXPECT_EQ(meeting.receive(3, 0, 7, none), Meeting::Taken::kForeign);
   EXPECT_EQ(meeting.receive(3, 0, 9, none), Meeting::Taken::kForeign);
   EXPECT_EQ(meeting.receive(3, 0, 6, none), Meeting::Taken::kForeign);

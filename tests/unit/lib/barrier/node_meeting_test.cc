@@ -29,7 +29,7 @@ class NodeMeetingTest : public testing::Test {
     struct stat info {};
     return stat(path(name).c_str(), &info) == 0;
   }
-  /// @return members of one meeting.
+  /// Makes the members of one meeting.
   static std::vector<std::unique_ptr<NodeMeeting>> make(uint32_t members) {
     std::vector<std::unique_ptr<NodeMeeting>> out(members);
     EXPECT_EQ(NodeMeeting::create("meeting", members, 0, out.data()), 0);

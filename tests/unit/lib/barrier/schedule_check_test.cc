@@ -188,7 +188,7 @@ bool is_accepted(const std::vector<Schedule>& schedules) {
   return check_consistent(schedules, &problem) == 0 && check_spread(schedules, &problem) == 0;
 }
 
-/// Whether the check for schemes of this kind accepts them.
+/// Whether the check for schemes of this kind accepts the schedules.
 bool is_accepted_by_structure(const Bench& bench, const std::vector<Schedule>& schedules) {
   std::string problem;
   if (bench.lattice.grid.dimensions != 0) {
@@ -251,7 +251,8 @@ TEST(ScheduleCheck, EachChangedPeerIsFound) {
   }
 }
 
-/// Take a notification out at both ends: consistent still, but some arrival is not known.
+/// Take a notification out at both ends: the schedules stay consistent, but some arrival does not
+/// spread to all.
 bool take_out(std::vector<Schedule>* schedules, uint32_t rank, uint32_t round, uint32_t way) {
   Schedule& receiver = (*schedules)[rank];
   if (!receiver.awaits(round, way)) {
@@ -271,7 +272,8 @@ bool take_out(std::vector<Schedule>* schedules, uint32_t rank, uint32_t round, u
 }
 
 TEST(ScheduleCheck, ANotificationThatIsMissingAtBothEndsIsFound) {
-  // Powers: each notification is needed. In a round with two peers the other one keeps it filled.
+  // In groups of a power, each notification is needed. In a round with two peers, the other one
+  // keeps the round from being empty.
   for (const Bench& bench :
        std::vector<Bench>{{TwoWay{}, 27, {grid({27}), false}},
                           {TwoWay{}, 9, {grid({9}), false}},

@@ -128,7 +128,7 @@ TEST(BarrierCardsTest, MembersThatHaveJoinedLearnThatOneStops) {
   const uint32_t place = 2u * cards[1].done[0].round + cards[1].done[0].peer;
   EXPECT_EQ(cards[1].desc.peers[place], BarrierCards::dest_id(0));
   EXPECT_TRUE(cards.poll_until([&] { return cards[1].card->barrier_counters(0).cancelled == 1; }));
-  // The last member finds the poison when it arrives.
+  // The last member learns of the cancellation when it arrives.
   ASSERT_TRUE(cards.post(2, 1));
   ASSERT_TRUE(cards.poll_until_ended(2));
   EXPECT_EQ(cards[2].done[0].status, Status::kPeerFailed);

@@ -231,7 +231,7 @@ TEST_F(BarrierQueueTest, TellsWhereABarrierFailed) {
   load(1, 21);
   ASSERT_TRUE(go(1, 4));
   ASSERT_TRUE(post(22, 1));
-  // Round 1, peer 1, 3 sent again; PEER_FAILED, 9 RETRY answers.
+  // Failed at round 1, peer 1; 3 notifications sent again; PEER_FAILED; 9 RETRY answers.
   end(1 | kSlotBit, 1 | 1 << 5 | 3 << 16, 11 | 9 << 8);
   end(0, 19, 2);
   const auto done = reap();
@@ -265,7 +265,7 @@ TEST_F(BarrierQueueTest, HostileCompletionsChangeNothing) {
   end(0);  // twice
   end(0 | kSlotBit);
   EXPECT_EQ(reap().size(), 2u);
-  end(0 | kSlotBit);  // twice: nothing is outstanding, so nothing is looked at
+  end(0 | kSlotBit);  // twice: nothing is outstanding, so no completion is looked at
   EXPECT_TRUE(reap().empty());
   EXPECT_EQ(bad(), 6u);
   ASSERT_TRUE(post(3, 2));

@@ -11,7 +11,7 @@
 
 namespace rio::model::barrier {
 
-/// A peer of a round, and what it is sent or awaited.
+/// A peer of a round, and whether it is sent or awaited a notification.
 struct Way {
   uint32_t round;
   uint32_t which;
@@ -21,7 +21,7 @@ struct Way {
 };
 
 /// A descriptor of group 5, cookie 77.
-/// @param ways each peer once; places without one have destID ~0.
+/// @param ways each peer once; places without a peer have destID ~0.
 inline regs::BarrierDesc desc(uint32_t rounds, const std::vector<Way>& ways, uint32_t epoch = 0,
                               regs::BarrierOp op = regs::BarrierOp::kRun) {
   using Control = regs::barrier_desc::Control;

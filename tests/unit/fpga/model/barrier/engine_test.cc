@@ -22,7 +22,7 @@ class Recorder final : public Ends {
   void report_foreign(uint32_t source, const Notice& /*notice*/) override {
     foreign.push_back(source);
   }
-  /// Takes the requests so far.
+  /// Takes the requests since the last call.
   std::vector<Request> taken() { return std::exchange(requests, {}); }
 
   std::vector<Request> requests;
