@@ -269,8 +269,8 @@ bool GroupMember::receive_failure(uint32_t rank, const GroupMessage& failure) {
     note_agreement();
     return is_due;
   }
-  if (known.serial != agreement_.serial()) {
-    return false;
+  if (known.serial != agreement_.serial() || known.error == -EAGAIN) {
+    return false;  // -EAGAIN is an answer to kJoin alone
   }
   // It has told everyone. Members that it could not tell are told by their peers.
   end(known.error, known.culprit, false);
