@@ -362,7 +362,7 @@ TEST_P(GroupWays, BadArgumentsAreRefused) {
   EXPECT_EQ(group, nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, GroupWays, testing::Values(Way::kSoftware, Way::kCard));
+INSTANTIATE_TEST_SUITE_P(Ways, GroupWays, testing::Values(Way::kSoftware, Way::kCard, Way::kNode));
 
 }  // namespace
 }  // namespace rio::barrier::test
