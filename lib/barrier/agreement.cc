@@ -43,6 +43,7 @@ GroupMessage Agreement::message(What what) const {
 }
 
 void Agreement::begin() {
+  is_join_due_ = false;
   GroupMessage join = message(What::kJoin);
   join.serial = 0;
   join.ranks = terms_.ranks;
@@ -88,6 +89,9 @@ bool Agreement::take_join(uint32_t rank, const GroupMessage& join) {
     return false;
   }
   if (!is_root()) {
+    if (rank == kRoot && is_join_due_) {
+      begin();
+    }
     return rank == kRoot;  // it says that it creates the same group
   }
   if (stage_ != Stage::kJoining || tickets_[rank] != 0) {
@@ -231,6 +235,10 @@ bool Agreement::take_failure(uint32_t rank, const GroupMessage& failure) {
                       (is_root() && failure.ticket == tickets_[rank] && failure.ticket != 0);
   if (!is_creating() || !is_own) {
     return false;
+  }
+  if (failure.error == -EAGAIN) {
+    is_join_due_ = rank == kRoot && stage_ == Stage::kJoining;
+    return is_join_due_;
   }
   if (is_root()) {
     fail(failure.error, failure.culprit);

@@ -8,6 +8,9 @@
 /// ready. A member whose card has given the number away meanwhile denies it, and rank 0 proposes
 /// another one; after some attempts it proposes software, so creations that disturb each other end.
 /// No member waits for a number while it holds another one.
+///
+/// A join for which rank 0 had no room, since it had not begun, is answered with -EAGAIN. Its
+/// sender joins again when the join of rank 0 comes.
 #pragma once
 
 #include <cerrno>
@@ -114,7 +117,8 @@ class Agreement {
   uint32_t culprit_ = kNoPeer;
   uint32_t serial_ = 0;
   uint32_t id_ = kNoId;
-  bool is_loaded_ = false;  // load() has succeeded, for id_
+  bool is_loaded_ = false;    // load() has succeeded, for id_
+  bool is_join_due_ = false;  // rank 0 had no room for the last one
   uint32_t attempt_ = 0;
 
   // Of rank 0.

@@ -20,6 +20,8 @@ namespace rio::barrier {
 namespace {
 
 constexpr uint32_t kCreateMsMax = 3'600'000;
+/// Answers that wait for a peer; one that takes none gets no more.
+constexpr uint32_t kAnswersMax = 16384;
 
 /// Check what create_group() is given. @return 0, -EINVAL, -E2BIG; logged.
 int check(std::span<const msg::Address> members, uint32_t rank, const GroupOptions& options,
@@ -237,11 +239,14 @@ void Barriers::keep_early(msg::Address from, uint32_t session, const GroupMessag
     return;
   }
   ++stats_.foreign;
+  if (join.rank == 0 || mail_.waiting(from) >= kAnswersMax) {
+    return;  // rank 0 waits for this member's kJoin in any case
+  }
   GroupMessage failed;
   failed.what = What::kFailed;
   failed.key = join.key;
   failed.ticket = join.ticket;
-  failed.error = -ENOSPC;
+  failed.error = -EAGAIN;
   failed.culprit = kNoPeer;
   mail_.send(from, failed, 0);
 }

@@ -201,7 +201,7 @@ void GroupMember::probe() {
   }
   for (uint64_t left = card_ ? schedule_.await : meeting_->missing(); left != 0; left &= left - 1) {
     const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];
-    if (!host_.mail.waits(members_[rank])) {
+    if (host_.mail.waiting(members_[rank]) == 0) {
       send(rank, message(What::kAlive));
     }
   }

@@ -270,8 +270,8 @@ bool GroupMember::receive_failure(uint32_t rank, const GroupMessage& failure) {
     note_agreement();
     return is_due;
   }
-  if (known.serial != agreement_.serial()) {
-    return false;
+  if (known.serial != agreement_.serial() || known.error == -EAGAIN) {
+    return false;  // -EAGAIN is an answer to kJoin alone
   }
   // The sender tells all members. If it dies meanwhile, their peers tell the others.
   end(known.error, known.culprit, false);

@@ -46,7 +46,7 @@ struct GroupMessage {
                          ///< Never 0. It distinguishes creations of one key.
   uint32_t ranks = 0;    ///< of kJoin: of the group
   uint32_t culprit = 0;  ///< of kFailed: a rank, or kNoPeer
-  int32_t error = 0;     ///< of kFailed: -errno
+  int32_t error = 0;     ///< of kFailed: -errno; -EAGAIN: rank 0 has no room for the kJoin yet
   uint32_t attempt = 0;  ///< of kPropose, kLoaded, kDenied: number of the proposal
   uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kNodeBit
   uint64_t digest = 0;   ///< of kJoin: agreement_digest()

@@ -36,10 +36,10 @@ class Mail {
   /// Drop the waiting kJoin of a part.
   void drop_joins(uint32_t part);
   [[nodiscard]] bool is_empty() const { return waiting_.empty(); }
-  /// Whether a message to this address waits.
-  [[nodiscard]] bool waits(msg::Address to) const {
+  /// How many messages to this address wait.
+  [[nodiscard]] uint32_t waiting(msg::Address to) const {
     const auto found = peers_.find(to);
-    return found != peers_.end() && found->second.waiting != 0;
+    return found == peers_.end() ? 0 : found->second.waiting;
   }
   /// Link::session of the peer now. @return 0: it cannot be reached, for lack of memory.
   [[nodiscard]] uint32_t session_with(msg::Address to);

@@ -43,10 +43,20 @@ constexpr uint32_t kErrorShift = 32;
   return line;
 }
 
+/// start_of() when the kernel says nothing, as to a process that has no descriptor left.
+constexpr uint64_t kUnknown = UINT64_MAX;
+
 /// When a process started, in ticks since the machine's start; 0: there is none, or it has died.
 /// A later process with the same number has another time.
 [[nodiscard]] uint64_t start_of(uint64_t process) {
-  const std::string text = line_of("/proc/" + std::to_string(process) + "/stat");
+  const base::Fd file(
+      ::open(("/proc/" + std::to_string(process) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  char bytes[1024];
+  const ssize_t n = file.valid() ? read(file.get(), bytes, sizeof(bytes)) : -1;
+  if (n <= 0) {
+    return n < 0 && (errno == ENOENT || errno == ESRCH) ? 0 : kUnknown;
+  }
+  const std::string text(bytes, static_cast<size_t>(n));
   // The name, in parentheses, may hold anything.
   const size_t name_end = text.rfind(')');
   std::istringstream fields(name_end == std::string::npos ? "" : text.substr(name_end + 1));
@@ -182,17 +192,29 @@ void NodeMeeting::fail(int error, uint32_t rank) {
 }
 
 void NodeMeeting::look_for_lost() {
+  uint32_t arrived = 0;
   for (uint32_t rank = 0; rank < members_ && !has_failed(); ++rank) {
     const Member& each = member(rank);
-    if (each.arrived >= epoch_) {
-      continue;
-    }
-    if (each.left != 0) {
+    // acquire: pairs with arrive().
+    if (each.arrived.load(std::memory_order_acquire) >= epoch_) {
+      ++arrived;
+    } else if (each.left != 0) {
       fail(-ECONNREFUSED, rank);
-    } else if (each.process != 0 && start_of(each.process) != each.started) {
+    } else if (has_died(each)) {
       fail(-ECONNRESET, rank);
     }
   }
+  if (arrived == members_) {
+    // One that died within arrive() may not have counted itself, or not have written the end.
+    uint64_t before = epoch_ - 1;
+    words_->ended.compare_exchange_strong(before, epoch_);
+  }
+}
+
+bool NodeMeeting::has_died(const Member& member) {
+  const uint64_t started = start_of(member.process);
+  return started == 0 ||
+         (started != kUnknown && member.started != kUnknown && started != member.started);
 }
 
 }  // namespace rio::barrier

@@ -48,7 +48,7 @@ class NodeMeeting {
   /// Hot. Arrive at the next barrier. @pre has_passed().
   void arrive() {
     ++epoch_;
-    own().arrived.store(epoch_, std::memory_order_relaxed);
+    own().arrived.store(epoch_, std::memory_order_release);  // pairs with look_for_lost()
     // release: all that the members have done before is visible to those that pass; acquire: the
     // last member to arrive sees the work of the others, and passes it on by `ended`. Pairs with
     // has_passed().
@@ -75,7 +75,8 @@ class NodeMeeting {
   /// Tell all members of a failure; the first failure stays. @param error -errno.
   void fail(int error, uint32_t rank);
   /// While has_passed() is false: find out whether a member for which this one waits has died or
-  /// left, and tell all if so. Reads a file for each such member.
+  /// left, and tell all if so. Ends the barrier if all have arrived and one of them died before it
+  /// said so. Reads a file for each member that has not arrived.
   void look_for_lost();
 
  private:
@@ -104,6 +105,7 @@ class NodeMeeting {
   }
   [[nodiscard]] Member& own() const { return member(rank_); }
   void sign();
+  [[nodiscard]] static bool has_died(const Member& member);
 
   base::Mapping memory_;
   Words* words_;

@@ -1,6 +1,7 @@
 /* Barriers of several communicators at once: duplicates, splits, many after one another, several
- * under way on one, persistent ones, and with Open MPI 5 those that MPI_Comm_create_from_group()
- * makes. No rank leaves a barrier before all members have entered it. ranks: 2 4 7 */
+ * under way on one, a rank that is far ahead of the others, persistent ones, and with Open MPI 5
+ * those that MPI_Comm_create_from_group() makes. No rank leaves a barrier before all members have
+ * entered it. ranks: 2 4 7 */
 #include <stdlib.h>
 
 #include "tests/mpi/programs/check.h"
@@ -9,7 +10,7 @@
 #define MPI_Barrier_init MPIX_Barrier_init
 #endif
 
-enum { kGroups = 6, kRounds = 50, kMany = 200, kAtOnce = 3 };
+enum { kGroups = 6, kRounds = 50, kMany = 200, kAtOnce = 3, kAhead = 100 };
 
 /* How many barriers of each communicator each rank has entered, where all ranks see it. */
 static MPI_Win counts_win;
@@ -83,6 +84,31 @@ static void persistent(MPI_Comm comm, int group, unsigned* done) {
   MPI_Request_free(&request);
 }
 
+/* One rank is in barriers of more communicators than the others keep in mind. */
+static void ahead_of_all(int rank) {
+  MPI_Comm comms[kAhead];
+  MPI_Request requests[kAhead];
+  int word = rank;
+  for (int i = 0; i < kAhead; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  }
+  if (check_rank != rank) {
+    MPI_Recv(&word, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < kAhead; ++i) {
+    MPI_Ibarrier(comms[i], &requests[i]);
+  }
+  for (int i = 0; i < check_size && check_rank == rank; ++i) {
+    if (i != rank) {
+      MPI_Send(&word, 1, MPI_INT, i, 0, MPI_COMM_WORLD);
+    }
+  }
+  MPI_Waitall(kAhead, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kAhead; ++i) {
+    MPI_Comm_free(&comms[i]);
+  }
+}
+
 #if OMPI_MAJOR_VERSION >= 5
 static MPI_Comm from_group(MPI_Group group, const char* tag) {
   MPI_Comm out;
@@ -152,6 +178,8 @@ int main(int argc, char** argv) {
     }
     MPI_Comm_free(&brief);
   }
+  ahead_of_all(0);
+  ahead_of_all(check_size - 1);
 #if OMPI_MAJOR_VERSION >= 5
   from_groups();
 #endif

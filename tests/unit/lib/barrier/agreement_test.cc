@@ -306,6 +306,32 @@ TEST(Agreement, AMemberThatJoinsAFailedCreationIsToldOnce) {
   EXPECT_EQ((world.wires_[{0, 0, 1}].back().ticket), 1001u);
 }
 
+TEST(Agreement, AMemberForWhichThereWasNoRoomJoinsAgainWhenRank0Begins) {
+  World world(2, {first_cards(2)}, 1);
+  Agreement& member = world.at(0, 1).agreement;
+  auto& sent = world.wires_[{0, 1, 0}];
+  world.at(0, 1).has_begun = true;
+  member.begin();
+  ASSERT_EQ(sent.size(), 1u);
+  GroupMessage refusal;
+  refusal.what = What::kFailed;
+  refusal.ticket = sent.front().ticket;
+  refusal.error = -EAGAIN;
+  sent.clear();
+  EXPECT_TRUE(member.receive(0, refusal));
+  EXPECT_EQ(member.stage(), Stage::kJoining);
+  EXPECT_TRUE(sent.empty());
+  world.run();  // rank 0 begins
+  expect_same(world, 0, Stage::kReady);
+  EXPECT_FALSE(member.receive(0, refusal));
+  // To rank 0 it means nothing.
+  World other(2, {first_cards(2)}, 1);
+  other.at(0, 0).agreement.begin();
+  refusal.ticket = 1;
+  EXPECT_FALSE(other.at(0, 0).agreement.receive(1, refusal));
+  EXPECT_EQ(other.at(0, 0).agreement.stage(), Stage::kJoining);
+}
+
 TEST(Agreement, MessagesThatAreNotDueAreNotTaken) {
   World world(3, {first_cards(3)}, 1);
   Agreement& root = world.at(0, 0).agreement;

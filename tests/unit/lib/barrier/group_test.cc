@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/random.hpp"
+#include "lib/barrier/early_joins.hpp"
 #include "tests/unit/lib/barrier/group_fixture.hpp"
 
 namespace rio::barrier::test {
@@ -77,6 +78,29 @@ TEST_P(GroupWays, AMemberMayBeCreatedLate) {
     groups.push_back(begin(first(3), 2, with_key(early)));
     ASSERT_TRUE(make_ready(groups));
     ASSERT_TRUE(meet(groups));
+  }
+}
+
+TEST_P(GroupWays, AMemberMayBeginMoreGroupsThanItsPeersKeepInMind) {
+  constexpr uint32_t kMany = EarlyJoins::kOfPeerMax + 6;
+  open(3);
+  for (uint32_t ahead = 0; ahead < 3; ++ahead) {
+    std::vector<Groups> all(kMany);
+    for (uint32_t i = 0; i < kMany; ++i) {
+      all[i].resize(3);
+      all[i][ahead] = begin(first(3), ahead, with_key(i));
+    }
+    uint32_t turns_left = 100;
+    ASSERT_TRUE(work([&] { return --turns_left == 0; }));
+    for (uint32_t i = 0; i < kMany; ++i) {
+      for (const uint32_t rank : {(ahead + 2) % 3, (ahead + 1) % 3}) {
+        all[i][rank] = begin(first(3), rank, with_key(i));
+      }
+    }
+    for (const Groups& groups : all) {
+      ASSERT_TRUE(make_ready(groups)) << ahead;
+    }
+    ASSERT_TRUE(meet(all.back()));
   }
 }
 
@@ -338,7 +362,7 @@ TEST_P(GroupWays, BadArgumentsAreRefused) {
   EXPECT_EQ(group, nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, GroupWays, testing::Values(Way::kSoftware, Way::kCard));
+INSTANTIATE_TEST_SUITE_P(Ways, GroupWays, testing::Values(Way::kSoftware, Way::kCard, Way::kNode));
 
 }  // namespace
 }  // namespace rio::barrier::test

@@ -1,7 +1,12 @@
 #include "lib/barrier/node_meeting.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -37,6 +42,35 @@ class NodeMeetingTest : public testing::Test {
       EXPECT_EQ(NodeMeeting::open("meeting", members, i, &out[i]), 0);
     }
     return out;
+  }
+
+  /// Another process opens the memory as rank 1 of 2, arrives, and is killed on its way.
+  /// @param steps how many instructions it carries out first, from shortly before arrive().
+  /// @return whether it was killed before the call had ended.
+  static bool kill_in_arrive(uint32_t steps) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::unique_ptr<NodeMeeting> own;
+      if (NodeMeeting::open("meeting", 2, 1, &own) != 0 ||
+          ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
+        _exit(1);
+      }
+      raise(SIGSTOP);
+      own->arrive();
+      raise(SIGSTOP);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSTOPPED(status)) << "the child has no memory, or ptrace() is not allowed";
+    uint32_t left = steps;
+    do {
+      ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
+      waitpid(child, &status, 0);
+    } while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP && --left != 0);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return left == 0;
   }
 
  private:
@@ -98,6 +132,53 @@ TEST_F(NodeMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
   for (std::thread& thread : threads) {
     thread.join();
   }
+}
+
+TEST_F(NodeMeetingTest, AMemberThatIsKilledAtAnyInstructionOfItsArrivalStopsNone) {
+  uint32_t passed = 0;
+  uint32_t failed = 0;
+  bool is_within = true;
+  for (uint32_t steps = 1; is_within; ++steps) {
+    for (const bool is_last : {false, true}) {
+      std::unique_ptr<NodeMeeting> own;
+      ASSERT_EQ(NodeMeeting::create("meeting", 2, 0, &own), 0);
+      if (is_last) {
+        own->arrive();
+      }
+      is_within = kill_in_arrive(steps);
+      if (!is_last) {
+        own->arrive();
+      }
+      own->look_for_lost();
+      ASSERT_NE(own->has_passed(), own->has_failed()) << steps << (is_last ? ", the last" : "");
+      ++(own->has_passed() ? passed : failed);
+      if (own->has_passed()) {
+        own->arrive();
+        own->look_for_lost();
+      }
+      EXPECT_FALSE(own->has_passed());
+      EXPECT_EQ(own->failure().error, -ECONNRESET);
+      EXPECT_EQ(own->failure().rank, 1u);
+    }
+  }
+  EXPECT_GT(passed, 0u);
+  EXPECT_GT(failed, 0u);
+}
+
+TEST_F(NodeMeetingTest, AMemberLivesOfWhichTheKernelSaysNothing) {
+  const auto members = make(2);
+  members[0]->arrive();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  members[0]->look_for_lost();  // there is no descriptor to read it with
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(members[0]->has_failed());
+  members[0]->look_for_lost();
+  EXPECT_FALSE(members[0]->has_failed());
+  members[1]->arrive();
+  EXPECT_TRUE(members[0]->has_passed());
 }
 
 TEST_F(NodeMeetingTest, ItsFileGoesWhenAllHaveIt) {
