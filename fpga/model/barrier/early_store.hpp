@@ -44,7 +44,7 @@ class EarlyStore {
   [[nodiscard]] bool store(uint32_t source, const Notice& notice);
   /// Take out all notifications of a group: those of an epoch are passed to `each`, and those of
   /// the epoch behind it stay. Others have no use any more. @param each called with source and
-  /// notice, in the order of their arrival.
+  /// round, in the order of their arrival.
   template <class Each>
   void take(uint32_t group, uint32_t epoch, const Each& each) {
     std::vector<Early> kept;
@@ -60,7 +60,7 @@ class EarlyStore {
     stored_.swap(kept);
     fit_room();
     for (const Early& early : taken) {
-      each(early.source, early.notice);
+      each(early.source, early.notice.round);
     }
   }
   void clear();
