@@ -144,7 +144,7 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
         fail(now_ns, *running, regs::Status::kFlushed, 0);
       } else if (running == nullptr) {
         tell_peers(now_ns, add(desc, plan, index));
-        note_end(desc.group, desc.epoch);
+        end_unseen(desc.group, desc.epoch);
       }
       answer(regs::Status::kOk);
       break;
@@ -158,8 +158,7 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
 void BarrierEngine::load(const regs::BarrierDesc& desc, const Plan& plan) {
   Group& group = group_of(desc.group);
   group.loaded.load(plan);
-  note_end(desc.group, desc.epoch - 1);
-  early_.take(desc.group, desc.epoch - 1, [](uint32_t /*source*/, uint32_t /*round*/) {});
+  end_unseen(desc.group, desc.epoch - 1);
 }
 
 void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {
@@ -412,6 +411,12 @@ void BarrierEngine::note_end(uint32_t number, uint32_t epoch) {
   Group& group = group_of(number);
   group.ran = true;
   group.last = epoch;
+}
+
+/// An epoch counts as ended whose barrier did not run: drop what came for it, and for others.
+void BarrierEngine::end_unseen(uint32_t group, uint32_t epoch) {
+  note_end(group, epoch);
+  early_.take(group, epoch, [](uint32_t /*source*/, uint32_t /*round*/) {});
 }
 
 void BarrierEngine::flush(uint64_t now_ns) {

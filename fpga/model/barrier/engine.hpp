@@ -137,6 +137,7 @@ class BarrierEngine {
   void tell_peers(uint64_t now_ns, Barrier& barrier);
   void tell(const Barrier& barrier, regs::Status status, Place where);
   void note_end(uint32_t number, uint32_t epoch);
+  void end_unseen(uint32_t group, uint32_t epoch);
   void sweep();
   void look_at(uint64_t due_ns);
 

@@ -199,6 +199,19 @@ TEST_F(Engine, ALoadedGroupKeepsNotificationsOfOneEpoch) {
   EXPECT_EQ(last_status(), Status::kOk);
 }
 
+/// Epochs come round: after eight that were cancelled the low bits are the same.
+TEST_F(Engine, WhatCameForACancelledEpochIsDropped) {
+  EXPECT_EQ(receive(2, notice(0)), Answer::kDone);
+  EXPECT_EQ(engine.early().size(), 1u);
+  for (uint32_t epoch = 0; epoch < 8; ++epoch) {
+    post(two_rounds(epoch, regs::BarrierOp::kCancel));
+    EXPECT_EQ(engine.early().size(), 0u);
+  }
+  ends.taken();
+  post(two_rounds(8));
+  EXPECT_EQ(ends.taken().size(), 1u) << "the first round is not over";
+}
+
 TEST_F(Engine, ACancellationOfALoadedGroupIsOfOneEpoch) {
   post(two_rounds(0, regs::BarrierOp::kLoad));
   EXPECT_EQ(receive(3, cancel()), Answer::kDone);
