@@ -200,7 +200,7 @@ TEST_F(Engine, ALoadedGroupKeepsNotificationsOfOneEpoch) {
 }
 
 /// Epochs come round: after eight that were cancelled the low bits are the same.
-TEST_F(Engine, WhatCameForACancelledEpochIsDropped) {
+TEST_F(Engine, NotificationsOfACancelledEpochAreDropped) {
   EXPECT_EQ(receive(2, notice(0)), Answer::kDone);
   EXPECT_EQ(engine.early().size(), 1u);
   for (uint32_t epoch = 0; epoch < 8; ++epoch) {
