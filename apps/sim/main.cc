@@ -1,5 +1,6 @@
 // rio-sim: barriers on networks in virtual time.
 #include <cstdio>
+#include <new>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -146,6 +147,8 @@ int program(int argc, char** argv) {
   app.footer(kFooter);
   try {
     app.parse(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for so many nodes; make the topology smaller", kExitWrong);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

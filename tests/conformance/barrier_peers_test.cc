@@ -265,6 +265,46 @@ TEST_P(BarrierPeers, AHostCancelsABarrierThatItHasPostedOrNot) {
   expect_end(Status::kOk);
 }
 
+/// Answers of a stranger come faster than the card looks at them.
+// C15
+TEST_P(BarrierPeers, AFloodOfAnswersStopsNoTimeOut) {
+  barriers();
+  post(two_rounds());
+  Packet stray;
+  stray.kind = Packet::kResponse;
+  stray.source = kStranger;
+  stray.dest = kOwnId;
+  stray.tid = expect_notices({{kPeerA, notice(0)}})[0].tid;
+  card().sleep_us(latest_us(kResponseUs));
+  regs::BarrierCpl end{};
+  for (uint32_t step = 0; step < 6000 && !ring_->take(&end); ++step) {
+    while (card().send(stray)) {
+    }
+    card().work();
+  }
+  EXPECT_EQ(code_of(end.status), Status::kResponseTimeout);
+}
+
+/// Notifications of the epoch that the host cancels count for no other one.
+// C11, C20
+TEST_P(BarrierPeers, ACancelledEpochOfALoadedGroupIsForgotten) {
+  barriers();
+  post(two_rounds(0, BarrierOp::kLoad));
+  expect_end(Status::kOk);
+  EXPECT_EQ(tell(kPeerA, notice(0)), Answer::kDone);
+  EXPECT_EQ(tell(kPeerB, cancel()), Answer::kDone);
+  post(two_rounds(0, BarrierOp::kCancel));
+  expect_end(Status::kOk);
+  respond_all(expect_notices(cancels()));
+  post(two_rounds(1));
+  respond_all(expect_notices({{kPeerA, notice(0, 1)}}));
+  expect_no_end();
+  EXPECT_EQ(tell(kPeerA, notice(0, 1)), Answer::kDone);
+  EXPECT_EQ(tell(kPeerB, notice(1, 1)), Answer::kDone);
+  respond_all(expect_notices({{kPeerB, notice(1, 1)}}));
+  expect_end(Status::kOk);
+}
+
 // C28
 TEST_P(BarrierPeers, NotificationsWaitForTheLink) {
   barriers();

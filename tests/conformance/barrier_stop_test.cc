@@ -261,6 +261,32 @@ TEST_P(BarrierStops, ARingInErrorEndsItsBarriers) {
   run_one(1);
 }
 
+/// GO of a slot that the card has not seen before the error, and one behind it.
+// C25, C27
+TEST_P(BarrierStops, AStopAfterAnErrorFlushesWhatGoHasPosted) {
+  barriers();
+  write_slot(2, two_rounds(11));
+  write_slot(9, two_rounds(12));
+  go(2, 1);
+  respond_all(expect_notices({{kPeerA, notice(0, 1)}}));
+  card().write32(words::go(0, 2), 2);
+  ring_->tail += 9;
+  ring_->post();
+  EXPECT_EQ(expect_end(Status::kFlushed).index, kSlotIndex | 2);
+  EXPECT_EQ(ring_->status().error, regs::RingError::kTail);
+  card().write32(words::go(0, 9), 1);
+  ring_->request_stop();
+  const auto ends = ring_->take_all<regs::BarrierCpl>();
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].index, kSlotIndex | 2);
+  EXPECT_EQ(ends[1].index, kSlotIndex | 9);
+  EXPECT_EQ(ends[1].cookie, 0x80000000u | 12);
+  EXPECT_EQ(code_of(ends[0].status), Status::kFlushed);
+  EXPECT_EQ(code_of(ends[1].status), Status::kFlushed);
+  expect_told(1);
+  EXPECT_EQ(ring_->status().state, regs::RingState::kStopped);
+}
+
 // C27, R6
 TEST_P(BarrierStops, MemoryThatGoesEndsTheRing) {
   barriers();

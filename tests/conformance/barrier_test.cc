@@ -399,5 +399,25 @@ TEST_P(Barriers, EntriesWaitForRoom) {
   EXPECT_EQ(ends.size(), 400u);
 }
 
+/// Peers that answer RETRY to their cancellations for ever keep no room from others.
+// C21
+TEST_P(Barriers, PeersThatRefuseForEverLeaveRoom) {
+  ring_ = std::make_unique<TestRing>(card(), RingConfig{.ring = 5, .log2 = 9, .clog2 = 10});
+  ring_->start();
+  for (uint32_t i = 0; i < 400; ++i) {
+    regs::BarrierDesc desc = barrier_desc(1, {{0, 0, kPeerA}}, i / 128, BarrierOp::kCancel);
+    desc.group = i % 128;
+    ring_->put(desc);
+  }
+  ring_->post();
+  uint32_t ends = 0;
+  for (uint32_t i = 0; i < 20 && ends < 400; ++i) {
+    respond_all(notices(), Answer::kRetry);
+    ends += static_cast<uint32_t>(ring_->take_all<regs::BarrierCpl>().size());
+    card().advance_us(200);  // longer than the longest delay
+  }
+  EXPECT_EQ(ends, 400u);
+}
+
 }  // namespace
 }  // namespace rio::test

@@ -14,7 +14,7 @@ namespace {
 
 namespace m = rio::model;
 
-constexpr uint32_t kRingBytes = 64 * 1024;
+constexpr uint32_t kRingBytes = 256 * 1024;  // more frames than a card takes in one step
 
 /// One direction of one kind of frames.
 struct FrameBox {

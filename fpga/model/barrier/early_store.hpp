@@ -44,7 +44,7 @@ class EarlyStore {
   /// place.
   [[nodiscard]] bool store(uint32_t source, const Notice& notice);
   /// Take out the notifications of a group. Those of `epoch` are passed to `each`, those of the
-  /// next epoch stay, and all others are dropped. @param each called with source and notice, in the
+  /// next epoch stay, and all others are dropped. @param each called with source and round, in the
   /// order of arrival.
   template <class Each>
   void take(uint32_t group, uint32_t epoch, const Each& each) {
@@ -61,7 +61,7 @@ class EarlyStore {
     stored_.swap(kept);
     fit_room();
     for (const Early& early : taken) {
-      each(early.source, early.notice);
+      each(early.source, early.notice.round);
     }
   }
   void clear();

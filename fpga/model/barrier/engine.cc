@@ -62,12 +62,9 @@ struct BarrierEngine::Barrier {
 
 /// State that outlives the barriers of a group.
 struct BarrierEngine::Group {
-  bool ran = false;              // whether `last` is known
-  uint32_t last = 0;             // epoch of the last barrier that ended
-  std::unique_ptr<Plan> loaded;  // its notifications need no room before their descriptor
-  uint64_t early = 0;            // of loaded->await: notifications for the next epoch
-  bool poisoned = false;         // the next epoch was cancelled
-  Place poisoned_by = 0;
+  bool ran = false;   // whether `last` is known
+  uint32_t last = 0;  // epoch of the last barrier that ended
+  LoadedPlan loaded;  // its notifications need no room before their descriptor
 };
 
 BarrierEngine::BarrierEngine(const Timing& timing, Ends& ends, EarlyRoom& room)
@@ -147,7 +144,7 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
         fail(now_ns, *running, regs::Status::kFlushed, 0);
       } else if (running == nullptr) {
         tell_peers(now_ns, add(desc, plan, index));
-        note_end(desc.group, desc.epoch);
+        end_unseen(desc.group, desc.epoch);
       }
       answer(regs::Status::kOk);
       break;
@@ -161,50 +158,32 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
 /// group of this number is forgotten.
 void BarrierEngine::load(const regs::BarrierDesc& desc, const Plan& plan) {
   Group& group = group_of(desc.group);
-  group.loaded = std::make_unique<Plan>(plan);
-  group.early = 0;
-  group.poisoned = false;
-  note_end(desc.group, desc.epoch - 1);
-  early_.take(desc.group, desc.epoch - 1, [](uint32_t /*source*/, const Notice& /*notice*/) {});
+  group.loaded.load(plan);
+  end_unseen(desc.group, desc.epoch - 1);
 }
 
 void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {
-  Group& group = group_of(barrier.group);
-  bool poisoned = std::exchange(group.poisoned, false);
-  Place by = group.poisoned_by;
-  if (group.loaded != nullptr) {
-    // The loaded plan may differ from the posted one: a notification counts only where the posted
-    // one awaits it.
-    for_each_place(std::exchange(group.early, 0), [&](Place place) {
-      accept(barrier, group.loaded->peers[place], round_of(place));
-    });
-  }
-  early_.take(barrier.group, barrier.epoch, [&](uint32_t source, const Notice& notice) {
-    if (!notice.is_cancel()) {
-      accept(barrier, source, notice.round);
-    } else if (const Place place = barrier.plan.peer(source); place != kPlaces) {
-      poisoned = true;
-      by = place;
+  Place cancelled_by = kPlaces;
+  // The loaded plan may differ from the posted one: a notification counts only where the posted
+  // one awaits it.
+  const auto arrive = [&](uint32_t source, uint32_t round) {
+    const Place place = barrier.plan.expected(source, round);
+    if (place == kPlaces) {
+      count_foreign(source, {barrier.group, barrier.epoch & Notice::kEpochMask, round});
+    } else if (round == regs::kBarrierRoundCancel) {
+      cancelled_by = place;
     } else {
-      count_foreign(source, notice);
+      barrier.got |= bit(place);
     }
-  });
-  if (poisoned) {
+  };
+  group_of(barrier.group).loaded.take(barrier.epoch, arrive);
+  early_.take(barrier.group, barrier.epoch, arrive);
+  if (cancelled_by != kPlaces) {
     ++counters_.cancelled;
-    fail(now_ns, barrier, regs::Status::kPeerFailed, by);
+    fail(now_ns, barrier, regs::Status::kPeerFailed, cancelled_by);
     return;
   }
   proceed(now_ns, barrier);
-}
-
-/// Counts an early notification for a barrier, if it awaits it.
-void BarrierEngine::accept(Barrier& barrier, uint32_t source, uint32_t round) {
-  const Place place = barrier.plan.awaited(source, round);
-  if (place != kPlaces) {
-    barrier.got |= bit(place);
-  } else {
-    count_foreign(source, {barrier.group, barrier.epoch & Notice::kEpochMask, round});
-  }
 }
 
 void BarrierEngine::count_foreign(uint32_t source, const Notice& notice) {
@@ -230,8 +209,7 @@ Answer BarrierEngine::receive(uint64_t now_ns, uint32_t source, const Notice& no
 
 Answer BarrierEngine::receive_current(uint64_t now_ns, Barrier& barrier, uint32_t source,
                                       const Notice& notice) {
-  const Place place =
-      notice.is_cancel() ? barrier.plan.peer(source) : barrier.plan.awaited(source, notice.round);
+  const Place place = barrier.plan.expected(source, notice.round);
   if (place == kPlaces) {
     return Answer::kError;
   }
@@ -257,28 +235,13 @@ Answer BarrierEngine::receive_other(const Barrier* current, uint32_t source, con
   if (is_known && (next & Notice::kEpochMask) != notice.epoch) {
     return Answer::kError;  // no member can be two epochs ahead
   }
-  if (group.loaded != nullptr) {
-    return keep_loaded(group, source, notice);
-  }
-  if (!early_.store(source, notice)) {
+  if (group.loaded.is_loaded()) {
+    if (!group.loaded.keep(next, source, notice.round)) {
+      return Answer::kError;
+    }
+  } else if (!early_.store(source, notice)) {
     ++counters_.nacks_given;
     return Answer::kRetry;
-  }
-  ++counters_.early;
-  return Answer::kDone;
-}
-
-Answer BarrierEngine::keep_loaded(Group& group, uint32_t source, const Notice& notice) {
-  const Place place =
-      notice.is_cancel() ? group.loaded->peer(source) : group.loaded->awaited(source, notice.round);
-  if (place == kPlaces) {
-    return Answer::kError;
-  }
-  if (notice.is_cancel()) {
-    group.poisoned = true;
-    group.poisoned_by = place;
-  } else {
-    group.early |= bit(place);
   }
   ++counters_.early;
   return Answer::kDone;
@@ -452,6 +415,12 @@ void BarrierEngine::note_end(uint32_t number, uint32_t epoch) {
   group.last = epoch;
 }
 
+/// An epoch counts as ended whose barrier did not run: drop what came for it, and for others.
+void BarrierEngine::end_unseen(uint32_t group, uint32_t epoch) {
+  note_end(group, epoch);
+  early_.take(group, epoch, [](uint32_t /*source*/, uint32_t /*round*/) {});
+}
+
 void BarrierEngine::flush(uint64_t now_ns) {
   for (size_t i = 0; i < barriers_.size(); ++i) {
     if (barriers_[i]->is_active()) {
@@ -463,6 +432,17 @@ void BarrierEngine::flush(uint64_t now_ns) {
     group = {};
   }
   sweep();
+}
+
+bool BarrierEngine::give_up_refused() {
+  const auto is_refused = [](const std::unique_ptr<Barrier>& barrier) {
+    bool is = barrier->state == Barrier::State::kCancelling;
+    for_each_place(barrier->sent & ~barrier->done,
+                   [&](Place place) { is &= barrier->delays[place] == kRetryShiftMax; });
+    return is;
+  };
+  const auto found = std::ranges::find_if(barriers_, is_refused);
+  return found != barriers_.end() && (barriers_.erase(found), true);
 }
 
 bool BarrierEngine::is_open(uint32_t tag) const {

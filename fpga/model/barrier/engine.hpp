@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fpga/model/barrier/early_store.hpp"
+#include "fpga/model/barrier/loaded_plan.hpp"
 #include "fpga/model/barrier/plan.hpp"
 
 namespace rio::model::barrier {
@@ -98,6 +99,9 @@ class BarrierEngine {
   /// The ring was stopped, or the queue pair reset: all barriers end as kFlushed, their members are
   /// told, and early notifications are dropped.
   void flush(uint64_t now_ns);
+  /// Make room: give up a barrier that has ended, and whose peers that are still being told have
+  /// answered RETRY to their cancellation up to the longest delay. @return false: there is none.
+  [[nodiscard]] bool give_up_refused();
 
   /// Whether a request still needs an answer. @param tag of the Request.
   [[nodiscard]] bool is_open(uint32_t tag) const;
@@ -119,12 +123,10 @@ class BarrierEngine {
   Barrier& add(const regs::BarrierDesc& desc, const Plan& plan, uint32_t index);
   void load(const regs::BarrierDesc& desc, const Plan& plan);
   void join(uint64_t now_ns, Barrier& barrier);
-  void accept(Barrier& barrier, uint32_t source, uint32_t round);
   void count_foreign(uint32_t source, const Notice& notice);
   [[nodiscard]] Answer receive_current(uint64_t now_ns, Barrier& barrier, uint32_t source,
                                        const Notice& notice);
   [[nodiscard]] Answer receive_other(const Barrier* current, uint32_t source, const Notice& notice);
-  [[nodiscard]] Answer keep_loaded(Group& group, uint32_t source, const Notice& notice);
   void proceed(uint64_t now_ns, Barrier& barrier);
   void finish(Barrier& barrier);
   void send(uint64_t now_ns, Barrier& barrier, Place place);
@@ -136,6 +138,7 @@ class BarrierEngine {
   void tell_peers(uint64_t now_ns, Barrier& barrier);
   void tell(const Barrier& barrier, regs::Status status, Place where);
   void note_end(uint32_t number, uint32_t epoch);
+  void end_unseen(uint32_t group, uint32_t epoch);
   void sweep();
   void look_at(uint64_t due_ns);
 

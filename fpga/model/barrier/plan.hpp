@@ -63,6 +63,11 @@ struct Plan {
   [[nodiscard]] Place awaited(uint32_t source, uint32_t round) const;
   /// A place of a peer, in any round. @param source any destID. @return kPlaces: it is no peer.
   [[nodiscard]] Place peer(uint32_t source) const;
+  /// The place at which a notification counts. @param round of the notification: a cancellation
+  /// counts at a place of its peer. @return kPlaces: nowhere.
+  [[nodiscard]] Place expected(uint32_t source, uint32_t round) const {
+    return round == regs::kBarrierRoundCancel ? peer(source) : awaited(source, round);
+  }
   /// Places to which a cancellation goes: one of each peer.
   [[nodiscard]] uint64_t distinct_peers() const;
 };

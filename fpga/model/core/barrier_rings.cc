@@ -19,6 +19,9 @@ using Where = regs::barrier_cpl::Where;
 /// Most barriers of a queue pair that run, or whose peers are being told. Further descriptors wait.
 constexpr size_t kBarriersMost = 256;
 constexpr uint32_t kLookEvery = 16;  // calls of work() between looks at unused slots and counters
+/// Calls of work() for which time-outs wait for answers that the card has not looked at: more than
+/// it takes to look at a full ring of them.
+constexpr uint32_t kDeferMost = 4096;
 constexpr uint32_t kAllSlots = (1u << regs::kBarrierSlots) - 1;
 constexpr uint32_t kSlotWords = sizeof(regs::BarrierDesc) / sizeof(uint32_t);
 
@@ -47,8 +50,9 @@ class BarrierRings::Seat final : public barrier::Ends {
   void work();
   [[nodiscard]] Answer receive(const InFrame& frame);
   void answered(uint32_t tag, barrier::Answer answer) { engine_.answered(now(), tag, answer); }
-  /// Complete the descriptors that are posted and not fetched.
-  void flush_posted();
+  /// The ring is being stopped: end all barriers, and complete the descriptors that are posted and
+  /// not fetched.
+  void stop();
   /// Show the counters since the last reset in the pair's BAR.
   void tell_counters(bool all);
   void clear_counters();
@@ -69,7 +73,10 @@ class BarrierRings::Seat final : public barrier::Ends {
   [[nodiscard]] uint64_t now() const { return core_.clock->now_ns(); }
   [[nodiscard]] Ring& ring() const { return pair_.rings[kBarrierRing]; }
   [[nodiscard]] barrier::Timing timing() const;
+  [[nodiscard]] bool answers_first();
   void send_waiting();
+  void flush_posted();
+  [[nodiscard]] bool has_room();
   void fetch();
   void look_at_slots(uint32_t slots);
   [[nodiscard]] bool has_go(uint32_t slot) const;
@@ -79,11 +86,14 @@ class BarrierRings::Seat final : public barrier::Ends {
   Core& core_;
   Pair& pair_;
   barrier::BarrierEngine engine_;
-  Counts before_;       // counters at the last reset
-  Counts told_{};       // counters as the BAR shows them
-  bool open_ = false;   // the ring runs
+  Counts before_;      // counters at the last reset
+  Counts told_{};      // counters as the BAR shows them
+  bool open_ = false;  // the ring runs
+  bool posts_ =
+      false;  // the ring was started; after its failure, too: what is posted waits for the stop
   bool muted_ = false;  // no completions are written
   uint32_t turn_ = 0;
+  uint32_t deferred_ = 0;    // calls in a row in which time-outs have waited for answers
   uint32_t used_slots_ = 0;  // slots used since the start, one bit each
   uint32_t busy_slots_ = 0;  // slots whose last descriptor has not completed
   std::array<uint32_t, regs::kBarrierSlots> go_{};
@@ -105,7 +115,7 @@ void BarrierRings::Seat::open() {
     go_[i] = bar.load(words::go(pair_.slot, i));
   }
   used_slots_ = busy_slots_ = 0;
-  open_ = true;
+  open_ = posts_ = true;
 }
 
 void BarrierRings::Seat::close(bool is_told) {
@@ -113,6 +123,16 @@ void BarrierRings::Seat::close(bool is_told) {
   engine_.flush(now());
   engine_.early().reserve(0);
   muted_ = open_ = false;
+  posts_ = posts_ && is_told;
+}
+
+void BarrierRings::Seat::stop() {
+  if (open_) {
+    close(true);
+  }
+  if (std::exchange(posts_, false)) {
+    flush_posted();
+  }
 }
 
 void BarrierRings::Seat::work() {
@@ -120,7 +140,7 @@ void BarrierRings::Seat::work() {
     close(true);  // the ring has stopped with an error, and waits for the host's stop
   }
   send_waiting();
-  if (core_.now_ns >= engine_.due_ns() && !owner_.answers_wait()) {
+  if (core_.now_ns >= engine_.due_ns() && !answers_first()) {
     engine_.advance(now());
   }
   const bool looks_at_all = turn_++ % kLookEvery == 0;
@@ -131,6 +151,13 @@ void BarrierRings::Seat::work() {
   if (looks_at_all || !open_) {
     tell_counters(false);
   }
+}
+
+/// Whether a time-out has to wait for answers that have come. Not for ever: peers that flood the
+/// card with answers must not stop all time-outs.
+bool BarrierRings::Seat::answers_first() {
+  deferred_ = owner_.answers_wait() && deferred_ < kDeferMost ? deferred_ + 1 : 0;
+  return deferred_ != 0;
 }
 
 void BarrierRings::Seat::send(const barrier::Request& request) {
@@ -186,13 +213,16 @@ Answer BarrierRings::Seat::receive(const InFrame& frame) {
   }
 }
 
+bool BarrierRings::Seat::has_room() {
+  return engine_.barriers() < kBarriersMost || engine_.give_up_refused();
+}
+
 void BarrierRings::Seat::fetch() {
   Ring& ring = this->ring();
   if (!ring.waits()) {
     return;
   }
-  for (uint32_t count = core_.poll_tail(ring); count > 0 && engine_.barriers() < kBarriersMost;
-       --count) {
+  for (uint32_t count = core_.poll_tail(ring); count > 0 && has_room(); --count) {
     ring.count_fetch(sizeof(regs::BarrierDesc));
     const auto desc = ring.fetch<regs::BarrierDesc>(ring.head);
     const uint32_t index = Index::entry.put(Index::entry.get(ring.head));
@@ -224,10 +254,9 @@ void BarrierRings::Seat::look_at_slots(uint32_t slots) {
   if (ring().held || (core_.host.posting() && core_.host.rng().below(3) == 0)) {
     return;  // an injected fault, or the emulated PCIe delays the write
   }
-  uint32_t look = slots & ~busy_slots_;
-  for (; look != 0 && engine_.barriers() < kBarriersMost; look &= look - 1) {
+  for (uint32_t look = slots & ~busy_slots_; look != 0; look &= look - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(look));
-    if (has_go(slot)) {
+    if (has_go(slot) && has_room()) {
       used_slots_ |= 1u << slot;
       busy_slots_ |= 1u << slot;
       engine_.post(now(), take_slot(slot), Index::slot.put(1) | Index::entry.put(slot));
@@ -303,10 +332,7 @@ void BarrierRings::set_running(bool has_ring) {
 
 void BarrierRings::begin_stop(Ring& ring) {
   if (std::unique_ptr<Seat>& seat = seats_[ring.pair->number]; seat != nullptr) {
-    if (seat->is_open()) {
-      seat->close(true);
-      seat->flush_posted();
-    }
+    seat->stop();
     core_.chores |= kBarrierChore;
   }
 }

@@ -83,6 +83,13 @@ class Sim(unittest.TestCase):
         done = self.run_it(SIM, "barrier", "--json", "/nonexistent/x", code=1)
         self.assertIn("/nonexistent/x: No such file or directory; name another file", done.stderr)
 
+    def test_too_little_memory(self):
+        limited = ("sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", SIM)
+        if subprocess.run((*limited, "--version"), capture_output=True, check=False).returncode != 0:
+            self.skipTest("a sanitizer reserves more address space than that")
+        done = self.run_it(*limited, "barrier", "--topology", "torus:8000x8000", code=1)
+        self.assertEqual(done.stderr, "rio-sim: error: not enough memory for so many nodes; make the topology smaller\n")
+
     def test_help_has_examples(self):
         for command in (), ("barrier",), ("figure",):
             text = self.run_it(SIM, *command, "--help").stdout

@@ -184,6 +184,76 @@ TEST_F(Engine, ALoadedGroupNeedsNoRoom) {
   EXPECT_EQ(ends.ends.size(), 3u);
 }
 
+TEST_F(Engine, ALoadedGroupKeepsNotificationsOfOneEpoch) {
+  post(two_rounds(0, regs::BarrierOp::kLoad));
+  EXPECT_EQ(receive(2, notice(0)), Answer::kDone);
+  EXPECT_EQ(receive(3, notice(1)), Answer::kDone);
+  post(two_rounds(0, regs::BarrierOp::kCancel));
+  ends.ends.clear();
+  post(two_rounds(1));
+  answer_all();
+  EXPECT_TRUE(ends.ends.empty()) << "no member has arrived";
+  EXPECT_EQ(receive(2, notice(0, 1)), Answer::kDone);
+  EXPECT_EQ(receive(3, notice(1, 1)), Answer::kDone);
+  answer_all();
+  EXPECT_EQ(last_status(), Status::kOk);
+}
+
+/// Epochs come round: after eight that were cancelled the low bits are the same.
+TEST_F(Engine, NotificationsOfACancelledEpochAreDropped) {
+  EXPECT_EQ(receive(2, notice(0)), Answer::kDone);
+  EXPECT_EQ(engine.early().size(), 1u);
+  for (uint32_t epoch = 0; epoch < 8; ++epoch) {
+    post(two_rounds(epoch, regs::BarrierOp::kCancel));
+    EXPECT_EQ(engine.early().size(), 0u);
+  }
+  ends.taken();
+  post(two_rounds(8));
+  EXPECT_EQ(ends.taken().size(), 1u) << "the first round is not over";
+}
+
+TEST_F(Engine, ACancellationOfALoadedGroupIsOfOneEpoch) {
+  post(two_rounds(0, regs::BarrierOp::kLoad));
+  EXPECT_EQ(receive(3, cancel()), Answer::kDone);
+  post(two_rounds(0, regs::BarrierOp::kCancel));
+  ends.ends.clear();
+  post(two_rounds(1));
+  EXPECT_TRUE(ends.ends.empty());
+}
+
+/// Another plan than the loaded one may have other peers.
+TEST_F(Engine, ACancellationOfALoadedGroupNamesThePeersPlace) {
+  post(two_rounds(0, regs::BarrierOp::kLoad));
+  EXPECT_EQ(receive(3, cancel()), Answer::kDone);
+  post(desc(2, {{0, 1, 3}, {1, 0, 4}}));
+  EXPECT_EQ(last_status(), Status::kPeerFailed);
+  EXPECT_EQ(ends.ends.back().where, 1u);
+  EXPECT_EQ(receive(3, cancel(1)), Answer::kDone);
+  ends.ends.clear();
+  post(desc(1, {{0, 0, 2}}, 1));
+  EXPECT_TRUE(ends.ends.empty());
+  EXPECT_EQ(ends.foreign, std::vector<uint32_t>{3});
+}
+
+/// A peer that refuses its cancellation for ever takes no room that another barrier needs.
+TEST_F(Engine, GivesUpPeersThatRefuseTheirCancellationWhenThereIsNoRoom) {
+  post(two_rounds());
+  post(two_rounds(0, regs::BarrierOp::kCancel));
+  for (uint32_t refused = 0; refused < 6; ++refused) {
+    EXPECT_FALSE(engine.give_up_refused()) << refused;
+    answer_all(Answer::kRetry);
+    wait(80 * kRetryNs);
+  }
+  ASSERT_EQ(engine.barriers(), 1u);
+  EXPECT_TRUE(engine.give_up_refused());
+  EXPECT_EQ(engine.barriers(), 0u);
+  answer_all();  // nothing hears it
+  EXPECT_FALSE(engine.give_up_refused());
+  post(two_rounds(1));
+  answer_all(Answer::kRetry);
+  EXPECT_FALSE(engine.give_up_refused()) << "a barrier that runs";
+}
+
 TEST_F(Engine, AReserveKeepsRoomFromOtherEngines) {
   Recorder other_ends;
   BarrierEngine other({kTimeoutNs, kRetryNs, 2, 2}, other_ends, room);
