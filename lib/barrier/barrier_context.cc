@@ -130,16 +130,15 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
                     static_cast<unsigned long long>(options.key));
     return -EEXIST;
   }
+  // Without its only way this member joins all the same, so that the others are told.
   if (options.way == Way::kCard && card == nullptr) {
     base::log_error(
         "barrier group: there is no barrier engine here, or another context has it; let it run in "
         "software");
-    return -ENOTSUP;
   }
   if (options.way == Way::kNode && node == 0) {
     base::log_error("barrier group: %s is no folder for shared memory; set RIO_RUNTIME_DIR",
                     base::runtime_base().c_str());
-    return -ENOTSUP;
   }
   Schedule schedule;
   const auto ranks = static_cast<uint32_t>(members.size());

@@ -53,6 +53,7 @@ struct Failure {
   /// 0: it has not. -ECONNRESET, -EHOSTUNREACH, -ETIMEDOUT, etc. of lib/msg: the member has gone or
   /// does not answer. -ECONNREFUSED: it has left the group. -ETIME: its deadline has passed.
   /// -EINVAL: it names other members or terms. -ETIMEDOUT while creating: it has not joined.
+  /// -ENOTSUP: there is no way that all members have; logged where it is missing.
   int error = 0;
   uint32_t rank = kNoPeer;  ///< the member that was the cause; kNoPeer: not known
 };
@@ -91,7 +92,7 @@ class BarrierContext {
   /// members. Copied. @param rank of this member: members[rank] is self().
   /// @param out destroyed before the context.
   /// @return 0; -EINVAL (members, rank, options; logged), -EEXIST (the key; logged), -E2BIG (more
-  /// rounds than a schedule has), -ENOTSUP (way; logged), -ENOMEM.
+  /// rounds than a schedule has), -ENOMEM.
   [[nodiscard]] virtual int create_group(std::span<const msg::Address> members, uint32_t rank,
                                          const GroupOptions& options,
                                          std::unique_ptr<Group>* out) = 0;
@@ -151,7 +152,7 @@ class Group {
   [[nodiscard]] virtual uint32_t rank() const = 0;
   /// kNode, kCard or kSoftware once it is ready; kAny before.
   [[nodiscard]] virtual Way way() const = 0;
-  /// Number of barriers that this member has arrived at.
+  /// Number of barriers that this member has arrived at, modulo 2^32.
   [[nodiscard]] virtual uint32_t arrivals() const = 0;
 
  protected:

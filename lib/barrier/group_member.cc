@@ -355,7 +355,12 @@ int GroupMember::test() const {
 // Waits.
 
 int GroupMember::wait_for(uint32_t timeout_ms, const std::function<bool()>& is_done) {
-  return host_.wait_for(timeout_ms, meeting_ ? kSliceMs : kShortSliceMs, is_done);
+  uint32_t slice_ms = kShortSliceMs;
+  {
+    const msg::Guard guard(host_.message_port);
+    slice_ms = meeting_ ? kSliceMs : kShortSliceMs;
+  }
+  return host_.wait_for(timeout_ms, slice_ms, is_done);
 }
 
 int GroupMember::wait_ready(uint32_t timeout_ms) {

@@ -36,7 +36,7 @@ class GroupMember final : public Group, private Agreement::Ends {
   [[nodiscard]] uint32_t ranks() const override { return static_cast<uint32_t>(members_.size()); }
   [[nodiscard]] uint32_t rank() const override { return rank_; }
   [[nodiscard]] Way way() const override;
-  [[nodiscard]] uint32_t arrivals() const override { return arrivals_; }
+  [[nodiscard]] uint32_t arrivals() const override { return static_cast<uint32_t>(arrivals_); }
 
   // For the context.
 
@@ -100,7 +100,7 @@ class GroupMember final : public Group, private Agreement::Ends {
   std::optional<Meeting> meeting_;  // in software
   std::optional<NodePart> node_;    // in shared memory
   Failure failure_;
-  uint32_t arrivals_ = 0;
+  uint64_t arrivals_ = 0;  // never 0 again
   uint64_t arrived_ns_ = 0;
   uint64_t probed_ns_ = 0;
 

@@ -2,6 +2,7 @@
 // and members that leave.
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 
 #include "base/random.hpp"
@@ -266,6 +267,27 @@ TEST_P(GroupWays, OtherTermsAreADisagreement) {
   EXPECT_EQ(groups[0]->failure().rank, 1u);
   EXPECT_EQ(groups[1]->ready(), -EINVAL);
   EXPECT_EQ(groups[1]->failure().rank, 0u);
+}
+
+TEST_F(GroupNet, AMemberWithoutTheOnlyWayFailsAll) {
+  way_ = Way::kNode;
+  const std::string folder = std::getenv("RIO_RUNTIME_DIR");
+  for (uint32_t lacks = 0; lacks < 3; ++lacks) {
+    for (uint32_t place = 0; place < 3; ++place) {
+      places_.push_back({&port(place + 1), nullptr});
+      setenv("RIO_RUNTIME_DIR", place == lacks ? "/nonexistent" : folder.c_str(), 1);
+      ASSERT_EQ(BarrierContext::create(*places_[place].port, kContext, &places_[place].context), 0);
+      setenv("RIO_RUNTIME_DIR", folder.c_str(), 1);
+    }
+    Groups groups = begin_all(first(3));
+    ASSERT_TRUE(all_fail(groups)) << lacks;
+    for (const auto& group : groups) {
+      EXPECT_EQ(group->ready(), -ENOTSUP) << lacks;
+    }
+    groups.clear();
+    places_.clear();
+    ports_.clear();
+  }
 }
 
 TEST_P(GroupWays, AMemberThatNeverJoinsIsNamedToAll) {
