@@ -132,6 +132,7 @@ bool BarrierQueue::go(uint32_t slot, uint32_t epoch) {
   place.epoch = epoch;
   place.state = SlotState::kRunning;
   ++slots_running_;
+  slots_started_.add(1);
   // Starts the barrier: all that the program wrote before is visible before it (barrier in
   // write32); pairs with the card's read of GO.
   bar_.write32(go_at_ + slot * kGoStride, epoch);

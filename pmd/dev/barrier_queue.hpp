@@ -47,6 +47,9 @@ class alignas(64) BarrierQueue : public PostingQueue {
 
   /// Barriers of the ring and of slots that were not reaped, at most 65535.
   [[nodiscard]] uint16_t outstanding() const;
+  /// Barriers that go() started in slots, which are no entries of the ring, since create(). Any
+  /// thread, like stats().
+  [[nodiscard]] uint64_t slots_started() const { return slots_started_.get(); }
   /// Whether a slot was started and its BarrierDone was not reaped. @param slot any value.
   [[nodiscard]] bool is_running(uint32_t slot) const {
     return slot < slot_count_ && slots_[slot].state >= SlotState::kRunning;
@@ -91,6 +94,7 @@ class alignas(64) BarrierQueue : public PostingQueue {
   uint32_t slot_count_ = 0;
   uint32_t go_at_ = 0;  // offset of the first GO
   // Written by the bursts.
+  Counter slots_started_;
   uint32_t slots_running_ = 0;  // kRunning
   uint32_t slots_in_ring_ = 0;  // kInRing
   std::array<Slot, regs::kBarrierSlots> slots_{};

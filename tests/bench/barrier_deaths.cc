@@ -1,5 +1,5 @@
 // Kills a member of a group at a random instant, again and again, and looks at the others:
-//   barrier_deaths RUNS SEED any|card|software
+//   barrier_deaths RUNS SEED any|card|software|memory
 // Each member is a process with an emulated card. All pass barriers without a pause until one is
 // killed; the others have to be told, with its rank, and none may pass a barrier at which a member
 // has not arrived. Prints one JSON object.
@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/number.hpp"
@@ -46,6 +47,7 @@ struct Member {
   std::atomic<uint64_t> early;  ///< barriers passed at which a member had not arrived
   std::atomic<uint32_t> told;   ///< 1 and the rank of the member that failed, once it was told
   std::atomic<uint32_t> on_card;
+  std::atomic<uint32_t> in_memory;
 };
 using Members = std::array<Member, kMembers>;
 
@@ -56,6 +58,7 @@ struct Totals {
   uint64_t early = 0;
   uint64_t passed = 0;
   uint64_t on_card = 0;
+  uint64_t in_memory = 0;
   double slowest_ms = 0;
 };
 
@@ -87,6 +90,7 @@ struct Totals {
   }
   Member& own = members[rank];
   own.on_card = group->way() == barrier::Way::kCard ? 1 : 0;
+  own.in_memory = group->way() == barrier::Way::kNode ? 1 : 0;
   for (uint64_t number = 1; number < kBarriersMax; ++number) {
     own.arrived = number;
     rc = group->arrive();
@@ -147,6 +151,7 @@ void run(Members& members, base::Random& random, const std::string& fabric, barr
     totals->early += member.early;
     totals->passed += member.passed;
     totals->on_card += member.on_card;
+    totals->in_memory += member.in_memory;
     if (rank != victim) {
       totals->untold += member.told == 0 ? 1 : 0;
       totals->wrong_rank += member.told != 0 && member.told != 1 + victim ? 1 : 0;
@@ -160,21 +165,32 @@ void run(Members& members, base::Random& random, const std::string& fabric, barr
   }
 }
 
+bool read_way(std::string_view text, barrier::Way* way) {
+  constexpr std::pair<std::string_view, barrier::Way> kWays[] = {
+      {"any", barrier::Way::kAny},
+      {"card", barrier::Way::kCard},
+      {"software", barrier::Way::kSoftware},
+      {"memory", barrier::Way::kNode}};
+  for (const auto& [name, each] : kWays) {
+    if (text == name) {
+      *way = each;
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   uint32_t runs = 0;
   uint32_t seed = 0;
-  const std::string_view text = argc == 4 ? argv[3] : "";
+  barrier::Way way{};
   if (argc != 4 || !base::read_number(argv[1], 1, 1'000'000, &runs) ||
-      !base::read_number(argv[2], 0, UINT32_MAX, &seed) ||
-      (text != "any" && text != "card" && text != "software")) {
-    std::fprintf(stderr, "usage: barrier_deaths RUNS SEED any|card|software\n");
+      !base::read_number(argv[2], 0, UINT32_MAX, &seed) || !read_way(argv[3], &way)) {
+    std::fprintf(stderr, "usage: barrier_deaths RUNS SEED any|card|software|memory\n");
     return 2;
   }
-  const barrier::Way way = text == "card"       ? barrier::Way::kCard
-                           : text == "software" ? barrier::Way::kSoftware
-                                                : barrier::Way::kAny;
   void* const memory =
       mmap(nullptr, sizeof(Members), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -188,9 +204,11 @@ int main(int argc, char** argv) {
         &totals);
   }
   std::printf(
-      "{\"runs\": %u, \"members\": %u, \"on_card\": %llu, \"barriers\": %llu, \"hangs\": %llu, "
-      "\"untold\": %llu, \"wrong_rank\": %llu, \"early\": %llu, \"slowest_ms\": %.1f}\n",
+      "{\"runs\": %u, \"members\": %u, \"on_card\": %llu, \"in_memory\": %llu, "
+      "\"barriers\": %llu, \"hangs\": %llu, \"untold\": %llu, \"wrong_rank\": %llu, "
+      "\"early\": %llu, \"slowest_ms\": %.1f}\n",
       runs, kMembers, static_cast<unsigned long long>(totals.on_card),
+      static_cast<unsigned long long>(totals.in_memory),
       static_cast<unsigned long long>(totals.passed), static_cast<unsigned long long>(totals.hangs),
       static_cast<unsigned long long>(totals.untold),
       static_cast<unsigned long long>(totals.wrong_rank),
