@@ -47,6 +47,7 @@ constexpr uint32_t kErrorShift = 32;
 constexpr uint64_t kUnknown = UINT64_MAX;
 
 /// When a process started, in ticks since the machine's start; 0: there is none, or it has died.
+/// One whose first thread has ended looks like a dead one, but has other threads.
 /// A later process with the same number has another time.
 [[nodiscard]] uint64_t start_of(uint64_t process) {
   const base::Fd file(
@@ -60,16 +61,18 @@ constexpr uint64_t kUnknown = UINT64_MAX;
   // The name, in parentheses, may hold anything.
   const size_t name_end = text.rfind(')');
   std::istringstream fields(name_end == std::string::npos ? "" : text.substr(name_end + 1));
-  constexpr uint32_t kFieldsBetween = 18;  // the state is field 3, the start field 22. proc(5)
+  // proc(5): the state is field 3, the number of threads 20, the start 22.
+  constexpr uint32_t kFieldsBetween = 16;
   char state = 'X';
   std::string skipped;
+  uint64_t threads = 0;
   uint64_t started = 0;
   fields >> state;
   for (uint32_t i = 0; i < kFieldsBetween; ++i) {
     fields >> skipped;
   }
-  fields >> started;
-  return state == 'Z' || state == 'X' ? 0 : started;
+  fields >> threads >> skipped >> started;
+  return (state == 'Z' || state == 'X') && threads <= 1 ? 0 : started;
 }
 
 }  // namespace
@@ -156,6 +159,7 @@ int NodeMeeting::open(const std::string& name, uint32_t members, uint32_t rank,
     made->words_ = nullptr;
     return -EINVAL;
   }
+  made->path_ = path;
   made->sign();
   *out = std::move(made);
   return 0;

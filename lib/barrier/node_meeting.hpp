@@ -41,8 +41,8 @@ class NodeMeeting {
   ~NodeMeeting();
   NodeMeeting(const NodeMeeting&) = delete;
   NodeMeeting& operator=(const NodeMeeting&) = delete;
-  /// Remove the file's name, if this member has made it. Members that have opened it keep the
-  /// memory.
+  /// Remove the file's name. Members that have opened it keep the memory. All members do so, since
+  /// the one that has made it may have been killed.
   void hide();
 
   /// Hot. Arrive at the next barrier. @pre has_passed().
@@ -112,7 +112,7 @@ class NodeMeeting {
   uint64_t members_;
   uint32_t rank_;
   uint64_t epoch_ = 0;
-  std::string path_;  // to be removed; empty: not by this member
+  std::string path_;  // to be removed; empty: it was
 };
 
 }  // namespace rio::barrier

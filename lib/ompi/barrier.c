@@ -94,6 +94,7 @@ static coll_rio_request_t* advance(coll_rio_module_t* module) {
   return request;
 }
 
+/* Under the lock. */
 static coll_rio_request_t* next_ended(void) {
   opal_list_item_t* item = NULL;
   OPAL_LIST_FOREACH(item, &mca_coll_rio_component.busy, opal_list_item_t) {
@@ -111,7 +112,12 @@ int coll_rio_progress(void) {
   coll_rio_component_t* const own = &mca_coll_rio_component;
   int ended = 0;
   while (!opal_list_is_empty(&own->busy) && OPAL_THREAD_TRYLOCK(&own->lock) == 0) {
-    coll_rio_request_t* const request = next_ended();
+    coll_rio_request_t* request = NULL;
+    if (!own->is_advancing) { /* without threads, Open MPI's lock keeps nobody out */
+      own->is_advancing = true;
+      request = next_ended();
+      own->is_advancing = false;
+    }
     OPAL_THREAD_UNLOCK(&own->lock);
     if (request == NULL) {
       break;

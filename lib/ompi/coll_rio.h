@@ -53,7 +53,8 @@ struct coll_rio_component {
   int priority;
   const struct rio_fi_barrier_calls* calls; /**< null: the provider is not loaded */
   opal_mutex_t lock;
-  opal_list_t busy; /**< modules with requests, by `place` */
+  opal_list_t busy;  /**< modules with requests, by `place` */
+  bool is_advancing; /**< under the lock: a module before may call opal_progress() in its barrier */
   opal_free_list_t requests;
   bool is_progressing; /**< coll_rio_progress() is registered with opal_progress() */
 };

@@ -3,7 +3,7 @@
  *   mpi_barrier time COUNT            MPI_Barrier: the median of rank 0's times
  *   mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is done
  *   mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
- *   mpi_barrier count COUNT MS        nothing but barriers, for callgrind; the last rank comes MS late
+ *   mpi_barrier count COUNT MS        barriers for callgrind; the last rank comes MS late
  */
 #include <inttypes.h>
 #include <mpi.h>

@@ -5,6 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,12 +182,40 @@ TEST_F(NodeMeetingTest, AMemberLivesOfWhichTheKernelSaysNothing) {
   EXPECT_TRUE(members[0]->has_passed());
 }
 
-TEST_F(NodeMeetingTest, ItsFileGoesWhenAllHaveIt) {
+TEST_F(NodeMeetingTest, AMemberLivesWhoseFirstThreadHasEnded) {
+  std::unique_ptr<NodeMeeting> own;
+  ASSERT_EQ(NodeMeeting::create("meeting", 2, 0, &own), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::unique_ptr<NodeMeeting> other;
+    if (NodeMeeting::open("meeting", 2, 1, &other) != 0) {
+      _exit(1);
+    }
+    std::thread(pause).detach();
+    syscall(SYS_exit, 0);  // of this thread alone
+  }
+  own->arrive();
+  const std::string stat_path = "/proc/" + std::to_string(child) + "/stat";
+  const auto looks_dead = [&] {
+    std::string text;
+    std::getline(std::ifstream(stat_path), text);
+    return text.find(") Z ") != std::string::npos;
+  };
+  while (!looks_dead()) {
+    usleep(1000);
+  }
+  own->look_for_lost();
+  EXPECT_FALSE(own->has_failed());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  own->look_for_lost();
+  EXPECT_EQ(own->failure().error, -ECONNRESET);
+}
+
+TEST_F(NodeMeetingTest, EachMemberRemovesTheNameOfItsFile) {
   auto members = make(2);
   EXPECT_TRUE(is_there("meeting"));
-  members[1]->hide();  // not the creator
-  EXPECT_TRUE(is_there("meeting"));
-  members[0]->hide();
+  members[1]->hide();  // the one that has made it may have been killed
   EXPECT_FALSE(is_there("meeting"));
   members[0]->arrive();
   members[1]->arrive();
