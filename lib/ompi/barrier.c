@@ -113,7 +113,7 @@ int coll_rio_progress(void) {
   int ended = 0;
   while (!opal_list_is_empty(&own->busy) && OPAL_THREAD_TRYLOCK(&own->lock) == 0) {
     coll_rio_request_t* request = NULL;
-    if (!own->is_advancing) { /* without threads, Open MPI's lock keeps nobody out */
+    if (!own->is_advancing) { /* without threads the lock does nothing */
       own->is_advancing = true;
       request = next_ended();
       own->is_advancing = false;

@@ -51,6 +51,16 @@ int put(rte_rawdev_buf** buffers, unsigned count, Post&& post) {
   return post(items, static_cast<uint16_t>(n));
 }
 
+/// Takes items until one is refused. @return how many.
+template <typename Item, typename Take>
+uint16_t take_each(const Item* items, uint16_t n, Take&& take) {
+  uint16_t taken = 0;
+  while (taken < n && take(items[taken])) {
+    ++taken;
+  }
+  return taken;
+}
+
 template <typename Item, typename Fetch>
 int get(rte_rawdev_buf** buffers, unsigned count, Fetch&& fetch) {
   Item items[kBatch];
@@ -82,13 +92,29 @@ int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring,
   if (out->pair == nullptr) {
     return -ENODEV;
   }
-  if (at.ring < RTE_RAW_RIO_DEDICATED0) {
-    const bool may_lack = at.ring == RTE_RAW_RIO_DMA || at.ring == RTE_RAW_RIO_BARRIER;
-    return may_lack && (out->pair->rings() >> at.ring & 1) == 0 ? -EINVAL : 0;
+  const bool is_slot = at.ring == RTE_RAW_RIO_BARRIER_LOAD || at.ring == RTE_RAW_RIO_BARRIER_GO;
+  const uint32_t ring = is_slot ? uint32_t{RTE_RAW_RIO_BARRIER} : at.ring;
+  if (ring < RTE_RAW_RIO_DEDICATED0) {
+    const bool may_lack = ring == RTE_RAW_RIO_DMA || ring == RTE_RAW_RIO_BARRIER;
+    return may_lack && (out->pair->rings() >> ring & 1) == 0 ? -EINVAL : 0;
   }
   const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;
   out->dedicated = i < regs::kDedicatedQueues ? out->pair->dedicated(i) : nullptr;
   return out->dedicated == nullptr ? -EINVAL : 0;
+}
+
+/// Loads slots of a barrier ring until one is refused, which is logged.
+uint16_t load_slots(BarrierQueue& queue, const rte_raw_rio_barrier_load* loads, uint16_t n) {
+  return take_each(loads, n, [&](const rte_raw_rio_barrier_load& one) {
+    regs::BarrierDesc desc;
+    std::memcpy(&desc, one.desc, sizeof desc);
+    return queue.load(one.slot, desc, one.cookie) == 0;
+  });
+}
+
+uint16_t start_slots(BarrierQueue& queue, const rte_raw_rio_barrier_go* starts, uint16_t n) {
+  return take_each(
+      starts, n, [&](const rte_raw_rio_barrier_go& one) { return queue.go(one.slot, one.epoch); });
 }
 
 }  // namespace
@@ -112,6 +138,13 @@ int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
     case RTE_RAW_RIO_BARRIER:
       return put<BarrierRequest>(buffers, count,
                                  [&](auto... burst) { return at.pair->barriers().post(burst...); });
+    case RTE_RAW_RIO_BARRIER_LOAD:
+      return put<rte_raw_rio_barrier_load>(
+          buffers, count, [&](auto... burst) { return load_slots(at.pair->barriers(), burst...); });
+    case RTE_RAW_RIO_BARRIER_GO:
+      return put<rte_raw_rio_barrier_go>(buffers, count, [&](auto... burst) {
+        return start_slots(at.pair->barriers(), burst...);
+      });
     default:
       break;
   }

@@ -29,6 +29,10 @@ enum rte_raw_rio_ring {
   RTE_RAW_RIO_BARRIER = 5,    /**< in: rte_raw_rio_barrier, out: rte_raw_rio_barrier_done */
   RTE_RAW_RIO_EVENT = 6,      /**< out: rte_raw_rio_event */
   RTE_RAW_RIO_DEDICATED0 = 8, /**< 8 to 15; in: rte_raw_rio_entry, out: rte_raw_rio_done */
+  /* No rings, but slots of the barrier ring, whose thread enqueues here, too. Barriers of slots
+   * come out of RTE_RAW_RIO_BARRIER. */
+  RTE_RAW_RIO_BARRIER_LOAD = 16, /**< in: rte_raw_rio_barrier_load */
+  RTE_RAW_RIO_BARRIER_GO = 17,   /**< in: rte_raw_rio_barrier_go */
 };
 
 /**
@@ -162,12 +166,28 @@ struct rte_raw_rio_barrier {
   uint32_t epoch;  /**< number of the barrier in its group: the next one each time */
 };
 
+/** A descriptor to load into a slot on the card, once for many barriers; nothing is sent. Not for
+ * the hot path. Refused, with a log line: a slot that the card does not have, or that runs; a
+ * descriptor that it cannot take. */
+struct rte_raw_rio_barrier_load {
+  const struct rte_raw_rio_barrier_desc* desc;
+  uint64_t cookie; /**< comes back with each barrier of the slot, any value */
+  uint32_t slot;   /**< 0 to rte_raw_rio_info::barrier_slots - 1 */
+};
+
+/** Start the barrier of a slot: one BAR write of 4 bytes. Not taken while the slot runs, or before
+ * it was loaded. */
+struct rte_raw_rio_barrier_go {
+  uint32_t slot;
+  uint32_t epoch; /**< number of the barrier in its group: the next one each time */
+};
+
 /** A barrier that has ended, well or not. */
 struct rte_raw_rio_barrier_done {
   uint64_t cookie;
   uint32_t epoch;
   uint16_t resent; /**< notifications sent again, at most 65535 are counted */
-  uint8_t slot;    /**< 0xFF: it was posted */
+  uint8_t slot;    /**< the one that ran it; 0xFF: it was posted */
   uint8_t status;  /**< enum rte_raw_rio_status; OK: all members have arrived */
   uint8_t round;   /**< where it ended, unless OK */
   uint8_t peer;    /**< which of the round's two peers, 0 or 1 */
@@ -205,6 +225,7 @@ struct rte_raw_rio_info {
   uint8_t reserved;
   uint32_t lane_mbaud;
   uint32_t barrier_rounds; /**< most rounds of a barrier; 0: the card has no barrier engine */
+  uint32_t barrier_slots;  /**< of each queue pair that has a barrier ring */
 };
 
 /** dev_private of rte_rawdev_configure. The card is reset; no other process may own a queue pair. 0

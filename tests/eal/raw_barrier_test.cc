@@ -68,6 +68,20 @@ class RawBarrier : public testing::Test {
     rte_raw_rio_context context = kBarriers;
     return rte_rawdev_dequeue_buffers(dev, places, 1, &context);
   }
+  template <class Item>
+  static int put(uint16_t dev, rte_raw_rio_ring ring, Item item) {
+    rte_rawdev_buf place{.buf_addr = &item};
+    rte_rawdev_buf* places[] = {&place};
+    rte_raw_rio_context context = {.queue_pair = 0, .ring = static_cast<uint16_t>(ring)};
+    return rte_rawdev_enqueue_buffers(dev, places, 1, &context);
+  }
+  static int load(uint16_t dev, const rte_raw_rio_barrier_desc& desc, uint32_t slot) {
+    return put(dev, RTE_RAW_RIO_BARRIER_LOAD,
+               rte_raw_rio_barrier_load{.desc = &desc, .cookie = ~7ull, .slot = slot});
+  }
+  static int go(uint16_t dev, uint32_t slot, uint32_t epoch) {
+    return put(dev, RTE_RAW_RIO_BARRIER_GO, rte_raw_rio_barrier_go{.slot = slot, .epoch = epoch});
+  }
   /// Polls both cards until a barrier of each has ended. @return false: not within seconds.
   bool reap_both(rte_raw_rio_barrier_done (&done)[2]) const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -123,6 +137,68 @@ TEST_F(RawBarrier, EndsWhenBothHaveArrived) {
     EXPECT_EQ(rte_rawdev_xstats_reset(dev, nullptr, 0), 0);
     EXPECT_EQ(count(dev, "qp0_notices_sent"), 0u);
   }
+}
+
+TEST_F(RawBarrier, RunsFromASlotThatIsLoadedOnce) {
+  const uint32_t last = info_of(devices_[0]).barrier_slots - 1;
+  EXPECT_EQ(last, 15u);
+  ASSERT_EQ(load(devices_[0], exchange_with(devices_[1]), last), 1);
+  ASSERT_EQ(load(devices_[1], exchange_with(devices_[0]), 3), 1);
+  const uint64_t writes = count(devices_[0], "qp0_barrier_bar_writes");
+  for (uint32_t epoch = 1; epoch <= 20; ++epoch) {
+    ASSERT_EQ(go(devices_[0], last, epoch), 1);
+    EXPECT_EQ(go(devices_[0], last, epoch + 1), 0) << "it runs";
+    rte_raw_rio_barrier_done done[2] = {};
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_EQ(reap(devices_[0], &done[0]), 0) << "the other one has not arrived";
+    }
+    ASSERT_EQ(go(devices_[1], 3, epoch), 1);
+    ASSERT_TRUE(reap_both(done));
+    EXPECT_EQ(done[0].slot, last);
+    EXPECT_EQ(done[1].slot, 3);
+    for (const rte_raw_rio_barrier_done& one : done) {
+      EXPECT_EQ(one.status, RTE_RAW_RIO_OK);
+      EXPECT_EQ(one.cookie, ~7ull);
+      EXPECT_EQ(one.epoch, epoch);
+    }
+  }
+  EXPECT_EQ(count(devices_[0], "qp0_barrier_bar_writes"), writes + 20);
+  EXPECT_EQ(count(devices_[0], "qp0_barrier_messages"), 20u);
+}
+
+TEST_F(RawBarrier, RefusesSlotsThatAreNotThere) {
+  LogCapture log;
+  const uint32_t slots = info_of(devices_[0]).barrier_slots;
+  const rte_raw_rio_barrier_desc desc = exchange_with(devices_[1]);
+  EXPECT_EQ(go(devices_[0], 0, 1), 0) << "nothing is loaded";
+  EXPECT_EQ(go(devices_[0], slots, 1), 0);
+  EXPECT_EQ(load(devices_[0], desc, slots), 0);
+  EXPECT_NE(log.text().find("barrier slot 16; the card has 16"), std::string::npos) << log.text();
+  ASSERT_EQ(load(devices_[0], desc, 0), 1);
+  ASSERT_EQ(go(devices_[0], 0, 1), 1);
+  EXPECT_EQ(load(devices_[0], desc, 0), 0);
+  EXPECT_NE(log.text().find("barrier slot 0 runs"), std::string::npos) << log.text();
+  rte_raw_rio_barrier_done done{};
+  rte_rawdev_buf place{.buf_addr = &done};
+  rte_rawdev_buf* places[] = {&place};
+  for (const uint16_t ring : {RTE_RAW_RIO_BARRIER_LOAD, RTE_RAW_RIO_BARRIER_GO}) {
+    rte_raw_rio_context context = {.queue_pair = 0, .ring = ring};
+    EXPECT_EQ(rte_rawdev_dequeue_buffers(devices_[0], places, 1, &context), -EINVAL);
+  }
+  rte_rawdev_stop(devices_[0]);
+  ASSERT_EQ(rte_rawdev_start(devices_[0]), 0);
+  EXPECT_EQ(go(devices_[0], 0, 2), 0) << "a stop empties the slots";
+}
+
+TEST_F(RawBarrier, HasNoSlotsWithoutItsRing) {
+  rte_rawdev_stop(devices_[0]);
+  rte_raw_rio_queue_conf conf{};
+  ASSERT_EQ(rte_rawdev_queue_conf_get(devices_[0], 0, &conf, sizeof(conf)), 0);
+  conf.barrier_log2 = 0;
+  ASSERT_EQ(rte_rawdev_queue_setup(devices_[0], 0, &conf, sizeof(conf)), 0);
+  ASSERT_EQ(rte_rawdev_start(devices_[0]), 0);
+  EXPECT_EQ(load(devices_[0], exchange_with(devices_[1]), 0), -EINVAL);
+  EXPECT_EQ(go(devices_[0], 0, 1), -EINVAL);
 }
 
 TEST_F(RawBarrier, RefusesABadDescriptor) {
