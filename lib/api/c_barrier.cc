@@ -10,7 +10,7 @@ using rio::barrier::Way;
 static_assert(static_cast<uint32_t>(Way::kAny) == RIO_BARRIER_ANY);
 static_assert(static_cast<uint32_t>(Way::kCard) == RIO_BARRIER_CARD);
 static_assert(static_cast<uint32_t>(Way::kSoftware) == RIO_BARRIER_SOFTWARE);
-static_assert(static_cast<uint32_t>(Way::kNode) == RIO_BARRIER_NODE);
+static_assert(static_cast<uint32_t>(Way::kMemory) == RIO_BARRIER_MEMORY);
 static_assert(rio::barrier::kNoPeer == RIO_BARRIER_NO_RANK);
 
 namespace {
@@ -24,7 +24,7 @@ constexpr uint32_t kCloseMs = 1000;
   if (rc != 0) {
     return rc;
   }
-  if (options.way > RIO_BARRIER_NODE) {
+  if (options.way > RIO_BARRIER_MEMORY) {
     rio::base::log_error("rio_barrier_options: way is %u; use one of enum rio_barrier_way",
                          options.way);
     return -EINVAL;

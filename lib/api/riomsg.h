@@ -162,8 +162,8 @@ enum rio_barrier_way {
                              members' cards can and have a number for it; else software */
   RIO_BARRIER_CARD = 1, /**< the card's barrier engine: nothing needs the members' calls */
   RIO_BARRIER_SOFTWARE =
-      2,               /**< messages: each member has to call the library until it has passed */
-  RIO_BARRIER_NODE = 3 /**< memory that processes of one user share: needs no calls */
+      2,                 /**< messages: each member has to call the library until it has passed */
+  RIO_BARRIER_MEMORY = 3 /**< memory that processes of one user share: needs no calls */
 };
 
 /** The terms of a group. All members give the same ones, but for create_ms and deadline_ms. Zero

@@ -100,7 +100,7 @@ bool Agreement::take_join(uint32_t rank, const GroupMessage& join) {
   tickets_[rank] = join.ticket;
   ways_ &= join.ways;
   if (join.node != terms_.node || terms_.node == 0) {
-    ways_ &= ~GroupMessage::kNodeBit;
+    ways_ &= ~GroupMessage::kMemoryBit;
   }
   ids_ &= join.ids;
   note_join();
@@ -115,7 +115,7 @@ void Agreement::note_join() {
 
 /// Rank 0, once all members have joined or answered: propose shared memory, a number, or software.
 void Agreement::propose() {
-  const bool by_node = (ways_ & GroupMessage::kNodeBit) != 0;
+  const bool by_node = (ways_ & GroupMessage::kMemoryBit) != 0;
   const bool by_card =
       (ways_ & GroupMessage::kCardBit) != 0 && !ids_.empty() && attempt_ < kAttemptsMax;
   if (!by_node && !by_card && (ways_ & GroupMessage::kSoftwareBit) == 0) {
@@ -128,7 +128,7 @@ void Agreement::propose() {
   std::fill(answered_.begin(), answered_.end(), false);
   // Random, so that creations that are under way at once rarely choose the same number.
   const auto start = static_cast<uint32_t>(base::mix64(uint64_t{serial_} << 32 | attempt_) % kIds);
-  const uint32_t id = by_node ? kNodeId : by_card ? ids_.first_from(start) : kNoId;
+  const uint32_t id = by_node ? kMemoryId : by_card ? ids_.first_from(start) : kNoId;
   const uint32_t attempt = attempt_;
   prepare(id);  // before the others, which open the memory that it makes
   if (attempt_ != attempt || !is_creating()) {
@@ -154,7 +154,7 @@ bool Agreement::take_proposal(const GroupMessage& proposal) {
   return true;
 }
 
-/// Get ready with a number (or kNodeId, kNoId), in place of an earlier one.
+/// Get ready with a number (or kMemoryId, kNoId), in place of an earlier one.
 void Agreement::prepare(uint32_t id) {
   if (is_loaded_) {
     ends_.unload(id_);
@@ -211,7 +211,7 @@ void Agreement::note_answer(uint32_t rank, const IdSet* denied) {
   if (denied != nullptr) {
     is_denied_ = true;
     ids_ &= *denied;
-    ways_ &= ~GroupMessage::kNodeBit;  // memory is proposed first, and only once
+    ways_ &= ~GroupMessage::kMemoryBit;  // memory is proposed first, and only once
   }
   if (++answers_ == terms_.ranks) {
     if (is_denied_) {

@@ -52,7 +52,7 @@ class Agreement {
     /// Numbers that are free here.
     [[nodiscard]] virtual IdSet free_ids() = 0;
     /// Get ready, and then call loaded(), perhaps within this call. Rank 0 gets ready before the
-    /// others, which need the memory that it makes. @param id a number to take, kNodeId: shared
+    /// others, which need the memory that it makes. @param id a number to take, kMemoryId: shared
     /// memory, or kNoId: software. @return false: the number is not free, or there is no such
     /// memory.
     [[nodiscard]] virtual bool load(uint32_t id) = 0;
@@ -83,7 +83,7 @@ class Agreement {
   /// Why the creation failed, in the stage kFailed; 0 before.
   [[nodiscard]] int error() const { return error_; }
   [[nodiscard]] uint32_t culprit() const { return culprit_; }
-  /// The group's number on the card; kNodeId: it meets in shared memory; kNoId: it runs in
+  /// The group's number on the card; kMemoryId: it meets in shared memory; kNoId: it runs in
   /// software, or nothing is loaded.
   [[nodiscard]] uint32_t id() const { return id_; }
   /// The group's serial number; 0: not known yet.

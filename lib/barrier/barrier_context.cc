@@ -136,7 +136,7 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
         "barrier group: there is no barrier engine here, or another context has it; let it run in "
         "software");
   }
-  if (options.way == Way::kNode && node == 0) {
+  if (options.way == Way::kMemory && node == 0) {
     base::log_error("barrier group: %s is no folder for shared memory; set RIO_RUNTIME_DIR",
                     base::runtime_base().c_str());
   }

@@ -26,7 +26,7 @@ enum class Way : uint8_t {
               ///< have the engine and a free number; else software
   kCard,      ///< the card's barrier engine; nothing needs the members' polls
   kSoftware,  ///< messages of the contexts; each member has to poll, or wait
-  kNode,      ///< memory that the processes of one user on one machine share; needs no polls
+  kMemory,    ///< memory that the processes of one user on one machine share; needs no polls
 };
 
 /// The terms of a group. All members give the same ones, except `create_ms` and `deadline_ms`.
@@ -150,7 +150,7 @@ class Group {
   [[nodiscard]] virtual Failure failure() const = 0;
   [[nodiscard]] virtual uint32_t ranks() const = 0;
   [[nodiscard]] virtual uint32_t rank() const = 0;
-  /// kNode, kCard or kSoftware once it is ready; kAny before.
+  /// kMemory, kCard or kSoftware once it is ready; kAny before.
   [[nodiscard]] virtual Way way() const = 0;
   /// Number of barriers that this member has arrived at, modulo 2^32.
   [[nodiscard]] virtual uint32_t arrivals() const = 0;

@@ -51,8 +51,8 @@ void GroupMember::fail(int error, uint32_t culprit) {
 void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
   failure_ = {error, culprit};
   ++host_.stats.failed;
-  if (node_) {
-    failure_ = node_->fail(error, culprit);
+  if (memory_) {
+    failure_ = memory_->fail(error, culprit);
     return;
   }
   if (card_) {
@@ -75,7 +75,7 @@ void GroupMember::end(int error, uint32_t culprit, bool tells_all) {
 /// Tell a member of the failure, once: all at once, or a member that was taken for dead when it
 /// sends something.
 void GroupMember::tell_failure(uint32_t rank) {
-  if (has_started_ && !node_ && !told_[rank]) {
+  if (has_started_ && !memory_ && !told_[rank]) {
     told_[rank] = true;
     GroupMessage failed = message(What::kFailed);
     failed.error = failure_.error;
@@ -147,8 +147,8 @@ void GroupMember::check_time(uint64_t now_ns) {
     }
     return;
   }
-  if (node_) {
-    const Failure failure = node_->check(now_ns);
+  if (memory_) {
+    const Failure failure = memory_->check(now_ns);
     if (failure.error != 0) {
       failure_ = failure;
       ++host_.stats.failed;
@@ -196,8 +196,8 @@ void GroupMember::look_for_gone() {
 /// Send something to the peers for which this member waits: if it does not arrive, the port ends
 /// the session.
 void GroupMember::probe() {
-  if (node_) {
-    return;  // NodePart::check() looks whether the processes run
+  if (memory_) {
+    return;  // MemoryPart::check() looks whether the processes run
   }
   for (uint64_t left = card_ ? schedule_.await : meeting_->missing(); left != 0; left &= left - 1) {
     const uint32_t rank = schedule_.peers[static_cast<uint32_t>(std::countr_zero(left))];

@@ -48,7 +48,7 @@ GroupMember::~GroupMember() {
       }
     }
   }
-  host_.stats.passed += node_ && arrivals_ != 0 && node_->has_passed() ? 1 : 0;
+  host_.stats.passed += memory_ && arrivals_ != 0 && memory_->has_passed() ? 1 : 0;
   host_.remove(*this);
 }
 
@@ -68,7 +68,7 @@ Agreement::Terms GroupMember::terms_of(const GroupOptions& options) {
     terms.ways |= (options.way == way || options.way == Way::kAny) && is_there ? bit : 0;
   };
   regs::BarrierDesc desc;
-  offer(Way::kNode, GroupMessage::kNodeBit, host_.node != 0);
+  offer(Way::kMemory, GroupMessage::kMemoryBit, host_.node != 0);
   offer(Way::kCard, GroupMessage::kCardBit,
         host_.card != nullptr && schedule_.rounds <= host_.card->rounds() &&
             write_card_words(0, &desc));
@@ -126,9 +126,9 @@ bool GroupMember::load(uint32_t id) {
     agreement_.loaded(0);
     return true;
   }
-  if (id == kNodeId) {
-    if (!node_.emplace().load(options_.key, agreement_.serial(), ranks(), rank_)) {
-      node_.reset();
+  if (id == kMemoryId) {
+    if (!memory_.emplace().load(options_.key, agreement_.serial(), ranks(), rank_)) {
+      memory_.reset();
       return false;
     }
     agreement_.loaded(0);
@@ -148,7 +148,7 @@ bool GroupMember::load(uint32_t id) {
 
 void GroupMember::unload(uint32_t /*id*/) {
   meeting_.reset();
-  node_.reset();
+  memory_.reset();
   card_.reset();
 }
 
@@ -156,7 +156,7 @@ Way GroupMember::way() const {
   if (agreement_.stage() != Agreement::Stage::kReady) {
     return Way::kAny;
   }
-  return node_ ? Way::kNode : card_ ? Way::kCard : Way::kSoftware;
+  return memory_ ? Way::kMemory : card_ ? Way::kCard : Way::kSoftware;
 }
 
 /// Take over the end of the creation.
@@ -164,8 +164,8 @@ void GroupMember::note_agreement() {
   if (agreement_.stage() == Agreement::Stage::kReady && !std::exchange(has_started_, true)) {
     if (card_) {
       card_->start();
-    } else if (node_) {
-      node_->start();
+    } else if (memory_) {
+      memory_->start();
     }
   }
   if (failure_.error == 0 && agreement_.stage() == Agreement::Stage::kFailed) {
@@ -309,10 +309,10 @@ int GroupMember::arrive() {
   if (card_) {
     return 0;
   }
-  if (node_) {
+  if (memory_) {
     host_.stats.passed +=
         arrivals_ > 1 ? 1 : 0;  // the previous barrier: perhaps no call saw its end
-    node_->arrive();
+    memory_->arrive();
     return 0;
   }
   meeting_->arrive(

@@ -13,7 +13,7 @@
 #include "lib/barrier/group.hpp"
 #include "lib/barrier/group_host.hpp"
 #include "lib/barrier/meeting.hpp"
-#include "lib/barrier/node_part.hpp"
+#include "lib/barrier/memory_part.hpp"
 
 namespace rio::barrier {
 
@@ -67,10 +67,10 @@ class GroupMember final : public Group, private Agreement::Ends {
   [[nodiscard]] Agreement::Terms terms_of(const GroupOptions& options);
   [[nodiscard]] bool write_card_words(uint32_t id, regs::BarrierDesc* out) const;
   [[nodiscard]] bool has_passed() const {
-    return node_ ? node_->has_passed() : card_ ? card_->has_passed() : meeting_->has_passed();
+    return memory_ ? memory_->has_passed() : card_ ? card_->has_passed() : meeting_->has_passed();
   }
   [[nodiscard]] uint32_t epoch() const {
-    return node_ ? node_->epoch() : card_ ? card_->epoch() : meeting_->epoch();
+    return memory_ ? memory_->epoch() : card_ ? card_->epoch() : meeting_->epoch();
   }
   [[nodiscard]] GroupMessage message(What what) const;
   [[nodiscard]] uint32_t rank_of(msg::Address address) const;
@@ -97,8 +97,8 @@ class GroupMember final : public Group, private Agreement::Ends {
   uint32_t rank_;
   uint32_t part_;
 
-  std::optional<Meeting> meeting_;  // in software
-  std::optional<NodePart> node_;    // in shared memory
+  std::optional<Meeting> meeting_;    // in software
+  std::optional<MemoryPart> memory_;  // in shared memory
   Failure failure_;
   uint64_t arrivals_ = 0;  // never 0 again
   uint64_t arrived_ns_ = 0;

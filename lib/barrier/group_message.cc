@@ -10,13 +10,13 @@ constexpr int32_t kErrnoMax = 4095;
 /// Whether the fields of the second part are in their ranges.
 bool is_second_part_valid(const GroupMessage& message) {
   constexpr uint32_t kWays =
-      GroupMessage::kCardBit | GroupMessage::kSoftwareBit | GroupMessage::kNodeBit;
+      GroupMessage::kCardBit | GroupMessage::kSoftwareBit | GroupMessage::kMemoryBit;
   switch (message.what) {
     case What::kJoin:
       return message.ticket != 0 && message.ranks != 0 && (message.ways & ~kWays) == 0;
     case What::kPropose:
       return message.ticket != 0 && message.serial != 0 &&
-             (message.id <= kGroupMax || message.id == kNodeId || message.id == kNoId);
+             (message.id <= kGroupMax || message.id == kMemoryId || message.id == kNoId);
     case What::kLoaded:
     case What::kDenied:
       return message.serial != 0;

@@ -34,7 +34,7 @@ struct GroupMessage {
   What what{};
   uint8_t version = kVersion;
   uint8_t round = 0;  ///< of kNotification
-  uint8_t id = 0;     ///< of kPropose: 0 to kGroupMax, kNodeId or kNoId
+  uint8_t id = 0;     ///< of kPropose: 0 to kGroupMax, kMemoryId or kNoId
   uint32_t rank = 0;  ///< of the sender
   uint64_t key = 0;   ///< of the group
   /// Number of the group that rank 0 has drawn, never 0; 0 before kPropose. With `key`, it
@@ -48,14 +48,14 @@ struct GroupMessage {
   uint32_t culprit = 0;  ///< of kFailed: a rank, or kNoPeer
   int32_t error = 0;     ///< of kFailed: -errno; -EAGAIN: rank 0 has no room for the kJoin yet
   uint32_t attempt = 0;  ///< of kPropose, kLoaded, kDenied: number of the proposal
-  uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kNodeBit
+  uint32_t ways = 0;     ///< of kJoin: kCardBit, kSoftwareBit, kMemoryBit
   uint64_t digest = 0;   ///< of kJoin: agreement_digest()
   IdSet ids{};           ///< of kJoin and kDenied: free numbers
   uint64_t node = 0;     ///< of kJoin: node_mark() of the sender
 
   static constexpr uint32_t kCardBit = 1;
   static constexpr uint32_t kSoftwareBit = 2;
-  static constexpr uint32_t kNodeBit = 4;
+  static constexpr uint32_t kMemoryBit = 4;
 
   [[nodiscard]] bool is_short() const { return is_short(what); }
   [[nodiscard]] static bool is_short(What what) {

@@ -13,7 +13,7 @@ namespace rio::barrier {
 /// In the place of a number: the group has none, since it runs in software.
 inline constexpr uint32_t kNoId = 0xFF;
 /// In the place of a number: the members are on one machine, and meet in memory that they share.
-inline constexpr uint32_t kNodeId = 0xFE;
+inline constexpr uint32_t kMemoryId = 0xFE;
 inline constexpr uint32_t kIds = kGroupMax + 1;
 
 /// A set of numbers, 0 to kGroupMax. Plain data, as it is sent to peers.

@@ -89,7 +89,7 @@ template <class Number>
 [[nodiscard]] bool read_way(const std::string& text, barrier::Way* out) {
   static constexpr std::pair<std::string_view, barrier::Way> kWays[] = {
       {"", barrier::Way::kAny},
-      {"memory", barrier::Way::kNode},
+      {"memory", barrier::Way::kMemory},
       {"card", barrier::Way::kCard},
       {"software", barrier::Way::kSoftware}};
   const auto* const found =

@@ -90,7 +90,7 @@ struct Totals {
   }
   Member& own = members[rank];
   own.on_card = group->way() == barrier::Way::kCard ? 1 : 0;
-  own.in_memory = group->way() == barrier::Way::kNode ? 1 : 0;
+  own.in_memory = group->way() == barrier::Way::kMemory ? 1 : 0;
   for (uint64_t number = 1; number < kBarriersMax; ++number) {
     own.arrived = number;
     rc = group->arrive();
@@ -170,7 +170,7 @@ bool read_way(std::string_view text, barrier::Way* way) {
       {"any", barrier::Way::kAny},
       {"card", barrier::Way::kCard},
       {"software", barrier::Way::kSoftware},
-      {"memory", barrier::Way::kNode}};
+      {"memory", barrier::Way::kMemory}};
   for (const auto& [name, each] : kWays) {
     if (text == name) {
       *way = each;

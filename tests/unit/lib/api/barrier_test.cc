@@ -64,7 +64,8 @@ TEST_P(RioBarrierWays, TwoMembersMeet) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, RioBarrierWays,
-                         testing::Values(RIO_BARRIER_CARD, RIO_BARRIER_SOFTWARE, RIO_BARRIER_NODE));
+                         testing::Values(RIO_BARRIER_CARD, RIO_BARRIER_SOFTWARE,
+                                         RIO_BARRIER_MEMORY));
 
 TEST_F(RioBarrier, FailureIsToldByEveryCall) {
   api::BarrierGroup one;
@@ -92,7 +93,7 @@ TEST_F(RioBarrier, BadArgumentsAreRefused) {
   options.schedule = "star";
   EXPECT_RC(create(options), -EINVAL);
   options = api::barrier_options();
-  options.way = RIO_BARRIER_NODE + 1;
+  options.way = RIO_BARRIER_MEMORY + 1;
   EXPECT_RC(create(options), -EINVAL);
   options = api::barrier_options();
   options.size_bytes = 3;

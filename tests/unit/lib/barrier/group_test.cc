@@ -270,7 +270,7 @@ TEST_P(GroupWays, OtherTermsAreADisagreement) {
 }
 
 TEST_F(GroupNet, AMemberWithoutTheOnlyWayFailsAll) {
-  way_ = Way::kNode;
+  way_ = Way::kMemory;
   const std::string folder = std::getenv("RIO_RUNTIME_DIR");
   for (uint32_t lacks = 0; lacks < 3; ++lacks) {
     for (uint32_t place = 0; place < 3; ++place) {
@@ -384,7 +384,8 @@ TEST_P(GroupWays, BadArgumentsAreRefused) {
   EXPECT_EQ(group, nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, GroupWays, testing::Values(Way::kSoftware, Way::kCard, Way::kNode));
+INSTANTIATE_TEST_SUITE_P(Ways, GroupWays,
+                         testing::Values(Way::kSoftware, Way::kCard, Way::kMemory));
 
 }  // namespace
 }  // namespace rio::barrier::test

@@ -18,7 +18,7 @@ namespace rio::barrier {
 
 /// One member's part. A barrier goes on without polls of this member. One thread. The members trust
 /// each other, as processes of one user do.
-class NodeMeeting {
+class MemoryMeeting {
  public:
   /// Why the meeting has failed.
   struct Failure {
@@ -31,16 +31,16 @@ class NodeMeeting {
   /// @param rank of this member. @param out set only on success.
   /// @return 0; -EEXIST; errors of the file system.
   [[nodiscard]] static int create(const std::string& name, uint32_t members, uint32_t rank,
-                                  std::unique_ptr<NodeMeeting>* out);
+                                  std::unique_ptr<MemoryMeeting>* out);
   /// Open the memory that another member has made. @param rank of this member. @param out set only
   /// on success. @return 0; -ENOENT, -EINVAL (it is no such memory, or of another number of
   /// members).
   [[nodiscard]] static int open(const std::string& name, uint32_t members, uint32_t rank,
-                                std::unique_ptr<NodeMeeting>* out);
+                                std::unique_ptr<MemoryMeeting>* out);
   /// Leave: members that arrive at a barrier at which this one has not arrived learn of it.
-  ~NodeMeeting();
-  NodeMeeting(const NodeMeeting&) = delete;
-  NodeMeeting& operator=(const NodeMeeting&) = delete;
+  ~MemoryMeeting();
+  MemoryMeeting(const MemoryMeeting&) = delete;
+  MemoryMeeting& operator=(const MemoryMeeting&) = delete;
   /// Remove the file's name. Members that have opened it keep the memory. All members do so, since
   /// the one that has made it may have been killed.
   void hide();
@@ -96,7 +96,7 @@ class NodeMeeting {
   };
   static constexpr uint64_t kMagic = 0x7269'6F62'6172'7201;  // "riobarr", and the edition
 
-  NodeMeeting(base::Mapping memory, uint32_t members, uint32_t rank);
+  MemoryMeeting(base::Mapping memory, uint32_t members, uint32_t rank);
   [[nodiscard]] static size_t bytes_for(uint32_t members);
   [[nodiscard]] static int map(const std::string& path, int flags, size_t bytes,
                                base::Mapping* out);

@@ -1,4 +1,4 @@
-#include "lib/barrier/node_meeting.hpp"
+#include "lib/barrier/memory_meeting.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -21,12 +21,12 @@
 namespace rio::test {
 namespace {
 
-using barrier::NodeMeeting;
+using barrier::MemoryMeeting;
 
-class NodeMeetingTest : public testing::Test {
+class MemoryMeetingTest : public testing::Test {
  protected:
-  NodeMeetingTest() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
-  ~NodeMeetingTest() override { unsetenv("RIO_RUNTIME_DIR"); }
+  MemoryMeetingTest() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
+  ~MemoryMeetingTest() override { unsetenv("RIO_RUNTIME_DIR"); }
 
   [[nodiscard]] std::string path(const std::string& name) const {
     return dir_.at("") + "/" + base::user_folder_name() + "/" + name;
@@ -36,11 +36,11 @@ class NodeMeetingTest : public testing::Test {
     return stat(path(name).c_str(), &info) == 0;
   }
   /// Makes the members of one meeting.
-  static std::vector<std::unique_ptr<NodeMeeting>> make(uint32_t members) {
-    std::vector<std::unique_ptr<NodeMeeting>> out(members);
-    EXPECT_EQ(NodeMeeting::create("meeting", members, 0, out.data()), 0);
+  static std::vector<std::unique_ptr<MemoryMeeting>> make(uint32_t members) {
+    std::vector<std::unique_ptr<MemoryMeeting>> out(members);
+    EXPECT_EQ(MemoryMeeting::create("meeting", members, 0, out.data()), 0);
     for (uint32_t i = 1; i < members; ++i) {
-      EXPECT_EQ(NodeMeeting::open("meeting", members, i, &out[i]), 0);
+      EXPECT_EQ(MemoryMeeting::open("meeting", members, i, &out[i]), 0);
     }
     return out;
   }
@@ -51,8 +51,8 @@ class NodeMeetingTest : public testing::Test {
   static bool kill_in_arrive(uint32_t steps) {
     const pid_t child = fork();
     if (child == 0) {
-      std::unique_ptr<NodeMeeting> own;
-      if (NodeMeeting::open("meeting", 2, 1, &own) != 0 ||
+      std::unique_ptr<MemoryMeeting> own;
+      if (MemoryMeeting::open("meeting", 2, 1, &own) != 0 ||
           ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
         _exit(1);
       }
@@ -78,7 +78,7 @@ class NodeMeetingTest : public testing::Test {
   TempDir dir_;
 };
 
-TEST_F(NodeMeetingTest, NonePassesBeforeTheLastHasArrived) {
+TEST_F(MemoryMeetingTest, NonePassesBeforeTheLastHasArrived) {
   const auto members = make(3);
   for (uint32_t epoch = 1; epoch <= 5; ++epoch) {
     for (uint32_t i = 0; i < 3; ++i) {
@@ -93,7 +93,7 @@ TEST_F(NodeMeetingTest, NonePassesBeforeTheLastHasArrived) {
   }
 }
 
-TEST_F(NodeMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtThisOne) {
+TEST_F(MemoryMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtThisOne) {
   const auto members = make(2);
   members[0]->arrive();
   members[1]->arrive();
@@ -106,7 +106,7 @@ TEST_F(NodeMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtThis
   EXPECT_TRUE(members[1]->has_passed());
 }
 
-TEST_F(NodeMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
+TEST_F(MemoryMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
   constexpr uint32_t kMembers = 3;
   constexpr uint32_t kBarriers = 300;
   const auto members = make(kMembers);
@@ -135,14 +135,14 @@ TEST_F(NodeMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
   }
 }
 
-TEST_F(NodeMeetingTest, AMemberThatIsKilledAtAnyInstructionOfItsArrivalStopsNone) {
+TEST_F(MemoryMeetingTest, AMemberThatIsKilledAtAnyInstructionOfItsArrivalStopsNone) {
   uint32_t passed = 0;
   uint32_t failed = 0;
   bool is_within = true;
   for (uint32_t steps = 1; is_within; ++steps) {
     for (const bool is_last : {false, true}) {
-      std::unique_ptr<NodeMeeting> own;
-      ASSERT_EQ(NodeMeeting::create("meeting", 2, 0, &own), 0);
+      std::unique_ptr<MemoryMeeting> own;
+      ASSERT_EQ(MemoryMeeting::create("meeting", 2, 0, &own), 0);
       if (is_last) {
         own->arrive();
       }
@@ -166,7 +166,7 @@ TEST_F(NodeMeetingTest, AMemberThatIsKilledAtAnyInstructionOfItsArrivalStopsNone
   EXPECT_GT(failed, 0u);
 }
 
-TEST_F(NodeMeetingTest, AMemberLivesOfWhichTheKernelSaysNothing) {
+TEST_F(MemoryMeetingTest, AMemberLivesOfWhichTheKernelSaysNothing) {
   const auto members = make(2);
   members[0]->arrive();
   rlimit before{};
@@ -182,13 +182,13 @@ TEST_F(NodeMeetingTest, AMemberLivesOfWhichTheKernelSaysNothing) {
   EXPECT_TRUE(members[0]->has_passed());
 }
 
-TEST_F(NodeMeetingTest, AMemberLivesWhoseFirstThreadHasEnded) {
-  std::unique_ptr<NodeMeeting> own;
-  ASSERT_EQ(NodeMeeting::create("meeting", 2, 0, &own), 0);
+TEST_F(MemoryMeetingTest, AMemberLivesWhoseFirstThreadHasEnded) {
+  std::unique_ptr<MemoryMeeting> own;
+  ASSERT_EQ(MemoryMeeting::create("meeting", 2, 0, &own), 0);
   const pid_t child = fork();
   if (child == 0) {
-    std::unique_ptr<NodeMeeting> other;
-    if (NodeMeeting::open("meeting", 2, 1, &other) != 0) {
+    std::unique_ptr<MemoryMeeting> other;
+    if (MemoryMeeting::open("meeting", 2, 1, &other) != 0) {
       _exit(1);
     }
     std::thread(pause).detach();
@@ -212,7 +212,7 @@ TEST_F(NodeMeetingTest, AMemberLivesWhoseFirstThreadHasEnded) {
   EXPECT_EQ(own->failure().error, -ECONNRESET);
 }
 
-TEST_F(NodeMeetingTest, EachMemberRemovesTheNameOfItsFile) {
+TEST_F(MemoryMeetingTest, EachMemberRemovesTheNameOfItsFile) {
   auto members = make(2);
   EXPECT_TRUE(is_there("meeting"));
   members[1]->hide();  // the one that has made it may have been killed
@@ -225,20 +225,20 @@ TEST_F(NodeMeetingTest, EachMemberRemovesTheNameOfItsFile) {
   EXPECT_FALSE(is_there("meeting"));
 }
 
-TEST_F(NodeMeetingTest, FilesThatAreNoneOfItAreRefused) {
+TEST_F(MemoryMeetingTest, FilesThatAreNoneOfItAreRefused) {
   const auto members = make(2);
-  std::unique_ptr<NodeMeeting> out;
-  EXPECT_EQ(NodeMeeting::create("meeting", 2, 0, &out), -EEXIST);
-  EXPECT_EQ(NodeMeeting::open("meeting", 100, 1, &out), -EINVAL);
-  EXPECT_EQ(NodeMeeting::open("nothing", 2, 1, &out), -ENOENT);
+  std::unique_ptr<MemoryMeeting> out;
+  EXPECT_EQ(MemoryMeeting::create("meeting", 2, 0, &out), -EEXIST);
+  EXPECT_EQ(MemoryMeeting::open("meeting", 100, 1, &out), -EINVAL);
+  EXPECT_EQ(MemoryMeeting::open("nothing", 2, 1, &out), -ENOENT);
   std::ofstream(path("short")) << "words";
-  EXPECT_EQ(NodeMeeting::open("short", 2, 1, &out), -EINVAL);
+  EXPECT_EQ(MemoryMeeting::open("short", 2, 1, &out), -EINVAL);
   std::ofstream(path("zeros")) << std::string(4096, '\0');
-  EXPECT_EQ(NodeMeeting::open("zeros", 2, 1, &out), -EINVAL);
+  EXPECT_EQ(MemoryMeeting::open("zeros", 2, 1, &out), -EINVAL);
   EXPECT_EQ(out, nullptr);
 }
 
-TEST_F(NodeMeetingTest, TheMarkIsThatOfTheFolder) {
+TEST_F(MemoryMeetingTest, TheMarkIsThatOfTheFolder) {
   const uint64_t mark = barrier::node_mark();
   EXPECT_NE(mark, 0u);
   EXPECT_EQ(barrier::node_mark(), mark);

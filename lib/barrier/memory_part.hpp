@@ -7,12 +7,12 @@
 #include <memory>
 
 #include "lib/barrier/group.hpp"
-#include "lib/barrier/node_meeting.hpp"
+#include "lib/barrier/memory_meeting.hpp"
 
 namespace rio::barrier {
 
 /// Thread rule: as Group.
-class NodePart {
+class MemoryPart {
  public:
   /// Make the memory (rank 0), or open it. @param serial, key of the group. @return false: it
   /// cannot be had.
@@ -20,8 +20,8 @@ class NodePart {
     char name[64];
     std::snprintf(name, sizeof(name), ".barrier-%016llx-%08x", static_cast<unsigned long long>(key),
                   serial);
-    const int rc = rank == 0 ? NodeMeeting::create(name, ranks, rank, &meeting_)
-                             : NodeMeeting::open(name, ranks, rank, &meeting_);
+    const int rc = rank == 0 ? MemoryMeeting::create(name, ranks, rank, &meeting_)
+                             : MemoryMeeting::open(name, ranks, rank, &meeting_);
     return rc == 0;
   }
   /// All members have opened the memory.
@@ -48,13 +48,13 @@ class NodePart {
 
  private:
   [[nodiscard]] Failure failure() const {
-    const NodeMeeting::Failure failure = meeting_->failure();
+    const MemoryMeeting::Failure failure = meeting_->failure();
     return {failure.error, failure.rank};
   }
 
   static constexpr uint64_t kLookNs = 100'000'000;
 
-  std::unique_ptr<NodeMeeting> meeting_;
+  std::unique_ptr<MemoryMeeting> meeting_;
   uint64_t looked_ns_ = 0;
 };
 

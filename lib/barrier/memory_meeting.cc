@@ -1,4 +1,4 @@
-#include "lib/barrier/node_meeting.hpp"
+#include "lib/barrier/memory_meeting.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -92,7 +92,7 @@ uint64_t node_mark() {
   return base::fnv1a<uint64_t>(text);
 }
 
-NodeMeeting::NodeMeeting(base::Mapping memory, uint32_t members, uint32_t rank)
+MemoryMeeting::MemoryMeeting(base::Mapping memory, uint32_t members, uint32_t rank)
     : memory_(std::move(memory)),
       words_(reinterpret_cast<Words*>(memory_.va())),
       members_(members),
@@ -100,12 +100,12 @@ NodeMeeting::NodeMeeting(base::Mapping memory, uint32_t members, uint32_t rank)
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 }
 
-size_t NodeMeeting::bytes_for(uint32_t members) {
+size_t MemoryMeeting::bytes_for(uint32_t members) {
   const size_t bytes = sizeof(Words) + size_t{members} * sizeof(Member);
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-int NodeMeeting::map(const std::string& path, int flags, size_t bytes, base::Mapping* out) {
+int MemoryMeeting::map(const std::string& path, int flags, size_t bytes, base::Mapping* out) {
   const base::Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, kMode));
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) {
@@ -123,8 +123,8 @@ int NodeMeeting::map(const std::string& path, int flags, size_t bytes, base::Map
   return base::Mapping::of_file(file, 0, bytes, out);
 }
 
-int NodeMeeting::create(const std::string& name, uint32_t members, uint32_t rank,
-                        std::unique_ptr<NodeMeeting>* out) {
+int MemoryMeeting::create(const std::string& name, uint32_t members, uint32_t rank,
+                          std::unique_ptr<MemoryMeeting>* out) {
   std::string path;
   base::Mapping memory;
   int rc = path_of(name, &path);
@@ -132,7 +132,7 @@ int NodeMeeting::create(const std::string& name, uint32_t members, uint32_t rank
   if (rc != 0) {
     return rc;
   }
-  std::unique_ptr<NodeMeeting> made(new NodeMeeting(std::move(memory), members, rank));
+  std::unique_ptr<MemoryMeeting> made(new MemoryMeeting(std::move(memory), members, rank));
   made->path_ = path;
   new (made->memory_.va()) Words{};
   for (uint32_t i = 0; i < members; ++i) {
@@ -145,8 +145,8 @@ int NodeMeeting::create(const std::string& name, uint32_t members, uint32_t rank
   return 0;
 }
 
-int NodeMeeting::open(const std::string& name, uint32_t members, uint32_t rank,
-                      std::unique_ptr<NodeMeeting>* out) {
+int MemoryMeeting::open(const std::string& name, uint32_t members, uint32_t rank,
+                        std::unique_ptr<MemoryMeeting>* out) {
   std::string path;
   base::Mapping memory;
   int rc = path_of(name, &path);
@@ -154,7 +154,7 @@ int NodeMeeting::open(const std::string& name, uint32_t members, uint32_t rank,
   if (rc != 0) {
     return rc;
   }
-  std::unique_ptr<NodeMeeting> made(new NodeMeeting(std::move(memory), members, rank));
+  std::unique_ptr<MemoryMeeting> made(new MemoryMeeting(std::move(memory), members, rank));
   if (made->words_->magic != kMagic || made->words_->members != members) {
     made->words_ = nullptr;
     return -EINVAL;
@@ -165,37 +165,37 @@ int NodeMeeting::open(const std::string& name, uint32_t members, uint32_t rank,
   return 0;
 }
 
-void NodeMeeting::sign() {
+void MemoryMeeting::sign() {
   own().started = start_of(static_cast<uint64_t>(getpid()));
   own().process = static_cast<uint64_t>(getpid());
 }
 
-NodeMeeting::~NodeMeeting() {
+MemoryMeeting::~MemoryMeeting() {
   hide();
   if (words_ != nullptr) {
     own().left = epoch_ + 1;
   }
 }
 
-void NodeMeeting::hide() {
+void MemoryMeeting::hide() {
   if (!path_.empty()) {
     unlink(path_.c_str());
     path_.clear();
   }
 }
 
-NodeMeeting::Failure NodeMeeting::failure() const {
+MemoryMeeting::Failure MemoryMeeting::failure() const {
   const uint64_t word = words_->failed;
   return {-static_cast<int>(word >> kErrorShift), static_cast<uint32_t>(word)};
 }
 
-void NodeMeeting::fail(int error, uint32_t rank) {
+void MemoryMeeting::fail(int error, uint32_t rank) {
   uint64_t none = 0;
   words_->failed.compare_exchange_strong(
       none, uint64_t{static_cast<uint32_t>(-error)} << kErrorShift | rank);
 }
 
-void NodeMeeting::look_for_lost() {
+void MemoryMeeting::look_for_lost() {
   uint32_t arrived = 0;
   for (uint32_t rank = 0; rank < members_ && !has_failed(); ++rank) {
     const Member& each = member(rank);
@@ -215,7 +215,7 @@ void NodeMeeting::look_for_lost() {
   }
 }
 
-bool NodeMeeting::has_died(const Member& member) {
+bool MemoryMeeting::has_died(const Member& member) {
   const uint64_t started = start_of(member.process);
   return started == 0 ||
          (started != kUnknown && member.started != kUnknown && started != member.started);
