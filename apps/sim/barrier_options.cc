@@ -18,6 +18,7 @@ constexpr const char* kFooter = R"(Examples
   rio-sim barrier --loss 0.001 --timeout 20000 --barriers 100
   rio-sim barrier --dead-node 5 --timeout 20000 --resends 2
   rio-sim barrier --damq 1 --skew one-late:5000
+  rio-sim barrier --ranks-per-node 16 --skew uniform:2000
   rio-sim barrier --topology torus:100x100x100 --barriers 2
   rio-sim barrier --exits --json exits.json && scripts/plot exits.json
 
@@ -25,14 +26,19 @@ Topologies are torus:8x4x4, mesh:10x10, fat-tree:16x3 and file:PATH. Rank i is n
 is the time from the last arrival to the last exit. A node leaves when all notifications that it
 awaits have come, and its own are answered.
 
+With --ranks-per-node N, node 0 has ranks 0 to N - 1, and so on. The ranks of a node meet in its
+memory, where an arrival takes the time of --memory, one after the other. After the last one the
+node's card takes part for all of them. Then they leave, one each time of --memory.
+
 Exit code
   0  done
-  1  a node left before the last one arrived, a barrier failed and no fault explains it, or the
+  1  a rank left before the last one arrived, a barrier failed and no fault explains it, or the
      JSON file could not be written
   2  wrong command line)";
 
 constexpr uint64_t kHourNs = 3'600'000'000'000;
 constexpr uint32_t kSecondNs = 1'000'000'000;
+constexpr uint32_t kLocalMax = 1024;
 
 CLI::Option* add_time(CLI::App& app, const char* name, uint32_t* out, const char* text) {
   return app.add_option(name, *out, text)
@@ -96,12 +102,17 @@ void add_barrier_options(CLI::App& app, BarrierPlan* plan, BarrierWords* words,
   app.add_option("--schedule", plan->schedule,
                  "torus, dimensions or mesh (of the topology's lengths, or as in\n"
                  "torus:8x4x4), classic, two-way, tree, tree:2; default: the best known");
-  app.add_option("--ranks", plan->ranks, "Ranks; default: as many as there are nodes");
+  app.add_option("--ranks", plan->ranks, "Ranks; default: as many as the nodes have");
+  auto* const local = app.add_option("--ranks-per-node", plan->ranks_per_node,
+                                     "Ranks of a node, which meet in its memory first")
+                          ->check(CLI::Range(1u, kLocalMax))
+                          ->capture_default_str();
+  add_time(app, "--memory", &plan->memory_ns, "Time of a rank in its node's memory")->needs(local);
   app.add_option("--barriers", plan->barriers, "Barriers, one after the other")
       ->check(CLI::Range(1u, 1u << 30))
       ->capture_default_str();
   app.add_flag("--back-to-back", plan->back_to_back,
-               "A node goes to the next barrier when it has left the last one, not\n"
+               "A rank goes to the next barrier when it has left the last one, not\n"
                "when all have; --skew is then the pause, --within the bound of all");
   app.add_option("--engine", words->engine, "card: offloaded; software: the host runs each round")
       ->check(CLI::IsMember({"card", "software"}))

@@ -72,6 +72,8 @@ Json to_json(const BarrierPlan& plan, const BarrierResult& result, bool exits) {
   json["lengths"] = result.lengths;
   json["nodes"] = result.nodes;
   json["ranks"] = result.ranks;
+  json["ranks_per_node"] = plan.ranks_per_node;
+  json["memory_ns"] = plan.ranks_per_node != 1 ? plan.memory_ns : 0;
   json["schedule"] = result.schedule;
   json["rounds"] = result.rounds;
   json["engine"] = plan.engine == EngineKind::kSoftware ? "software" : "card";
@@ -117,6 +119,10 @@ std::string to_text(const BarrierPlan& plan, const BarrierResult& result) {
                       std::to_string(result.diameter) + " hops");
   add("schedule", result.schedule + ": " + std::to_string(result.rounds) + " rounds, " +
                       with_commas(result.ranks) + " ranks");
+  if (plan.ranks_per_node != 1) {
+    add("nodes", formatted("%u ranks each, which meet in memory first, %u ns a rank",
+                           plan.ranks_per_node, plan.memory_ns));
+  }
   add("engine", engine_text(plan));
   add("barriers", with_commas(result.barriers) + " of " + with_commas(plan.barriers) + ", skew " +
                       plan.skew.text() + ", seed " + std::to_string(plan.seed));

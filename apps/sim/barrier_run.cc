@@ -12,11 +12,13 @@
 #include "base/formatted.hpp"
 #include "base/random.hpp"
 #include "fpga/sim/fault.hpp"
+#include "lib/barrier/node_place.hpp"
 
 namespace rio::simapp {
 namespace {
 
 constexpr uint64_t kPausesMax = 1u << 26;
+constexpr uint64_t kRanksMax = 1u << 24;
 
 /// CPU time of this process: other programs on the core do not count.
 double cpu_seconds() {
@@ -50,7 +52,7 @@ std::string best_schedule(const sim::NetworkTopology& topology, uint32_t ranks) 
   return grid->wraps() ? "torus" : "mesh";
 }
 
-/// Descriptors of a scheme whose ranks are the nodes.
+/// Descriptors of a scheme whose ranks are the nodes, each with one rank or several.
 class SchemeSchedules final : public sim::BarrierWorld::Schedules {
  public:
   SchemeSchedules(const barrier::Scheme& scheme, uint32_t ranks) : scheme_(scheme), ranks_(ranks) {}
@@ -71,12 +73,30 @@ class SchemeSchedules final : public sim::BarrierWorld::Schedules {
   uint32_t ranks_;
 };
 
+uint32_t ranks_of(const BarrierPlan& plan, const sim::NetworkTopology& topology) {
+  return plan.ranks != 0 ? plan.ranks : topology.nodes() * plan.ranks_per_node;
+}
+
+barrier::NodePlace place_of(const BarrierPlan& plan, uint32_t ranks, uint32_t rank) {
+  barrier::NodePlace place;
+  const int placed = barrier::place_in_blocks(ranks, plan.ranks_per_node, rank, &place);
+  assert(placed == 0);
+  static_cast<void>(placed);
+  return place;
+}
+
 sim::BarrierSettings settings_of(const BarrierPlan& plan, uint32_t ranks) {
   sim::BarrierSettings settings;
   settings.network.classes = {
       {.serialisation_ns = plan.serialisation_ns, .hop_ns = plan.hop_ns, .loss_rate = plan.loss}};
   settings.network.seed = plan.seed;
-  settings.members = ranks;
+  settings.members = place_of(plan, ranks, 0).nodes;
+  for (uint32_t rank = 0; plan.ranks_per_node != 1 && rank < ranks;) {
+    const barrier::NodePlace place = place_of(plan, ranks, rank);
+    settings.ranks.push_back({.first = place.leader, .count = place.local_ranks});
+    rank += place.local_ranks;
+  }
+  settings.memory_ns = plan.memory_ns;
   settings.step_ns = plan.card_ns;
   settings.host_round_ns = plan.engine == EngineKind::kSoftware ? plan.host_overhead_ns : 0;
   settings.host_in_ns = plan.host_in_ns;
@@ -90,10 +110,19 @@ sim::BarrierSettings settings_of(const BarrierPlan& plan, uint32_t ranks) {
 
 int check_plan(const BarrierPlan& plan, const sim::NetworkTopology& topology, std::string* error) {
   const uint32_t nodes = topology.nodes();
-  const uint32_t ranks = plan.ranks != 0 ? plan.ranks : nodes;
-  if (ranks < 2 || ranks > nodes) {
+  const uint32_t local = plan.ranks_per_node;
+  if (local == 0 || (local != 1 && uint64_t{nodes} * local > kRanksMax)) {
+    return base::fail(error, "%u nodes with %u ranks each; give 1 to each, and at most %llu in all",
+                      nodes, local, static_cast<unsigned long long>(kRanksMax));
+  }
+  const uint32_t ranks = ranks_of(plan, topology);
+  if (local == 1 && (ranks < 2 || ranks > nodes)) {
     return base::fail(error, "%u ranks on %u nodes; a barrier has 2 ranks or more, one a node",
                       ranks, nodes);
+  }
+  if (ranks <= local || ranks > nodes * local) {
+    return base::fail(error, "%u ranks on %u nodes, %u a node; 2 nodes or more must hold them all",
+                      ranks, nodes, local);
   }
   if (plan.dead_from_ns > plan.dead_until_ns) {
     return base::fail(error, "nodes die from %llu to %llu ns; give the earlier time first",
@@ -141,7 +170,7 @@ void add_counters(const model::barrier::Counters& from, model::barrier::Counters
   to->cancelled += from.cancelled;
 }
 
-/// Adds a run of the world to the result. @return whether all members left all its barriers.
+/// Adds a run of the world to the result. @return whether all ranks left all its barriers.
 bool add_outcome(sim::BarrierWorld& world, const sim::BarrierOutcome& outcome, BarrierResult* out) {
   out->failed += outcome.failed;
   out->violations += outcome.violations;
@@ -149,43 +178,50 @@ bool add_outcome(sim::BarrierWorld& world, const sim::BarrierOutcome& outcome, B
   for (const sim::BarrierWorld::Times& times : world.times()) {
     out->barriers += times.arrived != 0 ? 1 : 0;
     out->left += times.left;
-    if (times.left == world.members()) {
+    if (times.left == world.ranks()) {
       out->latency_ns.add(std::max(times.last_exit_ns, times.last_arrival_ns) -
                           times.last_arrival_ns);
     }
   }
   const uint64_t last_ns = outcome.last_arrival_ns;
   for (uint32_t node = 0; node < world.members(); ++node) {
+    const uint32_t ranks = world.ranks_of(node).count;
     if (world.end_of(node) == sim::MemberEnd::kLeft) {
-      out->exits_ns.add(std::max(world.exit_ns(node), last_ns) - last_ns);
+      for (uint32_t local = 0; local < ranks; ++local) {
+        out->exits_ns.add(std::max(world.exit_ns(node, local), last_ns) - last_ns);
+      }
     } else if (world.end_of(node) == sim::MemberEnd::kWaiting) {
-      ++(world.network().is_up(node) ? out->waiting : out->dead);
+      (world.network().is_up(node) ? out->waiting : out->dead) += ranks;
     }
   }
-  return outcome.ended == world.members();
+  return outcome.ended == world.ranks();
 }
 
 void note_end(sim::BarrierWorld& world, uint64_t last_arrival_ns, BarrierResult* out) {
   out->network = world.network().counters();
-  out->last_exits_ns.resize(world.members());
+  out->last_exits_ns.resize(world.ranks());
   for (uint32_t node = 0; node < world.members(); ++node) {
     add_counters(world.counters(node), &out->engines);
-    const uint64_t exit_ns = world.exit_ns(node);
-    out->last_exits_ns[node] = exit_ns > last_arrival_ns ? exit_ns - last_arrival_ns : 0;
+    const sim::NodeRanks ranks = world.ranks_of(node);
+    for (uint32_t local = 0; local < ranks.count; ++local) {
+      const uint64_t exit_ns = world.exit_ns(node, local);
+      out->last_exits_ns[ranks.first + local] =
+          exit_ns > last_arrival_ns ? exit_ns - last_arrival_ns : 0;
+    }
   }
   out->memory_bytes = peak_memory_bytes();
 }
 
-/// Run the barriers one after the other. @return when the last member arrived at the last one.
+/// Run the barriers one after the other. @return when the last rank arrived at the last one.
 uint64_t run_each(const BarrierPlan& plan, const BarrierWatch& watch, sim::BarrierWorld& world,
                   SchemeSchedules& schedules, BarrierResult* out) {
   base::Random random(plan.seed);
   uint64_t last_arrival_ns = 0;
   for (bool complete = true; complete && schedules.epoch < plan.barriers; ++schedules.epoch) {
     const auto tell = [&](const sim::BarrierOutcome& so_far) {
-      watch({schedules.epoch, so_far.ended + so_far.failed, world.members()});
+      watch({schedules.epoch, so_far.ended + so_far.failed, world.ranks()});
     };
-    const std::vector<uint64_t> delays_ns = plan.skew.delays_ns(world.members(), random);
+    const std::vector<uint64_t> delays_ns = plan.skew.delays_ns(world.ranks(), random);
     const sim::BarrierOutcome outcome =
         world.run(schedules, delays_ns, plan.within_ns,
                   watch ? sim::BarrierWorld::Watch(tell) : sim::BarrierWorld::Watch{});
@@ -201,17 +237,17 @@ uint64_t run_chain(const BarrierPlan& plan, const BarrierWatch& watch, sim::Barr
   base::Random random(plan.seed);
   std::vector<std::vector<uint64_t>> pauses_ns(plan.barriers);
   for (std::vector<uint64_t>& pauses : pauses_ns) {
-    pauses = plan.skew.delays_ns(world.members(), random);
+    pauses = plan.skew.delays_ns(world.ranks(), random);
   }
-  const auto pause_ns = [&](uint32_t member, uint32_t barrier) {
-    return pauses_ns[barrier].empty() ? 0 : pauses_ns[barrier][member];
+  const auto pause_ns = [&](uint32_t rank, uint32_t barrier) {
+    return pauses_ns[barrier].empty() ? 0 : pauses_ns[barrier][rank];
   };
   const auto tell = [&](const sim::BarrierOutcome& so_far) {
     const auto times = world.times();
     const auto done =
-        std::ranges::find_if(times, [&](const auto& one) { return one.left != world.members(); });
-    watch({static_cast<uint32_t>(done - times.begin()), so_far.ended + so_far.failed,
-           world.members()});
+        std::ranges::find_if(times, [&](const auto& one) { return one.left != world.ranks(); });
+    watch(
+        {static_cast<uint32_t>(done - times.begin()), so_far.ended + so_far.failed, world.ranks()});
   };
   const sim::BarrierOutcome outcome =
       world.run_back_to_back(schedules, plan.barriers, pause_ns, plan.within_ns,
@@ -271,13 +307,14 @@ int run_barriers(const BarrierPlan& plan, const BarrierWatch& watch, BarrierResu
   }
   BarrierResult result;
   result.nodes = topology.nodes();
-  result.ranks = plan.ranks != 0 ? plan.ranks : topology.nodes();
+  result.ranks = ranks_of(plan, topology);
+  const uint32_t members = place_of(plan, result.ranks, 0).nodes;
   result.lengths = lengths_of(topology);
   result.diameter = topology.diameter();
   result.bound_ns = uint64_t{result.diameter} * (plan.hop_ns + plan.serialisation_ns);
   barrier::Scheme scheme;
-  rc = resolve_schedule(plan.schedule, topology, result.ranks, &scheme, error);
-  rc = rc != 0 ? rc : barrier::count_rounds(scheme, result.ranks, &result.rounds);
+  rc = resolve_schedule(plan.schedule, topology, members, &scheme, error);
+  rc = rc != 0 ? rc : barrier::count_rounds(scheme, members, &result.rounds);
   result.schedule = barrier::to_string(scheme);
   std::unique_ptr<sim::BarrierWorld> world;
   rc = rc != 0 ? rc
@@ -287,7 +324,7 @@ int run_barriers(const BarrierPlan& plan, const BarrierWatch& watch, BarrierResu
     return rc;
   }
   schedule_deaths(plan, world->network());
-  SchemeSchedules schedules(scheme, result.ranks);
+  SchemeSchedules schedules(scheme, members);
   const double start_s = cpu_seconds();
   const uint64_t last_arrival_ns = plan.back_to_back
                                        ? run_chain(plan, watch, *world, schedules, &result)

@@ -22,9 +22,11 @@ struct BarrierPlan {
   std::string topology = "torus:8x4x4";
   std::string schedule;  ///< empty: the best that is known for the topology
   EngineKind engine = EngineKind::kCard;
-  uint32_t ranks = 0;  ///< ranks 0 to ranks - 1 are the nodes of these numbers; 0: all nodes
+  uint32_t ranks = 0;  ///< node 0 has the first ranks_per_node of them; 0: all nodes have as many
+  uint32_t ranks_per_node = 1;  ///< the last node perhaps has fewer
+  uint32_t memory_ns = 100;     ///< of an arrival in a node's memory, and from exit to exit
   uint32_t barriers = 1;
-  /// A member arrives at the next barrier when it has left the previous one and its skew has
+  /// A rank arrives at the next barrier when it has left the previous one and its skew has
   /// passed; false: when all have left the previous one and its skew has passed.
   bool back_to_back = false;
   uint32_t hop_ns = 100;
@@ -77,14 +79,14 @@ struct BarrierResult {
   uint64_t bound_ns = 0;    ///< time of a packet over the diameter
   uint32_t barriers = 0;    ///< that were run; the last one may have failed
   Distribution latency_ns;  ///< of complete barriers: from the last arrival to the last exit
-  /// Time from the last arrival to the exit of each member that left; of all barriers, but back to
+  /// Time from the last arrival to the exit of each rank that left; of all barriers, but back to
   /// back of the last one only.
   Distribution exits_ns;
   std::vector<uint64_t> last_exits_ns;  ///< of the last barrier, by rank; 0: it did not leave
   uint64_t left = 0;
   uint64_t failed = 0;
-  uint64_t waiting = 0;  ///< living members for which the barrier had not ended when the run ended
-  uint64_t dead = 0;     ///< members that were dead without having left
+  uint64_t waiting = 0;  ///< living ranks for which the barrier had not ended when the run ended
+  uint64_t dead = 0;     ///< ranks that were dead without having left
   uint64_t violations = 0;
   uint64_t events = 0;
   double seconds = 0.0;       ///< of this process's CPU time, for the barriers
@@ -94,7 +96,7 @@ struct BarrierResult {
 
   /// Ratio of the median latency to the bound.
   [[nodiscard]] double bound_ratio() const;
-  /// Whether members passed a barrier too early, or one failed that no fault explains.
+  /// Whether ranks passed a barrier too early, or one failed that no fault explains.
   [[nodiscard]] bool is_bad(const BarrierPlan& plan) const {
     return violations != 0 || (!plan.has_faults() && failed + waiting != 0);
   }
@@ -103,7 +105,7 @@ struct BarrierResult {
 /// How far a run has come.
 struct BarrierProgress {
   uint32_t barrier;  ///< from 0
-  uint32_t left;     ///< of this barrier's members
+  uint32_t left;     ///< of this barrier's ranks
   uint32_t ranks;
 };
 using BarrierWatch = std::function<void(const BarrierProgress&)>;

@@ -51,7 +51,7 @@ int run_barrier(const BarrierWords& words, const OutputOptions& output, BarrierP
       if (line.is_due()) {
         line.show("barrier " + with_commas(at.barrier + 1) + " of " + with_commas(plan.barriers) +
                   ", " + with_commas(at.left) + " of " + with_commas(at.ranks) +
-                  " nodes have left");
+                  " ranks have left");
       }
     };
     rc = run_barriers(plan, watch, &result, &error);
@@ -67,12 +67,12 @@ int run_barrier(const BarrierWords& words, const OutputOptions& output, BarrierP
     return complain(error, kExitWrong);
   }
   if (result.violations != 0) {
-    return complain(with_commas(result.violations) + " nodes left before the last one had arrived",
+    return complain(with_commas(result.violations) + " ranks left before the last one had arrived",
                     kExitWrong);
   }
   if (result.is_bad(plan)) {
     return complain("barrier " + with_commas(result.barriers) + ": " + with_commas(result.failed) +
-                        " nodes failed and " + with_commas(result.waiting) +
+                        " ranks failed and " + with_commas(result.waiting) +
                         " wait, and no fault explains it; give it more time with --within or "
                         "--timeout",
                     kExitWrong);

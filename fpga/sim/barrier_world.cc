@@ -15,6 +15,7 @@ constexpr uint32_t kArrival = ~0u;
 constexpr uint32_t kAdvance = ~0u - 1;
 constexpr uint32_t kPost = ~0u - 2;
 constexpr uint32_t kDeadline = ~0u - 3;
+constexpr uint32_t kMet = ~0u - 4;
 constexpr uint64_t kNever = ~uint64_t{0};
 constexpr uint64_t kSliceNs = 1'000;
 // Index of a descriptor that cancels: its own completion is not the member's.
@@ -93,12 +94,17 @@ int BarrierWorld::create(NetworkTopology topology, const BarrierSettings& settin
                       settings.members, nodes);
   }
   const uint32_t members = settings.members != 0 ? settings.members : nodes;
+  if (!settings.ranks.empty() && settings.ranks.size() != members) {
+    return base::fail(error, "ranks of %zu nodes for %u members; give the ranks of each",
+                      settings.ranks.size(), members);
+  }
   std::unique_ptr<BarrierWorld> world(new BarrierWorld(settings));
   const int rc = Network<BarrierWorld>::create(std::move(topology), settings.network, *world,
                                                &world->network_, error);
   if (rc != 0) {
     return rc;
   }
+  world->meetings_.resize(settings.ranks.size());
   world->exits_ns_.resize(members);
   world->ends_.resize(members);
   world->turns_.resize(members);
@@ -107,6 +113,7 @@ int BarrierWorld::create(NetworkTopology topology, const BarrierSettings& settin
   for (uint32_t node = 0; node < members; ++node) {
     std::construct_at(first + node, *world, node);
     world->nodes_ = {first, node + 1};
+    world->ranks_ += world->ranks_of(node).count;
   }
   *out = std::move(world);
   return 0;
@@ -119,8 +126,8 @@ BarrierWorld::~BarrierWorld() {
 
 BarrierOutcome BarrierWorld::run(Schedules& schedules, std::span<const uint64_t> delays_ns,
                                  uint64_t within_ns, const Watch& watch) {
-  const auto delay_ns = [&](uint32_t member, uint32_t /*barrier*/) {
-    return member < delays_ns.size() ? delays_ns[member] : 0;
+  const auto delay_ns = [&](uint32_t rank, uint32_t /*barrier*/) {
+    return rank < delays_ns.size() ? delays_ns[rank] : 0;
   };
   return run_back_to_back(schedules, 1, delay_ns, within_ns, watch);
 }
@@ -128,6 +135,7 @@ BarrierOutcome BarrierWorld::run(Schedules& schedules, std::span<const uint64_t>
 BarrierOutcome BarrierWorld::run_back_to_back(Schedules& schedules, uint32_t barriers,
                                               const Pause& pause_ns, uint64_t within_ns,
                                               const Watch& watch) {
+  const uint64_t last_exit_ns = outcome_.last_exit_ns;
   schedules_ = &schedules;
   pause_ns_ = &pause_ns;
   outcome_ = {};
@@ -136,13 +144,18 @@ BarrierOutcome BarrierWorld::run_back_to_back(Schedules& schedules, uint32_t bar
   std::fill(turns_.begin(), turns_.end(), 0);
   std::fill(exits_ns_.begin(), exits_ns_.end(), 0);
   std::fill(ends_.begin(), ends_.end(), MemberEnd::kWaiting);
-  const uint64_t begin_ns = network_->now();
+  // The events of a run end before its last exits if hosts or memories take time after them.
+  const uint64_t begin_ns = std::max(network_->now(), last_exit_ns);
+  std::fill(meetings_.begin(), meetings_.end(), Meeting{});
   for (uint32_t node = 0; node < members(); ++node) {
-    network_->set_timer(begin_ns + pause_ns(node, 0), {.node = node, .word = kArrival});
+    const NodeRanks ranks = ranks_of(node);
+    for (uint32_t rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
+      network_->set_timer(begin_ns + pause_ns(rank, 0), {.node = node, .word = kArrival});
+    }
   }
   // In slices, so that time-outs after the last exit are not simulated.
   const uint64_t end_ns = begin_ns + within_ns;
-  for (uint64_t until_ns = begin_ns; outcome_.ended + outcome_.failed < members() &&
+  for (uint64_t until_ns = begin_ns; outcome_.ended + outcome_.failed < ranks() &&
                                      until_ns < end_ns && network_->events() != 0;) {
     until_ns = std::min(until_ns + kSliceNs, end_ns);
     outcome_.events += network_->run(until_ns);
@@ -186,6 +199,8 @@ void BarrierWorld::expire(NetworkBase& network, const NodeTimer& timer) {
   switch (timer.word) {
     case kArrival:
       return note_arrival(timer.node);
+    case kMet:
+      return timer.tag == timer_tag(timer.node) ? start(timer.node) : void();
     case kPost:
       return timer.tag == timer_tag(timer.node) ? post(timer.node) : void();
     case kDeadline:
@@ -208,6 +223,20 @@ void BarrierWorld::note_arrival(uint32_t node) {
   Times& times = times_[turns_[node]];
   ++times.arrived;
   times.last_arrival_ns = now_ns;
+  const uint32_t ranks = ranks_of(node).count;
+  if (ranks == 1) {
+    return start(node);
+  }
+  Meeting& meeting = meetings_[node];
+  meeting.busy_ns = std::max(now_ns, meeting.busy_ns) + settings_.memory_ns;
+  if (++meeting.arrived == ranks) {
+    network_->set_timer(meeting.busy_ns, {.node = node, .tag = timer_tag(node), .word = kMet});
+  }
+}
+
+/// Start a node's barrier: all its ranks have arrived.
+void BarrierWorld::start(uint32_t node) {
+  const uint64_t now_ns = network_->now();
   if (settings_.deadline_ns != 0) {
     network_->set_timer(now_ns + settings_.deadline_ns,
                         {.node = node, .tag = timer_tag(node), .word = kDeadline});
@@ -253,24 +282,30 @@ void BarrierWorld::update_timer(uint32_t node) {
 }
 
 void BarrierWorld::note_end(uint32_t node, regs::Status status) {
+  const NodeRanks ranks = ranks_of(node);
   if (status != regs::Status::kOk) {
     ends_[node] = MemberEnd::kFailed;
-    ++outcome_.failed;
+    outcome_.failed += ranks.count;
     return;
   }
   Times& times = times_[turns_[node]];
-  outcome_.violations += times.arrived != members() ? 1 : 0;
+  outcome_.violations += times.arrived != ranks_ ? ranks.count : 0;
   exits_ns_[node] = network_->now() + settings_.host_out_ns;
-  ++times.left;
-  times.last_exit_ns = std::max(times.last_exit_ns, exits_ns_[node]);
+  times.left += ranks.count;
+  times.last_exit_ns = std::max(times.last_exit_ns, exit_ns(node, ranks.count - 1));
   if (turns_[node] + 1 == times_.size()) {
     ends_[node] = MemberEnd::kLeft;
-    ++outcome_.ended;
+    outcome_.ended += ranks.count;
     return;
   }
   ++turns_[node];
-  network_->set_timer(exits_ns_[node] + (*pause_ns_)(node, turns_[node]),
-                      {.node = node, .word = kArrival});
+  if (ranks.count != 1) {
+    meetings_[node].arrived = 0;
+  }
+  for (uint32_t local = 0; local < ranks.count; ++local) {
+    network_->set_timer(exit_ns(node, local) + (*pause_ns_)(ranks.first + local, turns_[node]),
+                        {.node = node, .word = kArrival});
+  }
 }
 
 }  // namespace rio::sim

@@ -1,6 +1,6 @@
 // Barriers under every fault, drawn by seeds: lost packets, nodes that die, small memories, late
 // arrivals, hosts that cancel; barriers one after the other, and back to back.
-//   barrier_faults RUNS [SEED]    prints one JSON object
+//   barrier_faults RUNS [SEED [RANKS]]    prints one JSON object; nodes have 1 to RANKS ranks
 // Exit code: 0 all runs were made, whatever they counted; 1 a run could not be made; 2 wrong
 // command line.
 #include <array>
@@ -73,9 +73,11 @@ BarrierPlan draw(Random& random) {
 int main(int argc, char** argv) {
   uint32_t runs = 0;
   uint64_t seed = 1;
-  if (argc < 2 || argc > 3 || !rio::base::read_number(argv[1], 1, 1u << 30, &runs) ||
-      (argc == 3 && !rio::base::read_number(argv[2], &seed))) {
-    std::fprintf(stderr, "usage: %s RUNS [SEED]\n", argv[0]);
+  uint32_t ranks_max = 1;
+  if (argc < 2 || argc > 4 || !rio::base::read_number(argv[1], 1, 1u << 30, &runs) ||
+      (argc > 2 && !rio::base::read_number(argv[2], &seed)) ||
+      (argc > 3 && !rio::base::read_number(argv[3], 1, 64, &ranks_max))) {
+    std::fprintf(stderr, "usage: %s RUNS [SEED [RANKS]]\n", argv[0]);
     return 2;
   }
   Random random(seed);
@@ -88,7 +90,8 @@ int main(int argc, char** argv) {
   for (uint32_t run = 0; run < runs; ++run) {
     BarrierResult result;
     std::string error;
-    const BarrierPlan plan = draw(random);
+    BarrierPlan plan = draw(random);
+    plan.ranks_per_node = ranks_max == 1 ? 1 : 1 + random.below(ranks_max);
     if (rio::simapp::run_barriers(plan, {}, &result, &error) != 0) {
       std::fprintf(stderr, "error: run %u: %s\n", run, error.c_str());
       return 1;

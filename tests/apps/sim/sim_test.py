@@ -1,6 +1,6 @@
 """rio-sim from outside, its pictures, and barriers under faults.
 
-usage: sim_test.py RIO_SIM BARRIER_FAULTS BARRIER_FAULTS_UNGATED
+usage: sim_test.py RIO_SIM BARRIER_FAULTS BARRIER_FAULTS_UNGATED BARRIER_FAULTS_UNMET
 """
 import json
 import os
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
-SIM, FAULTS, UNGATED = sys.argv[1:4]
+SIM, FAULTS, UNGATED, UNMET = sys.argv[1:5]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 PLOT = os.path.join(ROOT, "scripts", "plot")
 DRAWS = subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0
@@ -46,6 +46,13 @@ class Sim(unittest.TestCase):
         self.assertEqual((result["nodes"], result["rounds"], result["diameter"], result["violations"]), (128, 5, 8, 0))
         self.assertEqual(result["counters"]["sent"], 1280)
         self.assertNotIn("rank_exits_ns", result)
+        self.assertEqual((result["ranks_per_node"], result["memory_ns"]), (1, 0))
+        text = self.run_it(SIM, "barrier", "--ranks-per-node", "4").stdout
+        self.assertIn("nodes      4 ranks each, which meet in memory first, 100 ns a rank", text)
+        self.assertIn("latency    min 1,872, median 1,872, p99 1,872, max 1,872 ns", text)
+        result = self.barrier("--ranks-per-node", "4", "--memory", "50")
+        self.assertEqual((result["ranks"], result["ranks_per_node"], result["memory_ns"]), (512, 4, 50))
+        self.assertEqual(result["latency_ns"]["median"], 1172 + 4 * 50 + 3 * 50)
         self.assertGreater(result["memory_bytes"], 1 << 20)
 
     def test_json_goes_to_a_file_beside_the_text(self):
@@ -76,7 +83,11 @@ class Sim(unittest.TestCase):
                             ("barrier --topology ring:5", "no such kind; give torus:8x4x4"),
                             ("barrier --schedule snake", "there are: classic"),
                             ("barrier --schedule torus:3x3", "give lengths whose product"),
-                            ("barrier --ranks 129", "129 ranks on 128 nodes"), ("barrier --skew late", "give none, uniform:NS"),
+                            ("barrier --ranks 129", "129 ranks on 128 nodes"),
+                            ("barrier --ranks-per-node 0", "--ranks-per-node"),
+                            ("barrier --ranks-per-node 2 --ranks 257", "257 ranks on 128 nodes, 2 a node"),
+                            ("barrier --topology torus:100x100x100 --ranks-per-node 17", "at most 16777216 in all"),
+                            ("barrier --memory 10", "--memory requires --ranks-per-node"), ("barrier --skew late", "give none, uniform:NS"),
                             ("barrier --loss 2", "give 0.0 to 1.0"), ("barrier --dead-node 128", "nodes 0 to 127"),
                             ("figure", "NAME"), ("figure pie", "pie"), ("figure nodes --nodes 1", "--nodes")):
             self.assertIn(said, self.run_it(SIM, *wrong.split(), code=2).stderr, wrong)
@@ -115,6 +126,9 @@ class Sim(unittest.TestCase):
             self.assertEqual(first, self.picture("figure", name, "--nodes", "8"), "the same data, another file")
         for shape in "torus:4x4x2", "mesh:7", "fat-tree:4x2", "torus:3x2x2x2":
             self.assertIn(shape, self.picture("barrier", "--topology", shape, "--skew", "one-late:5000", "--exits"))
+        ranks = self.picture("barrier", "--topology", "torus:4x4", "--ranks-per-node", "3", "--exits")
+        self.assertIn("slice 0", ranks)
+        self.assertNotIn("slice 1", ranks)
 
     @unittest.skipUnless(DRAWS, "no python3-matplotlib")
     def test_pictures_that_cannot_be_drawn(self):
@@ -133,6 +147,13 @@ class Sim(unittest.TestCase):
 
     def test_an_engine_without_its_gate_is_found(self):
         counted = json.loads(self.run_it(UNGATED, "50").stdout)
+        self.assertGreater(counted["violations"], 0, counted)
+
+    def test_several_ranks_a_node(self):
+        counted = json.loads(self.run_it(FAULTS, "100", "1", "5").stdout)
+        self.assertEqual((counted["violations"], counted["waiting"], counted["unexplained"]), (0, 0, 0), counted)
+        self.assertGreater(counted["left"], 10000)
+        counted = json.loads(self.run_it(UNMET, "50", "1", "5").stdout)
         self.assertGreater(counted["violations"], 0, counted)
 
 

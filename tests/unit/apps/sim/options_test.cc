@@ -29,7 +29,7 @@ TEST(BarrierOptions, AreTaken) {
             "--host-overhead 900 --hop 50 --serialisation 4 --card 20 --host-in 1 --host-out 2 "
             "--skew one-late:70 --loss 0.25 --dead 1 --dead-node 3 --dead-node 4 "
             "--dead-at 10-20 --damq 2 --timeout 5000 --resends 1 --deadline 6 --seed 8 "
-            "--within 77",
+            "--within 77 --ranks-per-node 3 --memory 60",
             &plan),
       "");
   EXPECT_EQ(plan.topology, "mesh:4x4");
@@ -53,6 +53,8 @@ TEST(BarrierOptions, AreTaken) {
   EXPECT_EQ(plan.deadline_ns, 6u);
   EXPECT_EQ(plan.seed, 8u);
   EXPECT_EQ(plan.within_ns, 77u);
+  EXPECT_EQ(plan.ranks_per_node, 3u);
+  EXPECT_EQ(plan.memory_ns, 60u);
   EXPECT_TRUE(plan.has_faults());
 }
 
@@ -67,7 +69,8 @@ TEST(BarrierOptions, BadOnesAreNamed) {
   for (const char* line :
        {"--loss nan", "--loss -0.1", "--loss 1.5", "--hop -1", "--hop 1e3", "--timeout 0",
         "--resends 256", "--damq -1", "--engine host", "--skew late", "--dead-at 5-2",
-        "--dead-at x", "--within 0", "--barriers 0", "--ranks 99999999999"}) {
+        "--dead-at x", "--within 0", "--barriers 0", "--ranks 99999999999", "--ranks-per-node 0",
+        "--ranks-per-node 1025", "--memory 60", "--memory x"}) {
     BarrierPlan plan;
     const std::string error = parse(line, &plan);
     const std::string option(line, std::string_view(line).find(' '));

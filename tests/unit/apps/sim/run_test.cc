@@ -142,6 +142,54 @@ TEST(BarrierRun, ADeadNodeFailsAllOthersAndEndsTheRun) {
   EXPECT_EQ(run(plan).engines.resent, 0u);
 }
 
+TEST(BarrierRun, RanksOfANodeMeetInMemoryFirst) {
+  BarrierPlan plan = plan_of("torus:8x4x4", "");
+  plan.ranks_per_node = 16;
+  const BarrierResult result = run(plan);
+  EXPECT_EQ(result.schedule, "torus:8x4x4");
+  EXPECT_EQ(result.ranks, 2048u);
+  EXPECT_EQ(result.left, 2048u);
+  EXPECT_EQ(result.latency_ns.at(0.5), 1172u + 16 * 100 + 15 * 100);
+  EXPECT_EQ(result.exits_ns.at(0.0), 1172u + 16 * 100) << "the leaders leave first";
+  EXPECT_EQ(result.engines.sent, 1280u) << "as many as with one rank a node";
+  ASSERT_EQ(result.last_exits_ns.size(), 2048u);
+  EXPECT_EQ(result.last_exits_ns[16 * 5 + 3], 1172u + 16 * 100 + 3 * 100);
+  plan.memory_ns = 0;
+  EXPECT_EQ(run(plan).latency_ns.at(0.5), 1172u);
+  plan.engine = EngineKind::kSoftware;
+  EXPECT_EQ(run(plan).latency_ns.at(0.5), 1172u + 5 * 1100);
+}
+
+TEST(BarrierRun, TheLastNodeMayHaveFewerRanks) {
+  BarrierPlan plan = plan_of("torus:4x4", "");
+  plan.ranks_per_node = 4;
+  plan.ranks = 9;  // nodes 0 to 2, and node 2 has one of them
+  plan.skew = {SkewKind::kOneLate, 5000};
+  plan.barriers = 20;
+  for (const bool back_to_back : {false, true}) {
+    plan.back_to_back = back_to_back;
+    const BarrierResult result = run(plan);
+    EXPECT_EQ(result.schedule, "classic");
+    EXPECT_EQ(result.rounds, 2u);
+    EXPECT_EQ(result.left, 20u * 9);
+    EXPECT_EQ(result.violations + result.failed + result.waiting, 0u);
+    EXPECT_EQ(result.last_exits_ns.size(), 9u);
+    EXPECT_EQ(run(plan).last_exits_ns, result.last_exits_ns);
+  }
+}
+
+TEST(BarrierRun, WithANodeItsRanksDie) {
+  BarrierPlan plan = plan_of("torus:4x4", "torus");
+  plan.ranks_per_node = 3;
+  plan.dead_nodes = {5};
+  plan.timeout_ns = 20'000;
+  plan.resend_limit = 2;
+  const BarrierResult result = run(plan);
+  EXPECT_EQ(result.failed, 15u * 3);
+  EXPECT_EQ(result.dead, 3u);
+  EXPECT_EQ(result.left + result.waiting + result.violations, 0u);
+}
+
 TEST(BarrierRun, NodesDieWhenToldTo) {
   BarrierPlan plan = plan_of("torus:4x4", "torus");
   plan.dead = 2;
@@ -165,6 +213,17 @@ TEST(BarrierRun, PlansThatCannotBeRunAreRefused) {
   plan = plan_of("torus:4x4", "");
   plan.ranks = 1;
   EXPECT_NE(error_of(plan).find("2 ranks or more"), std::string::npos);
+  for (const uint32_t ranks : {4u, 65u}) {
+    plan.ranks_per_node = 4;
+    plan.ranks = ranks;
+    EXPECT_EQ(
+        error_of(plan),
+        std::to_string(ranks) + " ranks on 16 nodes, 4 a node; 2 nodes or more must hold them all");
+  }
+  plan.ranks_per_node = 1u << 24;
+  EXPECT_NE(error_of(plan).find("at most 16777216 in all"), std::string::npos);
+  plan.ranks_per_node = 0;
+  EXPECT_NE(error_of(plan).find("give 1 to each"), std::string::npos);
   plan = plan_of("torus:4x4", "");
   plan.dead_nodes = {16};
   EXPECT_NE(error_of(plan).find("nodes 0 to 15"), std::string::npos);

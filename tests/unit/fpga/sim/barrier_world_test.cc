@@ -224,6 +224,57 @@ TEST(BarrierWorld, SmallRoomForEarlyNotificationsDelaysButNeverBreaksABarrier) {
   }
 }
 
+TEST(BarrierWorld, RanksOfANodeMeetInItsMemoryFirst) {
+  // Node 0 starts at 30, when its third rank has arrived, and node 1 at 20.
+  const auto world = make("torus:2", {.ranks = {{0, 3}, {3, 2}}, .memory_ns = 10});
+  SchemeSchedules schedules("classic", 2);
+  EXPECT_EQ(world->members(), 2u);
+  EXPECT_EQ(world->ranks(), 5u);
+  BarrierOutcome outcome = world->run(schedules, {}, kSecondNs);
+  EXPECT_EQ(outcome.ended, 5u);
+  EXPECT_EQ(world->exit_ns(0), 30u + 40 + 108 + 108);
+  EXPECT_EQ(world->exit_ns(0, 2), world->exit_ns(0) + 2 * 10);
+  EXPECT_EQ(world->exit_ns(1, 1), 20u + 40 + 108 + 108 + 10);
+  EXPECT_EQ(outcome.last_exit_ns, world->exit_ns(0, 2));
+  EXPECT_EQ(world->counters(0).sent + world->counters(1).sent, 2u);
+  // A late rank finds its node's memory idle. It is the only one for which the others wait.
+  ++schedules.epoch;
+  const std::vector<uint64_t> delays_ns = {0, 5000};
+  outcome = world->run(schedules, delays_ns, kSecondNs);
+  EXPECT_EQ(outcome.latency_ns(), 10u + 40 + 108 + 108 + 2 * 10);
+  EXPECT_EQ(outcome.violations, 0u);
+
+  NetworkTopology shape;
+  std::string error;
+  std::unique_ptr<BarrierWorld> none;
+  ASSERT_EQ(NetworkTopology::create("torus:3", &shape, &error), 0);
+  EXPECT_NE(BarrierWorld::create(std::move(shape), {.ranks = {{0, 2}, {2, 2}}}, &none, &error), 0);
+  EXPECT_EQ(error, "ranks of 2 nodes for 3 members; give the ranks of each");
+}
+
+TEST(BarrierWorld, ABarrierBeginsWhenTheLastRankHasLeftThePreviousOne) {
+  const auto world = make("torus:2", {.ranks = {{0, 9}, {9, 9}}, .memory_ns = 1000});
+  SchemeSchedules schedules("classic", 2);
+  const BarrierOutcome first = world->run(schedules, {}, kSecondNs);
+  ++schedules.epoch;
+  EXPECT_EQ(world->run(schedules, {}, kSecondNs).last_arrival_ns, first.last_exit_ns);
+}
+
+TEST(BarrierWorld, BackToBackRanksWaitForEachOtherInEachBarrier) {
+  const auto world =
+      make("torus:2x2", {.ranks = {{0, 3}, {3, 1}, {4, 2}, {6, 3}}, .memory_ns = 70});
+  SchemeSchedules schedules("classic", 4);
+  base::Random random(5);
+  const auto pause_ns = [&](uint32_t, uint32_t) { return random.below(1000); };
+  const BarrierOutcome outcome = world->run_back_to_back(schedules, 40, pause_ns, kSecondNs);
+  EXPECT_EQ(outcome.ended, 9u);
+  EXPECT_EQ(outcome.violations, 0u);
+  for (const BarrierWorld::Times& times : world->times()) {
+    EXPECT_EQ(times.arrived, 9u);
+    EXPECT_EQ(times.left, 9u);
+  }
+}
+
 /// Schedules without their last round: consistent, but arrivals do not spread to all.
 class ShortSchedules final : public BarrierWorld::Schedules {
  public:
@@ -250,6 +301,15 @@ TEST(BarrierWorld, MembersThatLeaveTooEarlyAreCounted) {
   const BarrierOutcome outcome = world->run(schedules, delays_ns, kSecondNs);
   EXPECT_EQ(outcome.ended, 16u);
   EXPECT_EQ(outcome.violations, 8u);  // three rounds reach node 5 itself and seven more
+
+  BarrierSettings settings;
+  for (uint32_t node = 0; node < 16; ++node) {
+    settings.ranks.push_back({.first = 3 * node, .count = 3});
+  }
+  const auto full = make("torus:4x4", settings);
+  std::vector<uint64_t> late_ns(48);
+  late_ns[16] = 50'000;  // the second rank of node 5
+  EXPECT_EQ(full->run(schedules, late_ns, kSecondNs).violations, 8u * 3);
 }
 
 }  // namespace
