@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace rio::barrier {
 
@@ -26,11 +25,5 @@ struct NodePlace {
 /// @param out set only on success.
 /// @return 0; -EINVAL: `rank` is not below `ranks`, or `local` is 0.
 [[nodiscard]] int place_in_blocks(uint32_t ranks, uint32_t local, uint32_t rank, NodePlace* out);
-
-/// The place of a rank where ranks lie on nodes in any order. Nodes are numbered in the order of
-/// their leaders. Allocates, and costs O(ranks * log(ranks)): once for a group.
-/// @param node_ids what distinguishes the node of each rank, such as its card's destID.
-/// @param out set only on success. @return 0; -EINVAL: `rank` is none of them.
-[[nodiscard]] int place_by_id(std::span<const uint32_t> node_ids, uint32_t rank, NodePlace* out);
 
 }  // namespace rio::barrier

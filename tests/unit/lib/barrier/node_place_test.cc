@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <vector>
 
 namespace rio::barrier {
 namespace {
@@ -45,42 +44,6 @@ TEST(NodePlace, BlocksRefuseWhatIsOutside) {
   EXPECT_EQ(place_in_blocks(10, 0, 1, &place), -EINVAL);
   EXPECT_EQ(place_in_blocks(0, 1, 0, &place), -EINVAL);
   EXPECT_EQ(place.node, 77u) << "set only on success";
-}
-
-TEST(NodePlace, IdsInAnyOrder) {
-  // Nodes 30, 10, 20 in the order of their leaders: ranks 0, 1 and 3.
-  const std::vector<uint32_t> ids = {30, 10, 30, 20, 10, 30};
-  NodePlace place;
-  ASSERT_EQ(place_by_id(ids, 0, &place), 0);
-  EXPECT_EQ(place,
-            (NodePlace{.node = 0, .nodes = 3, .leader = 0, .local_rank = 0, .local_ranks = 3}));
-  ASSERT_EQ(place_by_id(ids, 5, &place), 0);
-  EXPECT_EQ(place,
-            (NodePlace{.node = 0, .nodes = 3, .leader = 0, .local_rank = 2, .local_ranks = 3}));
-  ASSERT_EQ(place_by_id(ids, 4, &place), 0);
-  EXPECT_EQ(place,
-            (NodePlace{.node = 1, .nodes = 3, .leader = 1, .local_rank = 1, .local_ranks = 2}));
-  ASSERT_EQ(place_by_id(ids, 3, &place), 0);
-  EXPECT_EQ(place,
-            (NodePlace{.node = 2, .nodes = 3, .leader = 3, .local_rank = 0, .local_ranks = 1}));
-  EXPECT_EQ(place_by_id(ids, 6, &place), -EINVAL);
-  EXPECT_EQ(place_by_id({}, 0, &place), -EINVAL);
-}
-
-TEST(NodePlace, IdsOfBlocksGiveBlocks) {
-  constexpr uint32_t kRanks = 103;
-  constexpr uint32_t kLocal = 8;
-  std::vector<uint32_t> ids;
-  for (uint32_t rank = 0; rank < kRanks; ++rank) {
-    ids.push_back(1000 + rank / kLocal);
-  }
-  for (uint32_t rank = 0; rank < kRanks; ++rank) {
-    NodePlace by_id;
-    NodePlace in_blocks;
-    ASSERT_EQ(place_by_id(ids, rank, &by_id), 0);
-    ASSERT_EQ(place_in_blocks(kRanks, kLocal, rank, &in_blocks), 0);
-    EXPECT_EQ(by_id, in_blocks) << rank;
-  }
 }
 
 }  // namespace
