@@ -115,10 +115,10 @@ void Agreement::note_join() {
 
 /// Rank 0, once all members have joined or answered: propose shared memory, a number, or software.
 void Agreement::propose() {
-  const bool by_node = (ways_ & GroupMessage::kMemoryBit) != 0;
+  const bool by_memory = (ways_ & GroupMessage::kMemoryBit) != 0;
   const bool by_card =
       (ways_ & GroupMessage::kCardBit) != 0 && !ids_.empty() && attempt_ < kAttemptsMax;
-  if (!by_node && !by_card && (ways_ & GroupMessage::kSoftwareBit) == 0) {
+  if (!by_memory && !by_card && (ways_ & GroupMessage::kSoftwareBit) == 0) {
     fail((ways_ & GroupMessage::kCardBit) != 0 ? -EBUSY : -ENOTSUP, kNoPeer);
     return;
   }
@@ -128,7 +128,7 @@ void Agreement::propose() {
   std::fill(answered_.begin(), answered_.end(), false);
   // Random, so that creations that are under way at once rarely choose the same number.
   const auto start = static_cast<uint32_t>(base::mix64(uint64_t{serial_} << 32 | attempt_) % kIds);
-  const uint32_t id = by_node ? kMemoryId : by_card ? ids_.first_from(start) : kNoId;
+  const uint32_t id = by_memory ? kMemoryId : by_card ? ids_.first_from(start) : kNoId;
   const uint32_t attempt = attempt_;
   prepare(id);  // before the others, which open the memory that it makes
   if (attempt_ != attempt || !is_creating()) {
@@ -295,8 +295,11 @@ uint32_t Agreement::missing() const {
   if (!is_root()) {
     return kRoot;
   }
-  const auto found = std::find(tickets_.begin(), tickets_.end(), 0u);
-  return found == tickets_.end() ? kNoPeer : static_cast<uint32_t>(found - tickets_.begin());
+  if (const auto found = std::find(tickets_.begin(), tickets_.end(), 0u); found != tickets_.end()) {
+    return static_cast<uint32_t>(found - tickets_.begin());
+  }
+  const auto found = std::find(answered_.begin(), answered_.end(), false);
+  return found == answered_.end() ? kNoPeer : static_cast<uint32_t>(found - answered_.begin());
 }
 
 }  // namespace rio::barrier

@@ -88,7 +88,8 @@ class Agreement {
   [[nodiscard]] uint32_t id() const { return id_; }
   /// The group's serial number; 0: not known yet.
   [[nodiscard]] uint32_t serial() const { return serial_; }
-  /// Rank 0: the lowest rank that has not joined; other ranks: 0. kNoPeer: all have.
+  /// While creating. Rank 0: the lowest rank that has not joined or, if all have, that has not
+  /// answered the proposal; other ranks: 0. kNoPeer: all have.
   [[nodiscard]] uint32_t missing() const;
   /// Rank 0: whether a rank has not joined.
   [[nodiscard]] bool has_not_joined(uint32_t rank) const { return tickets_[rank] == 0; }

@@ -306,6 +306,26 @@ TEST(Agreement, AMemberThatJoinsAFailedCreationIsToldOnce) {
   EXPECT_EQ((world.wires_[{0, 0, 1}].back().ticket), 1001u);
 }
 
+TEST(Agreement, AMemberThatDoesNotAnswerIsMissing) {
+  World world(3, {first_cards(3)}, 1);
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    world.at(0, rank).loads_at_once = true;
+  }
+  for (const uint32_t rank : {1u, 2u, 0u}) {
+    world.at(0, rank).has_begun = true;
+    world.at(0, rank).agreement.begin();
+  }
+  Agreement& root = world.at(0, 0).agreement;
+  EXPECT_EQ(root.missing(), 1u) << "none has joined";
+  for (const uint32_t rank : {1u, 2u}) {
+    ASSERT_TRUE(root.receive(rank, world.wires_[{0, rank, 0}].back()));
+  }
+  EXPECT_EQ(root.missing(), 1u) << "all have joined, and none has answered";
+  ASSERT_TRUE(world.at(0, 1).agreement.receive(0, world.wires_[{0, 0, 1}].back()));
+  ASSERT_TRUE(root.receive(1, world.wires_[{0, 1, 0}].back()));
+  EXPECT_EQ(root.missing(), 2u);
+}
+
 TEST(Agreement, AMemberForWhichThereWasNoRoomJoinsAgainWhenRank0Begins) {
   World world(2, {first_cards(2)}, 1);
   Agreement& member = world.at(0, 1).agreement;
