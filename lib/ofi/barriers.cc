@@ -145,7 +145,7 @@ int Barriers::begin(std::span<const Name> names, uint32_t rank, uint64_t key, ri
     }
     members.push_back(msg::address(dest_id, kBarrierContext));
   }
-  auto group = std::make_unique<rio_fi_group>(this, nullptr);
+  std::unique_ptr<rio_fi_group> group(new rio_fi_group{this, nullptr});
   barrier::GroupOptions options;
   options.key = key;
   options.members_hash =

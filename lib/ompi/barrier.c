@@ -25,21 +25,21 @@ static int mpi_error(coll_rio_module_t* module, int rc) {
 
 /* Chooses what carries out a communicator's barriers. @return whether that is known. */
 static bool has_way(coll_rio_module_t* module) {
-  if (module->way == COLL_RIO_UNDECIDED) {
-    module->way = coll_rio_begin(module->comm, &module->group) == OMPI_SUCCESS ? COLL_RIO_JOINING
-                                                                               : COLL_RIO_BEFORE;
+  if (module->way == RIO_COLL_UNDECIDED) {
+    module->way = coll_rio_begin(module->comm, &module->group) == OMPI_SUCCESS ? RIO_COLL_JOINING
+                                                                               : RIO_COLL_BEFORE;
   }
-  if (module->way == COLL_RIO_JOINING) {
+  if (module->way == RIO_COLL_JOINING) {
     const int rc = calls()->ready(module->group);
     if (rc == 0) {
-      module->way = COLL_RIO_GROUP;
+      module->way = RIO_COLL_GROUP;
     } else if (rc != -EAGAIN) {
       calls()->end(module->group);
       module->group = NULL;
-      module->way = COLL_RIO_BEFORE;
+      module->way = RIO_COLL_BEFORE;
     }
   }
-  return module->way != COLL_RIO_JOINING;
+  return module->way != RIO_COLL_JOINING;
 }
 
 /* Advances a barrier of the module before. @return whether it has ended; then the status is set. */
@@ -83,7 +83,7 @@ static bool advance_group(coll_rio_module_t* module, coll_rio_request_t* request
  * left the list; null: it has not ended. */
 static coll_rio_request_t* advance(coll_rio_module_t* module) {
   coll_rio_request_t* const request = (coll_rio_request_t*)opal_list_get_first(&module->waiting);
-  if (!has_way(module) || !(module->way == COLL_RIO_GROUP ? advance_group(module, request)
+  if (!has_way(module) || !(module->way == RIO_COLL_GROUP ? advance_group(module, request)
                                                           : advance_before(module, request))) {
     return NULL;
   }
@@ -225,8 +225,8 @@ static int wait_for_others(rio_fi_group* group) {
 
 static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
   coll_rio_module_t* const module = (coll_rio_module_t*)super;
-  if (module->way != COLL_RIO_GROUP || !opal_list_is_empty(&module->waiting)) {
-    return module->way == COLL_RIO_BEFORE && opal_list_is_empty(&module->waiting)
+  if (module->way != RIO_COLL_GROUP || !opal_list_is_empty(&module->waiting)) {
+    return module->way == RIO_COLL_BEFORE && opal_list_is_empty(&module->waiting)
                ? module->barrier_before(comm, module->barrier_module_before)
                : barrier_slow(comm, module);
   }
@@ -258,7 +258,7 @@ static void construct_module(coll_rio_module_t* module) {
   module->comm = NULL;
   module->barrier_module_before = NULL;
   module->ibarrier_module_before = NULL;
-  module->way = COLL_RIO_UNDECIDED;
+  module->way = RIO_COLL_UNDECIDED;
   module->group = NULL;
   module->is_under_way = false;
   module->has_told_failure = false;

@@ -12,11 +12,11 @@
 #include "lib/ompi/compat.h"
 
 /** The carrier of the barriers of a communicator. */
-enum coll_rio_way {
-  COLL_RIO_UNDECIDED, /**< its first barrier decides */
-  COLL_RIO_JOINING,   /**< its group, once the members have agreed */
-  COLL_RIO_GROUP,     /**< its group */
-  COLL_RIO_BEFORE,    /**< the module before: the provider cannot reach all members */
+enum rio_coll_way {
+  RIO_COLL_UNDECIDED, /**< its first barrier decides */
+  RIO_COLL_JOINING,   /**< its group, once the members have agreed */
+  RIO_COLL_GROUP,     /**< its group */
+  RIO_COLL_BEFORE,    /**< the module before: the provider cannot reach all members */
 };
 
 /** The component's state of a communicator. The component's lock guards all but `super`; while
@@ -28,7 +28,7 @@ struct coll_rio_module {
   mca_coll_base_module_t* barrier_module_before;
   mca_coll_base_module_ibarrier_fn_t ibarrier_before;
   mca_coll_base_module_t* ibarrier_module_before;
-  enum coll_rio_way way;
+  enum rio_coll_way way;
   rio_fi_group* group;
   opal_list_t waiting;    /**< its requests, in the order of their barriers */
   bool is_under_way;      /**< the member has arrived at the barrier of the first request */

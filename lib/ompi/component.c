@@ -94,7 +94,7 @@ coll_rio_component_t mca_coll_rio_component = {
                     .mca_close_component = close_component,
                     .mca_register_component_params = add_parameters,
                 },
-            .collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+            .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
             .collm_init_query = init_query,
             .collm_comm_query = coll_rio_query,
         },

@@ -102,7 +102,7 @@ SAME(rio_barrier_desc, regs::BarrierDesc, await);
 SAME(rio_barrier_desc, regs::BarrierDesc, reserved);
 
 SAME_SIZE(rio_barrier_request, BarrierRequest);
-SAME(rio_barrier_request, BarrierRequest, desc);
+SAME(rio_barrier_request, BarrierRequest, desc);  // NOLINT(bugprone-sizeof-expression): a pointer
 SAME(rio_barrier_request, BarrierRequest, cookie);
 SAME(rio_barrier_request, BarrierRequest, epoch);
 

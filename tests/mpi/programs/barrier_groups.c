@@ -4,11 +4,8 @@
  * entered it. ranks: 2 4 7 */
 #include <stdlib.h>
 
+#include "tests/mpi/programs/barrier_init.h"
 #include "tests/mpi/programs/check.h"
-#if OMPI_MAJOR_VERSION < 5
-#include <mpi-ext.h>
-#define MPI_Barrier_init MPIX_Barrier_init
-#endif
 
 enum { kGroups = 6, kRounds = 50, kMany = 200, kAtOnce = 3, kAhead = 100 };
 
@@ -74,7 +71,7 @@ static void at_once(MPI_Comm one, int group_of_one, unsigned* done_of_one, MPI_C
 
 static void persistent(MPI_Comm comm, int group, unsigned* done) {
   MPI_Request request;
-  MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
+  barrier_init(comm, &request);
   for (int i = 0; i < kRounds; ++i) {
     enter(group);
     MPI_Start(&request);

@@ -3,11 +3,8 @@
  * ranks: 2 4 7 */
 #include <stdlib.h>
 
+#include "tests/mpi/programs/barrier_init.h"
 #include "tests/mpi/programs/check.h"
-#if OMPI_MAJOR_VERSION < 5
-#include <mpi-ext.h>
-#define MPI_Barrier_init MPIX_Barrier_init
-#endif
 
 enum { kRounds = 20, kTag = 5, kBytes = 100000 };
 
@@ -103,7 +100,7 @@ static void free_below_persistent(int round) {
   MPI_Comm comm;
   MPI_Request request;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
+  barrier_init(comm, &request);
   for (int i = 0; i < round; ++i) {
     MPI_Start(&request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -121,13 +118,13 @@ static void leave(void) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* without a barrier */
   MPI_Comm_split(MPI_COMM_WORLD, 0, -check_rank, &comm);
   MPI_Barrier(comm);
-  MPI_Barrier_init(comm, MPI_INFO_NULL, &request); /* never started */
+  barrier_init(comm, &request); /* never started */
   MPI_Comm_dup(comm, &comm);
-  MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
+  barrier_init(comm, &request);
   MPI_Start(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_free(&comm); /* its request is left */
-  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  barrier_init(MPI_COMM_WORLD, &request);
   MPI_Start(&request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
