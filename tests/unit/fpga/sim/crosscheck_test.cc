@@ -23,6 +23,7 @@ struct Case {
   bool exact = false;  // the cards are in exact mode
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
 void PrintTo(const Case& value, std::ostream* out) {
   *out << value.scheme << " on " << value.topology << (value.exact ? ", exact" : "");
 }

@@ -100,7 +100,7 @@ class World {
         terms.serial = 1 + static_cast<uint32_t>(random_.next() >> 33);
         terms.ways = ways;
         groups_[group].push_back(
-            std::make_unique<Member>(terms, group, cards_[places_[group][rank]], wires_));
+            std::make_unique<Member>(terms, group, cards_[places_[group][rank]], wires));
         groups_[group].back()->loads_at_once = random_.below(2) == 0;
       }
     }
@@ -122,7 +122,7 @@ class World {
         }
       }
     }
-    for (auto& [wire, queue] : wires_) {
+    for (auto& [wire, queue] : wires) {
       // Before it has begun, a member's messages wait with it, as EarlyJoins keeps them.
       Member& to = at(std::get<0>(wire), std::get<2>(wire));
       if (!queue.empty() && to.has_begun) {
@@ -140,8 +140,8 @@ class World {
       member->agreement.begin();
     } else {
       const auto [group, from, to] = wire;
-      const GroupMessage message = wires_[wire].front();
-      wires_[wire].pop_front();
+      const GroupMessage message = wires[wire].front();
+      wires[wire].pop_front();
       static_cast<void>(at(group, to).agreement.receive(from, message));
     }
     return true;
@@ -151,7 +151,7 @@ class World {
     }
   }
 
-  Member::Wires wires_;
+  Member::Wires wires;
 
  private:
   std::vector<Card> cards_;
@@ -302,8 +302,8 @@ TEST(Agreement, AMemberThatJoinsAFailedCreationIsToldOnce) {
   root.fail(-ETIMEDOUT, root.missing());
   EXPECT_TRUE(root.tell_late(1, 1001));
   EXPECT_FALSE(root.tell_late(1, 55));
-  EXPECT_EQ((world.wires_[{0, 0, 1}].back().error), -ETIMEDOUT);
-  EXPECT_EQ((world.wires_[{0, 0, 1}].back().ticket), 1001u);
+  EXPECT_EQ((world.wires[{0, 0, 1}].back().error), -ETIMEDOUT);
+  EXPECT_EQ((world.wires[{0, 0, 1}].back().ticket), 1001u);
 }
 
 TEST(Agreement, AMemberThatDoesNotAnswerIsMissing) {
@@ -318,18 +318,18 @@ TEST(Agreement, AMemberThatDoesNotAnswerIsMissing) {
   Agreement& root = world.at(0, 0).agreement;
   EXPECT_EQ(root.missing(), 1u) << "none has joined";
   for (const uint32_t rank : {1u, 2u}) {
-    ASSERT_TRUE(root.receive(rank, world.wires_[{0, rank, 0}].back()));
+    ASSERT_TRUE(root.receive(rank, world.wires[{0, rank, 0}].back()));
   }
   EXPECT_EQ(root.missing(), 1u) << "all have joined, and none has answered";
-  ASSERT_TRUE(world.at(0, 1).agreement.receive(0, world.wires_[{0, 0, 1}].back()));
-  ASSERT_TRUE(root.receive(1, world.wires_[{0, 1, 0}].back()));
+  ASSERT_TRUE(world.at(0, 1).agreement.receive(0, world.wires[{0, 0, 1}].back()));
+  ASSERT_TRUE(root.receive(1, world.wires[{0, 1, 0}].back()));
   EXPECT_EQ(root.missing(), 2u);
 }
 
 TEST(Agreement, AMemberForWhichThereWasNoRoomJoinsAgainWhenRank0Begins) {
   World world(2, {first_cards(2)}, 1);
   Agreement& member = world.at(0, 1).agreement;
-  auto& sent = world.wires_[{0, 1, 0}];
+  auto& sent = world.wires[{0, 1, 0}];
   world.at(0, 1).has_begun = true;
   member.begin();
   ASSERT_EQ(sent.size(), 1u);
