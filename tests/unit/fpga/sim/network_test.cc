@@ -293,16 +293,16 @@ struct Travellers {
   base::Random random{17};
   uint64_t checksum = 0;
 
-  void deliver(NetworkBase& network_, const Packet& packet) {
-    checksum = checksum * 31 + network_.now() + packet.tag;
+  void deliver(NetworkBase& network, const Packet& packet) {
+    checksum = checksum * 31 + network.now() + packet.tag;
     Packet next = packet;
     next.source = packet.destination;
-    next.destination = random.below(network_.topology().nodes());
+    next.destination = random.below(network.topology().nodes());
     if (++next.info < 100) {
-      network_.send(next);
+      network.send(next);
     }
   }
-  void expire(NetworkBase& /*network_*/, const NodeTimer& /*timer*/) {}
+  void expire(NetworkBase& /*network*/, const NodeTimer& /*timer*/) {}
 };
 
 struct Outcome {
@@ -320,21 +320,21 @@ struct Outcome {
   settings.classes[0].loss_rate = 1e-4;
   settings.seed = seed;
   Travellers travellers;
-  std::unique_ptr<Network<Travellers>> network_;
-  EXPECT_EQ(Network<Travellers>::create(topology, settings, travellers, &network_, &error), 0)
+  std::unique_ptr<Network<Travellers>> network;
+  EXPECT_EQ(Network<Travellers>::create(topology, settings, travellers, &network, &error), 0)
       << error;
   for (const NetworkFault& fault : faults) {
-    network_->schedule(fault);
+    network->schedule(fault);
   }
   for (uint32_t node = 0; node < topology.nodes(); ++node) {
     for (uint32_t i = 0; i < 10; ++i) {
-      network_->send({.source = node, .destination = (node + i) % topology.nodes(), .tag = node});
+      network->send({.source = node, .destination = (node + i) % topology.nodes(), .tag = node});
     }
   }
-  for (uint64_t until_ns = 0; network_->events() != 0; until_ns += step_ns) {
-    network_->run(until_ns);
+  for (uint64_t until_ns = 0; network->events() != 0; until_ns += step_ns) {
+    network->run(until_ns);
   }
-  return {travellers.checksum, network_->now(), network_->counters()};
+  return {travellers.checksum, network->now(), network->counters()};
 }
 
 TEST(Network, ARunRepeats) {
@@ -366,46 +366,46 @@ TEST(Network, AFilesLossIsThePacketsOnTheWay) {
   std::string error;
   ASSERT_EQ(NetworkTopology::create("file:" + path, &topology, &error), 0) << error;
   std::filesystem::remove(path);
-  Nodes nodes_;
-  std::unique_ptr<Network<Nodes>> network_;
-  ASSERT_EQ(Network<Nodes>::create(topology, {}, nodes_, &network_, &error), 0) << error;
+  Nodes nodes;
+  std::unique_ptr<Network<Nodes>> network;
+  ASSERT_EQ(Network<Nodes>::create(topology, {}, nodes, &network, &error), 0) << error;
   for (uint32_t i = 0; i < 1000; ++i) {
-    network_->send({.source = 0, .destination = 1, .tag = i});
+    network->send({.source = 0, .destination = 1, .tag = i});
   }
-  network_->run(kForever);
+  network->run(kForever);
   // Six standard deviations. Only a's link loses packets, however many links follow.
-  EXPECT_NEAR(static_cast<double>(network_->counters().delivered), 500.0, 95.0);
-  EXPECT_EQ(network_->links().sent(topology.next_link(2, 1)), network_->counters().delivered);
+  EXPECT_NEAR(static_cast<double>(network->counters().delivered), 500.0, 95.0);
+  EXPECT_EQ(network->links().sent(topology.next_link(2, 1)), network->counters().delivered);
 }
 
 TEST(Network, MistakesAreNamed) {
   NetworkTopology topology;
   std::string error;
   ASSERT_EQ(NetworkTopology::create("torus:4x4", &topology, &error), 0) << error;
-  Nodes nodes_;
-  std::unique_ptr<Network<Nodes>> network_;
+  Nodes nodes;
+  std::unique_ptr<Network<Nodes>> network;
   NetworkSettings settings;
   settings.classes.resize(3);
-  EXPECT_EQ(Network<Nodes>::create(topology, settings, nodes_, &network_, &error), -EINVAL);
+  EXPECT_EQ(Network<Nodes>::create(topology, settings, nodes, &network, &error), -EINVAL);
   EXPECT_NE(error.find("the topology's 2"), std::string::npos) << error;
   settings.classes.resize(2);
   settings.classes[1].loss_rate = 2.0;
-  EXPECT_EQ(Network<Nodes>::create(topology, settings, nodes_, &network_, &error), -EINVAL);
+  EXPECT_EQ(Network<Nodes>::create(topology, settings, nodes, &network, &error), -EINVAL);
   EXPECT_NE(error.find("class 1"), std::string::npos) << error;
-  EXPECT_EQ(network_, nullptr);
+  EXPECT_EQ(network, nullptr);
 }
 
 TEST(Network, AMillionNodesFitIntoLittleMemory) {
   NetworkTopology topology;
   std::string error;
   ASSERT_EQ(NetworkTopology::create("torus:100x100x100", &topology, &error), 0) << error;
-  Nodes nodes_;
-  std::unique_ptr<Network<Nodes>> network_;
-  ASSERT_EQ(Network<Nodes>::create(std::move(topology), {}, nodes_, &network_, &error), 0) << error;
-  network_->send({.source = 0, .destination = 999'999, .tag = 7});
-  network_->run(kForever);
-  EXPECT_EQ(nodes_.arrivals, (Arrivals{{3 * kHopNs, 0, 999'999, 7}}));
-  EXPECT_LE(network_->bytes(), 100u << 20);
+  Nodes nodes;
+  std::unique_ptr<Network<Nodes>> network;
+  ASSERT_EQ(Network<Nodes>::create(std::move(topology), {}, nodes, &network, &error), 0) << error;
+  network->send({.source = 0, .destination = 999'999, .tag = 7});
+  network->run(kForever);
+  EXPECT_EQ(nodes.arrivals, (Arrivals{{3 * kHopNs, 0, 999'999, 7}}));
+  EXPECT_LE(network->bytes(), 100u << 20);
 }
 
 }  // namespace
