@@ -97,6 +97,10 @@ Json run(const RunResult& result) {
   json["latency_ns"] = latency(result);
   json["verify"] = verify(result);
   json["driver"] = driver(result);
+  if (result.mode == &kBarrierMode) {
+    json["group"] = result.described;
+    json["violations"] = result.violations;
+  }
   json["streams"] = streams;
   return json;
 }
@@ -141,6 +145,8 @@ int write_json(const Options& options, const std::vector<RunResult>& results, st
                      {"seed", options.seed},
                      {"fault_seed", options.fault_seed},
                      {"fault_rate", options.fault_rate},
+                     {"schedule", barrier::to_string(options.schedule)},
+                     {"skew_us", options.skew_us},
                      {"runs", runs}};
   std::ofstream file(options.json_file);
   file << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';

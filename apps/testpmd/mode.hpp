@@ -19,12 +19,15 @@ struct Mode {
   const char* name;
   uint32_t max_bytes = regs::kMessageBytesMax;  ///< largest --size
   bool takes_offset = true;                     ///< --offset means something
+  bool sends_to_peers = true;                   ///< each port needs a peer
   const char* latency_of;                       ///< what the latency is, for the report
   /// Check the options for this mode. @return 0 or -EINVAL, `error` names fault and remedy. Null:
   /// all are good.
   int (*check)(const RunSetup& setup, std::string* error) = nullptr;
   /// Make and open the streams. @return 0, or -EINVAL with the cause in `error`.
   int (*make_streams)(const RunSetup& setup, Streams* streams, std::string* error);
+  /// The traffic, for the report: "16 bits". Null: the size of the messages.
+  std::string (*describe)(const RunSetup& setup) = nullptr;
 };
 
 extern const Mode kIoMode;
@@ -35,6 +38,7 @@ extern const Mode kPingpongMode;
 extern const Mode kDedicatedMode;
 extern const Mode kDoorbellMode;
 extern const Mode kRdmaMode;
+extern const Mode kBarrierMode;
 
 /// All modes, in the order of the help.
 [[nodiscard]] std::span<const Mode* const> mode_table();

@@ -1,5 +1,6 @@
 // doorbell: every port sends type 10 doorbells and counts those that come; the 16 bits are numbers.
 #include "apps/testpmd/mode.hpp"
+#include "apps/testpmd/text.hpp"
 
 namespace rio::testpmd {
 namespace {
@@ -81,12 +82,30 @@ uint32_t DoorbellStream::turn(bool may_send) noexcept {
          });
 }
 
+int check(const RunSetup& setup, std::string* error) {
+  for (const auto& port : setup.ports) {
+    if ((port->pair().rings() & pmd::ring_bit(regs::Ring::kBarrier)) != 0) {
+      return fail(error,
+                  "%s takes half of all doorbells for barriers; start rio-testpmd with --mode "
+                  "doorbell",
+                  port->name.c_str());
+    }
+  }
+  return 0;
+}
+
+std::string describe(const RunSetup& /*setup*/) {
+  return "16 bits";
+}
+
 }  // namespace
 
 constinit const Mode kDoorbellMode = {.name = "doorbell",
                                       .max_bytes = kTransferBytesMax,
                                       .takes_offset = false,
                                       .latency_of = "one way, queueing included",
-                                      .make_streams = make_each<make_stream<DoorbellStream>>};
+                                      .check = check,
+                                      .make_streams = make_each<make_stream<DoorbellStream>>,
+                                      .describe = describe};
 
 }  // namespace rio::testpmd

@@ -8,7 +8,7 @@ namespace rio::testpmd {
 std::span<const Mode* const> mode_table() {
   static constexpr std::array kModes = {&kIoMode,       &kTxonlyMode,   &kRxonlyMode,
                                         &kFlowgenMode,  &kPingpongMode, &kDedicatedMode,
-                                        &kDoorbellMode, &kRdmaMode};
+                                        &kDoorbellMode, &kRdmaMode,     &kBarrierMode};
   return kModes;
 }
 

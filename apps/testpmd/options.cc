@@ -75,8 +75,10 @@ int set_name(Options& o, Text v, Error e) {
 }
 
 constexpr std::array kTopologies = {"loop", "paired", "chained"};
+constexpr std::array kStarts = {"slot", "ring"};
 constexpr std::array kOps = {"nread", "nwrite", "nwrite_r", "swrite"};
 static_assert(static_cast<int>(Topology::kChained) == 2 &&
+              static_cast<int>(BarrierStart::kRing) == 1 &&
               static_cast<int>(regs::DmaOp::kNwrite) == 1 &&
               static_cast<int>(regs::DmaOp::kSwrite) == 3);
 
@@ -136,6 +138,10 @@ int set_lcores(Options& o, Text v, Error e) {
   return 0;
 }
 
+int set_schedule(Options& o, Text v, Error e) {
+  return barrier::parse_scheme(v, &o.schedule, e);
+}
+
 int set_peers(Options& o, Text v, Error e) {
   std::vector<uint32_t> peers;
   for (const std::string& part : split(v)) {
@@ -172,7 +178,16 @@ constexpr OptionDef kTable[] = {
     {"op", "OP", "rdma: nread, nwrite, nwrite_r, swrite (nwrite_r)", set_name<&Options::op, kOps>},
     {"topology", "T", "io: forward by loop, paired or chained ports (loop)",
      set_name<&Options::topology, kTopologies>},
-    {"peers", "ID,ID,...", "destID that each port sends to (the other end of its wire)", set_peers},
+    {"ranks", "N", "barrier: members, 2 to 65535 (cards, or queue pairs of one)",
+     set_number<&Options::ranks, 2, 65535>},
+    {"schedule", "SCHEME", "barrier: classic, two-way, torus:4x2, mesh:4x2, tree (two-way)",
+     set_schedule},
+    {"skew", "US", "barrier: members arrive up to US apart, at most 1000000 (0)",
+     set_number<&Options::skew_us, 0, 1'000'000>},
+    {"via", "WAY", "barrier: slot, ring: loaded once, or posted each time (slot)",
+     set_name<&Options::via, kStarts>},
+    {"peers", "ID,ID,...", "destIDs that the ports send to (the other end); barrier: all ranks",
+     set_peers},
     {"forward-lcores", "LIST", "lcores that poll (those nearest the cards)", set_lcores},
     {"nb-cores", "N", "how many lcores poll (1; pingpong takes 2 if there are)",
      set_number<&Options::nb_cores, 1, 1024>},
@@ -197,6 +212,7 @@ constexpr const char* kFooter = R"(Modes
   dedicated   every port streams into all dedicated queues of its peer; --size up to 1 MiB
   doorbell    every port sends doorbells
   rdma        every port reads or writes its peer's memory; --op
+  barrier     barriers that the cards run; a card, or a queue pair of one with wire=loop, is a rank
 
 Examples (two emulated cards, wired to each other)
   E="-l 0 --no-pci --iova-mode=va --in-memory --vdev raw_rio0,wire=pair0 --vdev raw_rio1,wire=pair0"
@@ -205,12 +221,14 @@ Examples (two emulated cards, wired to each other)
   rio-testpmd $E -- --mode pingpong --size 8 --seconds 2
   rio-testpmd $E -- --mode dedicated --size 4K --offset 24 --count 1000 --verify
   rio-testpmd $E -- --mode io --faults 7:0.01 --count 7000 --verify
+  rio-testpmd -l 0 --no-pci --iova-mode=va --in-memory --vdev raw_rio0,wire=loop,qps=8 -- \
+    --mode barrier --schedule torus:4x2 --count 10000
   rio-testpmd $E -- -i
 
 Exit code
   0  done (and, with --verify, every byte was right)
   1  wrong option, or the set-up failed
-  2  --verify found something lost, duplicated or corrupted
+  2  --verify found something lost, duplicated or corrupted, or a rank left a barrier too early
   3  the card is gone, or nothing moves any more)";
 
 void add_option(CLI::App& app, const OptionDef& option, Options* out) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/barrier/scheme.hpp"
 #include "pmd/dev/types.hpp"
 
 namespace rio::testpmd {
@@ -20,6 +21,12 @@ enum class Topology : uint8_t {
   kLoop,     ///< out of the port that it came in
   kPaired,   ///< ports 0 and 1, 2 and 3, …
   kChained,  ///< the next port; the last one to the first
+};
+
+/// How a barrier is started.
+enum class BarrierStart : uint8_t {
+  kSlot,  ///< from its descriptor in a slot on the card
+  kRing,  ///< by posting its descriptor each time
 };
 
 struct Options {
@@ -44,7 +51,12 @@ struct Options {
   uint32_t queues = 0;                     ///< dedicated: for each port; 0: as many as can be
   uint32_t window = 64;                    ///< messages each port primes the circle with
   regs::DmaOp op = regs::DmaOp::kNwriteR;  ///< rdma; one of the first four
-  std::vector<uint32_t> peers;             ///< destID for each port; empty: by the wires
+  std::vector<uint32_t> peers;  ///< destID for each port, barrier: of each rank; empty: by the
+                                ///< wires
+  uint32_t ranks = 0;           ///< barrier: members; 0: as many as there can be
+  barrier::Scheme schedule = barrier::TwoWay{};
+  uint32_t skew_us = 0;  ///< barrier: each member arrives up to this much later, by the seed
+  BarrierStart via = BarrierStart::kSlot;
   bool interactive = false;
   std::string cmdline_file;
   bool auto_start = false;

@@ -2,6 +2,9 @@
 
 #include <rte_cycles.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "apps/testpmd/text.hpp"
 #include "pmd/dev/names.hpp"
 
@@ -81,12 +84,30 @@ std::string grouped(uint64_t number) {
   return text;
 }
 
-std::string totals_text(const RunResult& result) {
-  const bool doorbell = result.mode == &kDoorbellMode;
-  std::string text = formatted(
-      "---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode->name,
-      doorbell ? "16 bits" : (grouped(result.size_bytes) + " bytes").c_str(), result.seconds,
-      result.lcores, result.lcores == 1 ? "" : "s", result.is_model ? ", emulated card" : "");
+namespace {
+
+/// Barriers that did not end as OK.
+uint64_t failures(const PortFigures& f) {
+  return std::accumulate(f.status.begin(), f.status.end(), uint64_t{0});
+}
+
+/// Lines of the members of a group.
+std::string barriers_text(const RunResult& result) {
+  std::string text;
+  for (const PortFigures& f : result.streams) {
+    text += formatted("%-20s%s barriers, %s of them failed\n", f.label.c_str(),
+                      grouped(f.tx_messages).c_str(), grouped(failures(f)).c_str());
+  }
+  const auto ranks = static_cast<double>(std::max<size_t>(result.streams.size(), 1));
+  text +=
+      "rate        " + rate_text(result.sum.rx_messages, result.seconds * ranks) + " barriers\n";
+  text += "violations  " + grouped(result.violations) + " left before the last arrival\n";
+  return text;
+}
+
+/// Lines of ports that send messages.
+std::string messages_text(const RunResult& result) {
+  std::string text;
   for (const PortFigures& f : result.streams) {
     text += formatted(
         "%-12sreceived %s (%s, %s), sent %s\n", f.label.c_str(), grouped(f.rx_messages).c_str(),
@@ -96,6 +117,18 @@ std::string totals_text(const RunResult& result) {
   text += "rate        " + rate_text(result.sum.rx_messages, result.seconds) +
           " messages, summed over the ports that received them\n";
   text += "bandwidth   " + bandwidth_text(result.sum.rx_bytes, result.seconds) + " payload\n";
+  return text;
+}
+
+}  // namespace
+
+std::string totals_text(const RunResult& result) {
+  const bool barriers = result.mode == &kBarrierMode;
+  std::string text =
+      formatted("---- %s, %s, %.2f s on %u lcore%s%s ----\n", result.mode->name,
+                result.described.c_str(), result.seconds, result.lcores,
+                result.lcores == 1 ? "" : "s", result.is_model ? ", emulated card" : "");
+  text += barriers ? barriers_text(result) : messages_text(result);
   if (result.latency.total() != 0) {
     text += "latency     p50 " + at(result, 50) + ", p90 " + at(result, 90) + ", p99 " +
             at(result, 99) + ", p99.9 " + at(result, 99.9) + ", max " + at(result, 100) +
@@ -107,9 +140,9 @@ std::string totals_text(const RunResult& result) {
             grouped(result.sum.bytes_copied) + " bytes copied by the driver\n";
   }
   const auto messages = static_cast<double>(result.driver_messages);
-  text += formatted("BAR         %.4f reads and %.4f writes a message\n",
+  text += formatted("BAR         %.4f reads and %.4f writes a %s\n",
                     ratio(result.driver.bar_reads, messages),
-                    ratio(result.driver.bar_writes, messages));
+                    ratio(result.driver.bar_writes, messages), barriers ? "barrier" : "message");
   if (result.sum.retries != 0) {
     text += "retries     " + grouped(result.sum.retries) + "\n";
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "apps/testpmd/report.hpp"
 #include "apps/testpmd/text.hpp"
 #include "base/thread.hpp"
 
@@ -225,6 +226,7 @@ void Run::conduct() {
     result_.streams.push_back(after[i].since(before[i]));
     result_.sum += result_.streams.back();
     result_.driver_messages += streams_[i]->stats.rx_messages.get();
+    result_.violations += streams_[i]->stats.violations.get();
     result_.latency.merge(streams_[i]->latency);
   }
   result_.driver = driver_now();
@@ -268,7 +270,10 @@ RunResult Run::result() {
         "the rings (show port queues all)",
         kStuckLimit.count() / 1000);
   }
-  if (result_.exit_code == kExitOk && result_.verified && result_.verify.errors() != 0) {
+  result_.described =
+      mode_.describe != nullptr ? mode_.describe(setup_) : grouped(setup_.size_bytes) + " bytes";
+  const bool is_wrong = result_.verified && result_.verify.errors() != 0;
+  if (result_.exit_code == kExitOk && (is_wrong || result_.violations != 0)) {
     result_.exit_code = kExitVerify;
   }
   return std::move(result_);

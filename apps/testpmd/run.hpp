@@ -32,6 +32,8 @@ struct RunResult {
   Histogram latency;  ///< TSC ticks
   VerifyTotals verify;
   bool verified = false;
+  std::string described;         ///< the traffic: "64 bytes"
+  uint64_t violations = 0;       ///< barriers left before the last member had arrived
   DriverCounts driver;           ///< of the whole run
   uint64_t driver_messages = 0;  ///< received in the whole run
   uint32_t lcores = 0;

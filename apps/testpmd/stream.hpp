@@ -22,7 +22,7 @@ namespace rio::testpmd {
 using pmd::Counter;
 
 /// Codes of pmd::Status that fit here; others are counted as the last.
-inline constexpr size_t kStatusCodes = 12;
+inline constexpr size_t kStatusCodes = 13;
 
 /// Counts of a stream as it runs (Counter), or at one time (uint64_t). Bytes are payload.
 template <typename Number>
@@ -53,6 +53,7 @@ void each_figure(One& one, const Other& other, Visit&& visit) {
 
 struct alignas(64) StreamStats : Figures<Counter> {
   Counter last_busy_tsc;
+  Counter violations;  ///< RunResult::violations
   void count_status(pmd::Status s) {
     const auto code = static_cast<size_t>(s);
     status[code < kStatusCodes ? code : kStatusCodes - 1].add(1);

@@ -16,6 +16,8 @@
 namespace rio::testpmd {
 namespace {
 
+constexpr uint8_t kBarrierLog2 = 4;
+
 /// The wire of an emulated card; "" for a PCI card.
 std::string wire_of(const rte_device* device) {
   const rte_devargs* args = rte_dev_devargs(device);
@@ -29,7 +31,8 @@ std::string wire_of(const rte_device* device) {
 TestPort::TestPort(uint32_t number, uint16_t rawdev, const rte_device* device)
     : index(number), dev_id(rawdev), name(rte_dev_name(device)), wire(wire_of(device)) {}
 
-int TestPort::open_all(std::vector<std::unique_ptr<TestPort>>* out, std::string* error) {
+int TestPort::open_all(bool barriers, std::vector<std::unique_ptr<TestPort>>* out,
+                       std::string* error) {
   std::vector<std::unique_ptr<TestPort>> ports;
   uint32_t left = rte_rawdev_count();
   for (uint16_t rawdev = 0; left > 0 && rawdev < RTE_RAWDEV_MAX_DEVS; ++rawdev) {
@@ -44,7 +47,7 @@ int TestPort::open_all(std::vector<std::unique_ptr<TestPort>>* out, std::string*
     }
     const auto number = static_cast<uint32_t>(ports.size());
     ports.emplace_back(new TestPort(number, rawdev, device.device));
-    if (ports.back()->open(error) != 0) {
+    if (ports.back()->open(barriers, error) != 0) {
       return -EINVAL;
     }
   }
@@ -57,7 +60,16 @@ int TestPort::open_all(std::vector<std::unique_ptr<TestPort>>* out, std::string*
   return 0;
 }
 
-int TestPort::open(std::string* error) {
+int TestPort::set_up_queue(uint16_t queue_pair, bool barriers) const {
+  rte_raw_rio_queue_conf conf{};
+  if (const int rc = rte_rawdev_queue_conf_get(dev_id, queue_pair, &conf, sizeof(conf)); rc != 0) {
+    return rc;
+  }
+  conf.barrier_log2 = barriers ? kBarrierLog2 : 0;
+  return rte_rawdev_queue_setup(dev_id, queue_pair, &conf, sizeof(conf));
+}
+
+int TestPort::open(bool barriers, std::string* error) {
   const char* const own = name.c_str();
   rte_raw_rio_info info{};
   rte_rawdev_info device{};
@@ -72,7 +84,7 @@ int TestPort::open(std::string* error) {
   held_ = true;
   for (uint32_t qp = 0; qp < info.queue_pairs; ++qp) {
     const auto number = static_cast<uint16_t>(qp);
-    if (const int rc = rte_rawdev_queue_setup(dev_id, number, nullptr, 0); rc != 0) {
+    if (const int rc = set_up_queue(number, barriers && info.barrier_rounds != 0); rc != 0) {
       return fail(error, "%s: queue pair %u cannot be set up (%s); is another process using it?",
                   own, qp, std::strerror(-rc));
     }
@@ -90,6 +102,7 @@ int TestPort::open(std::string* error) {
     pairs_.push_back(pair);
     dest_ids_.push_back(pair->dest_id());
   }
+  barrier_epochs.assign(pairs_.size(), 0);
   return 0;
 }
 

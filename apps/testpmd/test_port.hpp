@@ -50,7 +50,8 @@ class TestPort {
  public:
   /// All rawdevs of the driver, configured and started. @return 0, or -EINVAL with the remedy in
   /// `error`.
-  [[nodiscard]] static int open_all(std::vector<std::unique_ptr<TestPort>>* out,
+  /// @param barriers with their barrier rings, where the card has a barrier engine.
+  [[nodiscard]] static int open_all(bool barriers, std::vector<std::unique_ptr<TestPort>>* out,
                                     std::string* error);
   /// Find the peer of each port: by --peers, or by the wires. @return 0 or -EINVAL.
   [[nodiscard]] static int connect(std::vector<std::unique_ptr<TestPort>>& ports,
@@ -79,6 +80,8 @@ class TestPort {
   uint32_t shared_posted = 0;
   /// Of what comes in here.
   LatencyProbe probe;
+  /// Epoch of the last barrier of each queue pair; kept by the stream that polls it.
+  std::vector<uint64_t> barrier_epochs;
   /// Held by a poller while it closes or opens a dedicated queue, and by other threads while they
   /// look at the queues. Never in a burst.
   mutable std::mutex queues_lock;
@@ -93,7 +96,8 @@ class TestPort {
 
  private:
   TestPort(uint32_t number, uint16_t rawdev, const rte_device* device);
-  [[nodiscard]] int open(std::string* error);
+  [[nodiscard]] int open(bool barriers, std::string* error);
+  [[nodiscard]] int set_up_queue(uint16_t queue_pair, bool barriers) const;
   [[nodiscard]] int fail_alone(const std::vector<std::unique_ptr<TestPort>>& ports,
                                const Options& options, std::string* error) const;
 
@@ -121,6 +125,7 @@ void for_each_ring(pmd::QueuePair& pair, Visit&& visit) {
   visit_open(regs::Ring::kDma, &pmd::QueuePair::dma);
   visit_open(regs::Ring::kMaint, &pmd::QueuePair::maint);
   visit_open(regs::Ring::kEvent, &pmd::QueuePair::events);
+  visit_open(regs::Ring::kBarrier, &pmd::QueuePair::barriers);
 }
 
 }  // namespace rio::testpmd

@@ -105,8 +105,15 @@ void warn_of_sharing(const std::vector<unsigned>& lcores, const pmd::cores::Plac
 
 }  // namespace
 
+/// The peers of the ports, if the mode has some.
+int TestRun::connect(const Mode& mode, std::string* error) {
+  return mode.sends_to_peers ? TestPort::connect(ports_, options, error) : 0;
+}
+
 int TestRun::open(std::string* error) {
-  if (TestPort::open_all(&ports_, error) != 0 || TestPort::connect(ports_, options, error) != 0) {
+  const Mode* const mode = find_mode(options.mode, error);
+  if (mode == nullptr || TestPort::open_all(mode == &kBarrierMode, &ports_, error) != 0 ||
+      connect(*mode, error) != 0) {
     return -EINVAL;
   }
   uint32_t align = 1;
@@ -157,7 +164,7 @@ int TestRun::start(uint32_t size_bytes, std::string* error) {
     return -EINVAL;
   }
   const RunSetup setup{options, size_bytes, ports_, pool_, verifier_};
-  if (check(*mode, size_bytes, error) != 0 || TestPort::connect(ports_, options, error) != 0 ||
+  if (check(*mode, size_bytes, error) != 0 || connect(*mode, error) != 0 ||
       (mode->check != nullptr && mode->check(setup, error) != 0)) {
     return -EINVAL;
   }

@@ -35,6 +35,7 @@ class TestRun {
 
  private:
   [[nodiscard]] int check(const Mode& mode, uint32_t size_bytes, std::string* error) const;
+  [[nodiscard]] int connect(const Mode& mode, std::string* error);
 
   std::unique_ptr<pmd::cores::Placement> placement_;
   // The run ends first, then the ports stop, so that no card writes into buffers that are freed.

@@ -1,4 +1,4 @@
-// rio-tool counters: what the port counts, once or live.
+// rio-tool counters: what port and barrier engines count, once or live.
 #include <optional>
 
 #include "apps/tool/card_option.hpp"
@@ -69,10 +69,14 @@ int counters(const GlobalOptions& context, Options& options) {
 
 void add_counters(CLI::App& app, GlobalOptions& context) {
   const auto [command, options] = add_command(
-      app, context, "counters", "Show the port's counters; rates with --watch",
+      app, context, "counters", "Show the counters of port and barriers; rates with --watch",
       "Counters have 32 bits and wrap. \"posted\" is how far the program behind a running ring "
       "has\n"
-      "posted (its TAIL). Works beside that program.\n\n"
+      "posted (its TAIL). Barrier engines that were used show their notifications: sent, "
+      "received,\n"
+      "early (before the barrier was posted), refused or answered RETRY (nacks), sent again, "
+      "stale,\n"
+      "foreign (not awaited), and barriers that were cancelled. Works beside that program.\n\n"
       "Examples\n  rio-tool counters\n  rio-tool counters --watch --interval 0.5\n"
       "  rio-tool --json counters --watch --count 60 > minute.jsonl",
       counters);

@@ -157,6 +157,24 @@ void add_rings(pmd::Card& card, std::vector<Count>* counts) {
   }
 }
 
+/// Counters of the barrier engines that were used since the reset of their queue pair.
+void add_barriers(pmd::Card& card, std::vector<Count>* counts) {
+  pmd::Mmio bar = card.bus().bar();
+  constexpr auto kRing = static_cast<uint32_t>(regs::Ring::kBarrier);
+  for (uint32_t qp = 0; qp < card.caps().queue_pairs; ++qp) {
+    if (!card.blocks().has_barrier(qp)) {
+      continue;
+    }
+    const pmd::BarrierCounters values = card.barrier_counters(qp);
+    if (pmd::Ring::busy(bar, qp, kRing) != 1 && values.sent == 0 && values.received == 0) {
+      continue;
+    }
+    for (const auto& [name, value] : pmd::kBarrierCounterNames) {
+      counts->push_back({"qp" + std::to_string(qp) + ".barrier." + name, values.*value});
+    }
+  }
+}
+
 /// Call it last: what was read before it may be all ones. @return 0, -ENODEV (the card is gone),
 /// said on stderr.
 int check_there(pmd::Card& card) {
@@ -177,6 +195,7 @@ int take_sample(pmd::Card& card, PortSample* out) {
                    {"rx_errors", port.rx_errors},     {"tx_timeouts", port.tx_timeouts},
                    {"rx_timeouts", port.rx_timeouts}, {"rx_unmapped", port.rx_unmapped}};
   add_rings(card, &sample.counts);
+  add_barriers(card, &sample.counts);
   if (const int rc = check_there(card); rc != 0) {
     return rc;
   }
@@ -273,6 +292,14 @@ std::string event_text(const pmd::CardEvent& event) {
              std::to_string(event.data[0]);
     case regs::EventType::kOverflow:
       return std::to_string(event.info) + " events were lost for want of room";
+    case regs::EventType::kBarrierForeign: {
+      using Info = regs::barrier_notice::Info;
+      return base::formatted(
+          "0x%x sent a barrier notification that is not awaited: group %u, "
+          "epoch %u modulo 8, round %u",
+          event.source, Info::group.get(event.info), Info::epoch.get(event.info),
+          Info::round.get(event.info));
+    }
     case regs::EventType::kPortWrite: {
       std::string text = base::formatted("port-write of the device with tag 0x%x, port %u",
                                          event.data[0], event.data[2] & kPortWritePort);

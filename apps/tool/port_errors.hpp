@@ -16,14 +16,16 @@ namespace rio::tool {
 
 /// A free-running 32-bit count.
 struct Count {
-  std::string name;  ///< "tx_packets", "qp0.tx.posted"
+  std::string name;  ///< "tx_packets", "qp0.tx.posted", "qp0.barrier.sent"
   uint32_t value = 0;
 };
 
 /// All counts of a card. One thread.
 struct PortSample {
   std::chrono::steady_clock::time_point at;
-  std::vector<Count> counts;  ///< the port's eight, then entries posted to each ring that runs
+  /// The port's eight, entries posted to each ring that runs, and those of each barrier engine
+  /// whose ring runs, or that has counted.
+  std::vector<Count> counts;
 };
 
 /// Look once. @return 0, -ENODEV (the card is gone), said on stderr.

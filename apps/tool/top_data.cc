@@ -86,6 +86,17 @@ bool parse_regs(const Json& answer, TopDevice* out) {
   return true;
 }
 
+/// The counts and the fill of a ring, whose name is set.
+bool parse_ring(const Json& answer, TopRing* out) {
+  const std::string& ring = out->name;
+  return number(answer, ring + "_messages", UINT64_MAX, &out->messages) &&
+         number(answer, ring + "_bytes", UINT64_MAX, &out->bytes) &&
+         number(answer, ring + "_failed", UINT64_MAX, &out->failed) &&
+         number(answer, ring + "_rejected", UINT64_MAX, &out->rejected) &&
+         number(answer, ring + "_entries", UINT32_MAX, &out->entries) &&
+         number(answer, ring + "_fill", out->entries, &out->fill);
+}
+
 bool parse_queue(const Json& answer, TopQueue* out) {
   TopQueue queue;
   if (!answer.is_object() || !number(answer, "queue_pair", regs::kMaxQps - 1, &queue.qp) ||
@@ -94,18 +105,21 @@ bool parse_queue(const Json& answer, TopQueue* out) {
     return false;
   }
   for (const char* const name : kRings) {
-    const std::string ring = name;
-    TopRing one;
-    one.name = ring;
-    if (!number(answer, ring + "_messages", UINT64_MAX, &one.messages) ||
-        !number(answer, ring + "_bytes", UINT64_MAX, &one.bytes) ||
-        !number(answer, ring + "_failed", UINT64_MAX, &one.failed) ||
-        !number(answer, ring + "_rejected", UINT64_MAX, &one.rejected) ||
-        !number(answer, ring + "_entries", UINT32_MAX, &one.entries) ||
-        !number(answer, ring + "_fill", one.entries, &one.fill)) {
+    TopRing ring;
+    ring.name = name;
+    if (!parse_ring(answer, &ring)) {
       return false;
     }
-    queue.rings.push_back(std::move(one));
+    queue.rings.push_back(std::move(ring));
+  }
+  // The last one, so that the places of the others stay when it is opened or closed.
+  if (answer.contains("barrier_messages")) {
+    TopRing ring;
+    ring.name = "barrier";
+    if (!parse_ring(answer, &ring)) {
+      return false;
+    }
+    queue.rings.push_back(std::move(ring));
   }
   *out = std::move(queue);
   return true;

@@ -18,8 +18,8 @@ namespace rio::tool {
 /// what it claims.
 struct TopRing {
   std::string name;
-  uint64_t messages = 0;
-  uint64_t bytes = 0;
+  uint64_t messages = 0;  ///< of the barrier ring: barriers that all members passed
+  uint64_t bytes = 0;     ///< of the barrier ring: 0
   uint64_t failed = 0;
   uint64_t rejected = 0;
   uint64_t entries = 0;  ///< 0: has none, or is not open
@@ -33,7 +33,7 @@ struct TopQueue {
   uint64_t qp = 0;
   uint64_t owner_pid = 0;
   uint64_t dest_id = 0;
-  std::vector<TopRing> rings;
+  std::vector<TopRing> rings;  ///< with a barrier ring only if the program has opened one
 };
 
 /// The port's counters, 32 bits, by name without "PORT/".

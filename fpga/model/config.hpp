@@ -60,7 +60,10 @@ struct Config {
   uint32_t letters = 4;       ///< 1 to 4
   /// Waiting entries of a transmit ring that the card passes over, 0 to 65535.
   uint32_t pass_over = 256;
-  uint32_t push_slots_log2 = 0;  ///< log2 of the slots of push mode, 0 (no push mode) to 8
+  uint32_t push_slots_log2 = 0;   ///< log2 of the slots of push mode, 0 (no push mode) to 8
+  bool barrier = true;            ///< each queue pair has a barrier engine
+  uint32_t early_notices = 1024;  ///< barrier notifications of all queue pairs that may come
+                                  ///< before their descriptor, 0 to 65535
   uint32_t shared_addr_log2 = 8;
   uint32_t dedicated_addr_log2 = 12;
   uint32_t dedicated_size_log2 = 8;
@@ -82,7 +85,7 @@ struct Config {
          c.resting <= 0xFFFF && c.poisoned <= 0xFFFF &&
          c.push_slots_log2 <= regs::kPushSlotsLog2Max && c.shared_addr_log2 <= 12 &&
          c.dedicated_addr_log2 <= 12 && c.dedicated_size_log2 <= 12 && c.vectors <= 255 &&
-         c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
+         c.early_notices <= 0xFFFF && c.faults.rate >= 0.0 && c.faults.rate <= 1.0;
 }
 
 }  // namespace rio::model

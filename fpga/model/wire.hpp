@@ -86,6 +86,8 @@ class Wire {
   virtual void attach(Neighbour* /*card*/) {}
   /// Another thread steps the card from now on. @param thread identifies it.
   virtual void stepped_by(const char* /*thread*/) {}
+  /// The card tells its wire whether it has work that must go on while its owner does not poll.
+  virtual void set_unpolled_work(bool /*has*/) {}
   /// Whether the other end is a card in this process that `thread` steps. Reads no cache line that
   /// another core writes.
   [[nodiscard]] bool may_enter_neighbour(const char* thread) const {

@@ -35,8 +35,11 @@ struct Model {
   uint32_t poisoned = 64;        ///< poisoned contexts, 0 to 65535
   uint32_t pass_over = 256;      ///< waiting entries that the card passes over, 0 to 65535
   uint32_t push_slots_log2 = 0;  ///< log2 of the slots of push mode, 0 (no push mode) to 8
+  bool barrier = true;           ///< each queue pair has a barrier engine
   uint64_t pcie_seed = 0;        ///< not 0: the PCIe layer delays and reorders by this seed
   uint32_t vfs = 0;              ///< rio-cardsim: virtual functions, 0 to 30
+  /// Barrier notifications of all queue pairs that may come before their descriptor, 0 to 65535.
+  uint32_t early_notices = 1024;
 };
 
 /// A card on a cable of this process.

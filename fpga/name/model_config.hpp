@@ -27,6 +27,8 @@ namespace rio::name {
   config.poisoned = said.poisoned;
   config.pass_over = said.pass_over;
   config.push_slots_log2 = said.push_slots_log2;
+  config.barrier = said.barrier;
+  config.early_notices = said.early_notices;
   return config;
 }
 

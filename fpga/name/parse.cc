@@ -156,10 +156,10 @@ class Parser {
         kinds(), [card](const KindRow& one) { return is_first_of(one, card); });
     const bool is_device = place_ == Place::kDevice;
     if (row == kinds().end() && is_device) {  // as wires were once named, without "emu:"
-      const KindRow& cable = row_of(Kind{});
-      return cable.take(card, &name_) ||
+      const KindRow* const cable = &row_of(Kind{});
+      return cable->take(card, &name_) ||
              bad_value(card, kWireKey,
-                       std::string(cable.allowed) + ", or one of " + spelled_kinds(place_));
+                       std::string(cable->allowed) + ", or one of " + spelled_kinds(place_));
     }
     if (row == kinds().end()) {
       return fail("no such card: write " + spelled_kinds(place_));

@@ -42,6 +42,7 @@ class Member : public model::Wire {
  public:
   [[nodiscard]] model::Outbound* route(uint32_t dest_id) final;
   [[nodiscard]] bool next_change(model::PartnerChange* out) final;
+  void set_unpolled_work(bool has) final { thread_.set_regular(has); }
 
   /// First destID of the card, and how many it has.
   [[nodiscard]] virtual uint32_t first_id() const = 0;

@@ -43,6 +43,17 @@ void MemberThread::set_poke(Poke poke, void* ctx) {
   ctx_ = ctx;
 }
 
+void MemberThread::set_regular(bool on) {
+  regular_.store(on, std::memory_order_relaxed);
+  wake();
+}
+
+int MemberThread::wait_ms(bool again) const {
+  constexpr int kSoonMs = 1;
+  constexpr int kRegularMs = 2;
+  return again ? kSoonMs : regular_.load(std::memory_order_relaxed) ? kRegularMs : -1;
+}
+
 bool MemberThread::has_poke() {
   const std::lock_guard lock(mutex_);
   return poke_ != nullptr;

@@ -51,8 +51,13 @@ class MemberThread {
   /// Member::set_poke().
   void set_poke(Poke poke, void* ctx);
   [[nodiscard]] bool has_poke();
+  /// Whether to call the function every few milliseconds even if nothing arrives.
+  void set_regular(bool on);
 
   // The thread itself.
+  /// How long to wait at most for something to arrive, in ms; -1: for ever. @param again result of
+  /// the last call().
+  [[nodiscard]] int wait_ms(bool again) const;
   /// Clear order(). @return whether poke_soon() was called.
   [[nodiscard]] bool take_order();
   /// Call the function, if any. @return whether it wants to be called again soon.
@@ -67,6 +72,7 @@ class MemberThread {
   int owner_ = 0;  // pid
   base::Fd order_;
   std::atomic<bool> asked_{false};
+  std::atomic<bool> regular_{false};
   std::mutex mutex_;  // guards the members below
   Poke poke_ = nullptr;
   void* ctx_ = nullptr;

@@ -20,25 +20,11 @@ namespace {
 
 constexpr uint32_t kCloseMs = 1000;
 
-/// The caller's options, with defaults for members that its version of the struct does not have.
-[[nodiscard]] int read_options(const rio_msg_options* given, rio_msg_options* out) {
+/// The caller's options. @return as rio::api::read_options().
+[[nodiscard]] int read_port_options(const rio_msg_options* given, rio_msg_options* out) {
   rio_msg_options options{};
-  if (given != nullptr) {
-    const uint32_t size = given->size_bytes;
-    if (size < sizeof(uint32_t) || size % sizeof(uint32_t) != 0) {
-      rio::base::log_error(
-          "rio_msg_options: size_bytes is %u; set it to sizeof(struct rio_msg_options)", size);
-      return -EINVAL;
-    }
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(given);
-    if (size > sizeof(options) &&
-        std::any_of(bytes + sizeof(options), bytes + size, [](uint8_t b) { return b != 0; })) {
-      rio::base::log_error(
-          "rio_msg_options: %u bytes, this library knows %zu; install a newer libriomsg", size,
-          sizeof(options));
-      return -E2BIG;
-    }
-    std::memcpy(&options, given, std::min<size_t>(size, sizeof(options)));
+  if (const int rc = rio::api::read_options("rio_msg_options", given, &options); rc != 0) {
+    return rc;
   }
   if (options.threads > 1 || options.sleeps > 1) {
     rio::base::log_error("rio_msg_options: threads is %u and sleeps %u; each is 0 or 1",
@@ -95,7 +81,7 @@ int rio_msg_open(const char* card, const rio_msg_options* options, rio_msg_port*
       return -EINVAL;
     }
     rio_msg_options read{};
-    int rc = read_options(options, &read);
+    int rc = read_port_options(options, &read);
     auto port = std::make_unique<rio_msg_port>();
     rc = rc != 0 ? rc : MessagePort::open(to_config(card, read), &port->port);
     if (rc == 0) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <tuple>
 
@@ -12,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/slab.hpp"
 #include "lib/api/riomsg.h"
+#include "lib/barrier/group.hpp"
 #include "lib/msg/caller_state.hpp"
 #include "lib/msg/message_port.hpp"
 #include "lib/msg/waiting.hpp"
@@ -63,6 +65,17 @@ struct rio_msg_context : rio::api::Opened<rio::tag::LongMessages> {
   uint64_t ended = 0;  // MessagePort::sessions_ended() that rio_msg_wait() has told
 };
 
+struct rio_barrier {
+  rio_msg_port* owner = nullptr;
+  std::unique_ptr<rio::barrier::BarrierContext> context;
+  uint32_t groups = 0;  // that are not destroyed
+};
+
+struct rio_barrier_group {
+  rio_barrier* owner = nullptr;
+  std::unique_ptr<rio::barrier::Group> group;
+};
+
 struct rio_tag : rio::api::Opened<rio::tag::TaggedContext> {
   uint64_t unexpected = 0;  // of its stats: as rio_tag_wait_any() told last
   uint64_t ended = 0;       // and of MessagePort::sessions_ended()
@@ -87,6 +100,31 @@ template <class Function>
     const msg::Guard guard(port);
     return function();
   });
+}
+
+/// Read the caller's options, with 0 for members that its version of the struct does not have.
+/// @param name of the struct. @param given null: all 0. @param out set only on success.
+/// @return 0, -EINVAL, -E2BIG (members that this library does not know are not 0); logged.
+template <class Options>
+[[nodiscard]] int read_options(const char* name, const Options* given, Options* out) {
+  Options options{};
+  if (given != nullptr) {
+    const uint32_t size = given->size_bytes;
+    if (size < sizeof(uint32_t) || size % sizeof(uint32_t) != 0) {
+      base::log_error("%s: size_bytes is %u; set it to sizeof(struct %s)", name, size, name);
+      return -EINVAL;
+    }
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(given);
+    if (size > sizeof(options) &&
+        std::any_of(bytes + sizeof(options), bytes + size, [](uint8_t b) { return b != 0; })) {
+      base::log_error("%s: %u bytes, this library knows %zu; install a newer libriomsg", name, size,
+                      sizeof(options));
+      return -E2BIG;
+    }
+    std::memcpy(&options, given, std::min<size_t>(size, sizeof(options)));
+  }
+  *out = options;
+  return 0;
 }
 
 /// Where the bytes of a call are to be read, or written.

@@ -40,17 +40,20 @@
 extern "C" {
 #endif
 
-#define RIO_MSG_API_VERSION 2u /**< grows with each addition; see rio_msg_api_version() */
+#define RIO_MSG_API_VERSION 3u /**< grows with each addition; see rio_msg_api_version() */
 #define RIO_MSG_CONTEXTS 64u   /**< of a port: numbers are below */
 #define RIO_MSG_BYTES 4080u    /**< of the longest short message of a context */
 #define RIO_MSG_PIECES 64u     /**< of a gathered message */
 #define RIO_MSG_LONG_BYTES (UINT64_C(1) << 39) /**< of the longest message of a context */
 #define RIO_TAG_BYTES (UINT64_C(1) << 39)      /**< of the longest tagged message */
 #define RIO_TAG_ANY 0xFFFFFFFFu                /**< any source */
+#define RIO_BARRIER_NO_RANK 0xFFFFFFFFu        /**< a member that is not known */
 
-typedef struct rio_msg_port rio_msg_port;       /**< a queue pair of a card */
-typedef struct rio_msg_context rio_msg_context; /**< a user of it */
-typedef struct rio_tag rio_tag;                 /**< an endpoint of tagged messages */
+typedef struct rio_msg_port rio_msg_port;           /**< a queue pair of a card */
+typedef struct rio_msg_context rio_msg_context;     /**< a user of it */
+typedef struct rio_tag rio_tag;                     /**< an endpoint of tagged messages */
+typedef struct rio_barrier rio_barrier;             /**< a context for barriers */
+typedef struct rio_barrier_group rio_barrier_group; /**< a member's part of a group */
 /** A send or a take under way: the library's, valid until its rio_msg_done was given. */
 typedef struct rio_msg_request rio_msg_request;
 /** A send or a receive under way: the library's, valid until its rio_tag_done was given. */
@@ -151,6 +154,38 @@ struct rio_tag_done {
   uint64_t size_bytes;    /**< of the message, also where the buffer was smaller */
   rio_msg_address source; /**< of the message */
   uint32_t reserved;
+};
+
+/** How the members of a group meet. */
+enum rio_barrier_way {
+  RIO_BARRIER_ANY = 0,  /**< memory, if all members are on one machine; else the card, if all
+                             members' cards can and have a number for it; else software */
+  RIO_BARRIER_CARD = 1, /**< the card's barrier engine: nothing needs the members' calls */
+  RIO_BARRIER_SOFTWARE =
+      2,                 /**< messages: each member has to call the library until it has passed */
+  RIO_BARRIER_MEMORY = 3 /**< memory that processes of one user share: needs no calls */
+};
+
+/** The terms of a group. All members give the same ones, but for create_ms and deadline_ms. Zero
+ *  means the default; set size_bytes. */
+struct rio_barrier_options {
+  uint32_t size_bytes;  /**< sizeof(struct rio_barrier_options) */
+  uint32_t way;         /**< enum rio_barrier_way */
+  uint64_t key;         /**< tells apart groups that have a member in common; free again at a member
+                             that has destroyed the group */
+  const char* schedule; /**< "classic", "two-way", "dimensions:8x4x4", "torus:8x4x4", "mesh:8x4",
+                             "tree"; NULL: "two-way" */
+  uint32_t create_ms;   /**< how long the members wait for each other; to an hour (10000) */
+  uint32_t deadline_ms; /**< a barrier that takes longer after this member's arrival fails, and the
+                             group with it; default: none. Checked in this member's calls */
+};
+
+/** Why a group has failed. */
+struct rio_barrier_failure {
+  int32_t error; /**< 0: it has not. -ECONNREFUSED: the member has left; -ETIME: its deadline has
+                      passed; -EINVAL: it gave other members or terms; -ETIMEDOUT while creating:
+                      it has not joined; other errors: it has gone, or does not answer */
+  uint32_t rank; /**< the member that was the cause, or RIO_BARRIER_NO_RANK */
 };
 
 /* ---- Ports ---------------------------------------------------------------------------------- */
@@ -333,6 +368,64 @@ int rio_tag_wait_any(rio_tag* tag, uint32_t timeout_ms);
  *  synchronous) are not waited for before they are matched: they are under way still, so wait for
  *  them before the endpoint is closed. @return 0, -ETIMEDOUT, -ENODEV. */
 int rio_tag_flush(rio_tag* tag, uint32_t timeout_ms);
+
+/* ---- Barriers ------------------------------------------------------------------------------- */
+
+/* Members of a group wait for each other: each passes a barrier once all have arrived at it. A
+ * group that has failed stays failed: every later call gives its error, at all members. They learn
+ * of it at once if a member's process ends, and after rio_msg_options.deliver_ms and a second if it
+ * stops answering. No member passes a barrier at which a living member has not arrived. A context
+ * for barriers and its groups belong to one thread at a time, as contexts do. */
+
+/** Open a context for barriers. The first one of a port gets the card's barrier engine, if the card
+ *  has one. @param number below RIO_MSG_CONTEXTS: its place in the port. @return 0, -EINVAL,
+ * -EBUSY, -ENOMEM. */
+int rio_barrier_open(rio_msg_port* port, uint32_t number, rio_barrier** out);
+/** Close a context for barriers. Waits until messages of its groups have gone, up to a second.
+ *  NULL does nothing. @return 0; -EBUSY: groups are not destroyed, and the context is open still.
+ */
+int rio_barrier_close(rio_barrier* barrier);
+rio_msg_address rio_barrier_self(const rio_barrier* barrier);
+/** Hot. Let the library work for all groups: rio_msg_progress() does not.
+ *  @return 0, -ENODEV. */
+int rio_barrier_progress(rio_barrier* barrier);
+
+/** Begin to create a group; all its members do. Returns at once. Several groups may be under
+ *  way, in any order.
+ *  @param members of rio_barrier_self(), in the order of ranks, one a card; the same list at all
+ *  members. Copied. @param rank of this member in it. @param options NULL: all defaults.
+ *  @return 0; -EINVAL, -E2BIG (more than a schedule has rounds for), -EEXIST (the key is in use),
+ *  -ENOTSUP (no card of that kind here), -ENOMEM; the log says more. */
+int rio_barrier_create(rio_barrier* barrier, const rio_msg_address* members, uint32_t count,
+                       uint32_t rank, const struct rio_barrier_options* options,
+                       rio_barrier_group** out);
+/** Wait until all members have agreed; with timeout_ms 0: whether they have.
+ *  @return 1: the group is ready; 0: not within the time; -ENODEV; the error of the group, for
+ *  example -EINVAL if members disagree, and -ETIMEDOUT if one has not joined. */
+int rio_barrier_wait_ready(rio_barrier_group* group, uint32_t timeout_ms);
+/** Leave a group. Does not wait. Members that arrive at a barrier at which this member has not
+ *  arrived are told; if this member has arrived at a barrier and not passed it, all are told. NULL
+ *  does nothing. */
+void rio_barrier_destroy(rio_barrier_group* group);
+
+/** Hot. Arrive at the next barrier, and return at once. In memory and on the card nothing needs
+ *  this member's calls until it asks for the end; in software other members may wait for them.
+ *  @return 0; -EAGAIN (not ready yet), -EBUSY (the previous barrier has not ended), the group's
+ * error. */
+int rio_barrier_arrive(rio_barrier_group* group);
+/** Hot. Whether the barrier that this member arrived at has ended. Makes progress.
+ *  @return 1: all members have arrived; 0: not yet; the group's error. */
+int rio_barrier_test(rio_barrier_group* group);
+/** Wait for the end of the barrier. Sleeps with options.sleeps, polls otherwise. @return 1: all
+ * members have arrived; 0: not within the time, and it goes on; the group's error; -ENODEV. */
+int rio_barrier_wait(rio_barrier_group* group, uint32_t timeout_ms);
+/** Arrive, and wait for the end. @return as rio_barrier_wait(), or as rio_barrier_arrive() if that
+ *  fails. */
+int rio_barrier_run(rio_barrier_group* group, uint32_t timeout_ms);
+/** Why the group has failed, if it has: *out has an error then. */
+void rio_barrier_get_failure(const rio_barrier_group* group, struct rio_barrier_failure* out);
+/** @return the way that the members have agreed on; RIO_BARRIER_ANY: not ready yet. */
+uint32_t rio_barrier_way_of(const rio_barrier_group* group);
 
 #ifdef __cplusplus
 }

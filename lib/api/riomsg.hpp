@@ -207,6 +207,51 @@ class Tag : public Owner<rio_tag, rio_tag_close> {
   [[nodiscard]] int flush(uint32_t timeout_ms) { return rio_tag_flush(get(), timeout_ms); }
 };
 
+/// Options with their size filled in.
+[[nodiscard]] inline rio_barrier_options barrier_options() {
+  rio_barrier_options options{};
+  options.size_bytes = sizeof(options);
+  return options;
+}
+
+/// A context for barriers. Its groups are destroyed before it.
+class Barrier : public Owner<rio_barrier, rio_barrier_close> {
+ public:
+  [[nodiscard]] static int open(Port& port, uint32_t number, Barrier* out) {
+    return out->open_by(
+        [&](rio_barrier** barrier) { return rio_barrier_open(port.get(), number, barrier); });
+  }
+
+  [[nodiscard]] rio_msg_address self() const { return rio_barrier_self(get()); }
+  int progress() { return rio_barrier_progress(get()); }
+};
+
+/// A member's part of a group.
+class BarrierGroup : public Owner<rio_barrier_group, rio_barrier_destroy> {
+ public:
+  [[nodiscard]] static int create(Barrier& barrier, std::span<const rio_msg_address> members,
+                                  uint32_t rank, const rio_barrier_options& options,
+                                  BarrierGroup* out) {
+    return out->open_by([&](rio_barrier_group** group) {
+      return rio_barrier_create(barrier.get(), members.data(),
+                                static_cast<uint32_t>(members.size()), rank, &options, group);
+    });
+  }
+
+  [[nodiscard]] int wait_ready(uint32_t timeout_ms) {
+    return rio_barrier_wait_ready(get(), timeout_ms);
+  }
+  [[nodiscard]] int arrive() { return rio_barrier_arrive(get()); }
+  [[nodiscard]] int test() { return rio_barrier_test(get()); }
+  [[nodiscard]] int wait(uint32_t timeout_ms) { return rio_barrier_wait(get(), timeout_ms); }
+  [[nodiscard]] int run(uint32_t timeout_ms) { return rio_barrier_run(get(), timeout_ms); }
+  [[nodiscard]] rio_barrier_failure failure() const {
+    rio_barrier_failure failure{};
+    rio_barrier_get_failure(get(), &failure);
+    return failure;
+  }
+};
+
 /// A channel of SkifCh [S4]: `Channel channel(SkifCh_Open("shm:job", 1, nullptr));`
 struct CloseChannel {
   void operator()(SkifCh* channel) const { SkifCh_Close(channel); }

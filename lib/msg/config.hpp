@@ -41,6 +41,13 @@ struct PortConfig {
   [[nodiscard]] uint64_t response_timeout_ns() const {
     return uint64_t{response_timeout_us} * 1000;
   }
+  /// How often the card sends a notification of a barrier again: for about as long as a message to
+  /// a peer that is stopped is sent again, but no more than cards can.
+  [[nodiscard]] uint32_t barrier_resends() const {
+    constexpr uint64_t kCardsMost = 255;
+    const uint64_t timeouts = deliver_ns() / response_timeout_ns();
+    return static_cast<uint32_t>(timeouts < kCardsMost ? timeouts : kCardsMost);
+  }
 };
 
 /// Counts since the port was opened.

@@ -20,6 +20,8 @@ constexpr uint32_t kTimeoutUsMax = 60'000'000;
 constexpr uint32_t kRetryLimit = 250;  // cards count up to 255
 constexpr uint32_t kRetryDelayUs = 16;
 constexpr uint32_t kLooksMax = 64;
+constexpr uint32_t kBarrierRingLog2 =
+    9;  // each of 128 groups may have a barrier and its end posted
 
 constexpr uint32_t kBusyMs = 2;     // sleep bound while work is pending that no interrupt announces
 constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is pending
@@ -28,7 +30,8 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
   const uint32_t dedicated = ((1u << regs::kDedicatedQueues) - 1)
                              << static_cast<uint32_t>(regs::Ring::kDedicated0);
   return pmd::ring_bit(regs::Ring::kTx) | pmd::ring_bit(regs::Ring::kShared) |
-         pmd::ring_bit(regs::Ring::kEvent) | pmd::ring_bit(regs::Ring::kDma) | dedicated;
+         pmd::ring_bit(regs::Ring::kEvent) | pmd::ring_bit(regs::Ring::kDma) |
+         pmd::ring_bit(regs::Ring::kBarrier) | dedicated;
 }
 
 [[nodiscard]] EndpointConfig endpoint_config(const PortConfig& port) {
@@ -44,6 +47,8 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
   config.irq_rings = port.sleeps ? irq_rings() : 0;
   config.queues.tx_log2 = Outbox::kRingLog2;
   config.queues.shared_log2 = Outbox::kRingLog2;
+  config.queues.barrier_log2 = kBarrierRingLog2;
+  config.queues.barrier_resends = port.barrier_resends();
   return config;
 }
 

@@ -158,6 +158,9 @@ class MessagePort {
     look_for_gone();
     sessions_.meet_instance(dest_id, instance);
   }
+  /// Whether the card has reported that the process at this destID has gone, and no other has taken
+  /// the destID since.
+  [[nodiscard]] bool has_gone(uint32_t dest_id) const { return silence_.has_gone(dest_id); }
   /// As in rio::Endpoint.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
     return endpoint_->reach(address, dest_id);

@@ -337,29 +337,14 @@ void AddressVector::forget_refusals(tag::Address first) {
   }
 }
 
-/// Find where messages to a peer go. @return 0, -EADDRINUSE: it has our destID; as
-/// MessagePort::reach().
+/// Find where messages to a peer go. @return as Domain::reach().
 int AddressVector::find_out(const Name& name, tag::Address* out) {
-  uint32_t dest_id = name.dest_id;
-  if (name.address[0] != 0) {
-    const int rc = domain_.port().reach(name.address, &dest_id);
-    if (rc == -ENOSPC) {
-      base::log_error("rio: no destID left for %s; use several fabrics", name.address);
-    }
-    if (rc != 0) {
-      return rc;
-    }
+  uint32_t dest_id = 0;
+  const int rc = domain_.reach(name, &dest_id);
+  if (rc == 0) {
+    *out = context_of(name, dest_id);
   }
-  const bool is_known = name.owner != 0;  // a name that a user typed has no owner
-  if (dest_id == domain_.port().dest_id() && is_known && name.owner != domain_.port().instance()) {
-    base::log_error(
-        "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
-        "FI_RIO_CARD",
-        dest_id);
-    return -EADDRINUSE;
-  }
-  *out = context_of(name, dest_id);
-  return 0;
+  return rc;
 }
 
 bool AddressVector::has_gone(uint32_t owner, uint32_t dest_id) const {

@@ -3,10 +3,12 @@
 #include <rdma/providers/fi_log.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "fpga/name/parse.hpp"
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
+#include "lib/ofi/barriers.hpp"
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
 #include "lib/ofi/resolve.hpp"
@@ -24,6 +26,16 @@ constexpr uint32_t kCloseMs = 1000;
          name::is_in_fabric(name);
 }
 
+/// The open domains of this process.
+struct OpenDomains {
+  std::mutex mutex;
+  std::vector<Domain*> all;
+};
+[[nodiscard]] OpenDomains& open_domains() {
+  static OpenDomains domains;
+  return domains;
+}
+
 }  // namespace
 
 // Questions begin at a random number: a late answer to an earlier process with this destID matches
@@ -37,12 +49,21 @@ Domain::Domain(Used& fabric, const fi_info& info, const Params& params,
                (info.domain_attr->mr_mode & (kMrBasic | FI_MR_PROV_KEY)) != 0),
       border_(params.border),
       rma_border_(params.rma_border),
+      barrier_way_(params.barriers),
       fabric_(fabric_mark(fabric_of(info.domain_attr->name))),
       has_sockets_(is_socket_format(info.addr_format)),
-      next_question_(port_->instance()) {}
+      next_question_(port_->instance()) {
+  const std::lock_guard lock(open_domains().mutex);
+  open_domains().all.push_back(this);
+}
 
 Domain::~Domain() {
   attendant_.reset();
+  {
+    const std::lock_guard lock(open_domains().mutex);
+    std::erase(open_domains().all, this);
+  }
+  barriers_.reset();
   static_cast<void>(port_->flush(kCloseMs));
 }
 
@@ -92,8 +113,51 @@ bool Domain::make_name(uint32_t endpoint, Name* out) const {
   return true;
 }
 
+Domain* Domain::find(uint32_t instance) {
+  const std::lock_guard lock(open_domains().mutex);
+  const auto is_it = [=](const Domain* domain) { return domain->port_->instance() == instance; };
+  const auto found = std::ranges::find_if(open_domains().all, is_it);
+  return found == open_domains().all.end() ? nullptr : *found;
+}
+
+int Domain::open_barriers(Barriers** out) {
+  if (barriers_ == nullptr) {
+    if (const int rc = Barriers::open(*this, &barriers_); rc != 0) {
+      return rc;
+    }
+  }
+  *out = barriers_.get();
+  return 0;
+}
+
+int Domain::reach(const Name& name, uint32_t* dest_id) {
+  uint32_t found = name.dest_id;
+  if (name.address[0] != 0) {
+    const int rc = port_->reach(name.address, &found);
+    if (rc == -ENOSPC) {
+      base::log_error("rio: no destID left for %s; use several fabrics", name.address);
+    }
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  const bool is_known = name.owner != 0;  // a name that a user typed has no owner
+  if (found == port_->dest_id() && is_known && name.owner != port_->instance()) {
+    base::log_error(
+        "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
+        "FI_RIO_CARD",
+        found);
+    return -EADDRINUSE;
+  }
+  *dest_id = found;
+  return 0;
+}
+
 void Domain::work() {
   port_->progress();  // also with no endpoint left: peers wait for answers
+  if (barriers_ != nullptr) {
+    barriers_->attend();
+  }
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
       endpoints_[i]->progress();

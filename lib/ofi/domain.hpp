@@ -19,6 +19,7 @@ namespace rio::ofi {
 
 class Attendant;
 class AddressVector;
+class Barriers;
 class CompletionQueue;
 class FiEndpoint;
 
@@ -41,9 +42,13 @@ class Domain : public fid_domain, public Used {
   [[nodiscard]] Regions& regions() { return regions_; }
   /// Reads and writes of more bytes go by messages.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
+  [[nodiscard]] barrier::Way barrier_way() const { return barrier_way_; }
   [[nodiscard]] uint16_t fabric() const { return fabric_; }
   /// The name of an endpoint of this domain. @return false: the card's address is too long for it.
   [[nodiscard]] bool make_name(uint32_t endpoint, Name* out) const;
+  /// Under a Guard. Find the destID to which messages for a name go. Logged.
+  /// @return 0, -EADDRINUSE: the peer has our destID; as msg::MessagePort::reach().
+  [[nodiscard]] int reach(const Name& name, uint32_t* dest_id);
   /// Whether its addresses are FI_SOCKADDR_IN.
   [[nodiscard]] bool has_sockets() const { return has_sockets_; }
 
@@ -56,6 +61,13 @@ class Domain : public fid_domain, public Used {
   void work();
   /// How often the user has made progress. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
+
+  /// Under a Guard. The barriers of this domain; the first call opens them. Logged.
+  /// @return 0, or as barrier::BarrierContext::create().
+  [[nodiscard]] int open_barriers(Barriers** out);
+  /// The open domain of this process whose port has this instance() number; null: none. Any thread;
+  /// the caller knows that the domain stays open.
+  [[nodiscard]] static Domain* find(uint32_t instance);
 
   /// Under a Guard. A number for a question to a peer, unique in this domain, so that an answer
   /// that arrives after its endpoint has closed fits no other question.
@@ -90,6 +102,7 @@ class Domain : public fid_domain, public Used {
   Regions regions_;
   const uint64_t border_;
   const uint64_t rma_border_;
+  const barrier::Way barrier_way_;
   const uint16_t fabric_;
   const bool has_sockets_;
   uint32_t endpoints_end_ = 0;
@@ -101,6 +114,7 @@ class Domain : public fid_domain, public Used {
   std::unordered_map<uint32_t, uint32_t>
       owners_;  // by destID: Name::owner of the name inserted last
   std::atomic<uint64_t> looks_ = 0;
+  std::unique_ptr<Barriers> barriers_;  // null: not used yet
   std::unique_ptr<Attendant> attendant_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/hash.hpp"
+#include "lib/msg/header.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
@@ -22,7 +23,10 @@ inline constexpr uint32_t kRemoteContext = 2;  ///< requests on each other's mem
 /// answers.
 inline constexpr uint32_t kReplyContext = 3;
 /// Largest number of endpoints in a domain.
-inline constexpr uint32_t kEndpoints = 16;
+inline constexpr uint32_t kEndpoints = 15;
+/// The context of a domain's barriers, behind those of its endpoints.
+inline constexpr uint32_t kBarrierContext = kEndpoints * kContextsOfEndpoint;
+static_assert(kBarrierContext < msg::kContexts);
 
 /// A name as launchers carry it between processes: little-endian, 64 bytes, since launchers have no
 /// room for more (FI_NAME_MAX).

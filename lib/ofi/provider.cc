@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/number.hpp"
@@ -83,6 +85,20 @@ template <class Number>
   return true;
 }
 
+/// @return false: no such way.
+[[nodiscard]] bool read_way(const std::string& text, barrier::Way* out) {
+  static constexpr std::pair<std::string_view, barrier::Way> kWays[] = {
+      {"", barrier::Way::kAny},
+      {"memory", barrier::Way::kMemory},
+      {"card", barrier::Way::kCard},
+      {"software", barrier::Way::kSoftware}};
+  const auto* const found =
+      std::ranges::find(kWays, text, &std::pair<std::string_view, barrier::Way>::first);
+  const bool is_one = found != std::end(kWays);
+  *out = is_one ? found->second : *out;
+  return is_one;
+}
+
 }  // namespace
 
 fi_provider& provider() {
@@ -122,6 +138,11 @@ void define_params() {
                   "go by the card's DMA queue and windows, longer ones by messages; 0: all by "
                   "messages (default: %lu)",
                   kRmaBorder);
+  fi_param_define(
+      self, "barriers", FI_PARAM_STRING,
+      "The carrier of barriers: memory (of the machine, if all members are on one), card "
+      "(its barrier engine) or software; all members give the same (default: the "
+      "first of them that all members have)");
 }
 
 int read_params(Params* out) {
@@ -149,6 +170,10 @@ int read_params(Params* out) {
                    &params.queue_pair) ||
       !read_number("FI_RIO_BORDER", read_text("border"), kSize, &params.border) ||
       !read_number("FI_RIO_RMA_BORDER", read_text("rma_border"), kSize, &params.rma_border)) {
+    return -EINVAL;
+  }
+  if (const std::string text = read_text("barriers"); !read_way(text, &params.barriers)) {
+    complain("rio: FI_RIO_BARRIERS is '%s'; say memory, card or software", text.c_str());
     return -EINVAL;
   }
   *out = params;

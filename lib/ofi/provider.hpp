@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "lib/barrier/group.hpp"
+
 namespace rio::ofi {
 
 inline constexpr uint32_t kProviderVersion = FI_VERSION(0, 1);
@@ -31,6 +33,7 @@ struct Params {
   uint32_t queue_pair = 0;           ///< FI_RIO_QUEUE_PAIR
   uint64_t rma_border = kRmaBorder;  ///< FI_RIO_RMA_BORDER: bytes
   uint64_t border = 0;               ///< FI_RIO_BORDER: bytes; 0: as the machine's profile says
+  barrier::Way barriers = barrier::Way::kAny;  ///< FI_RIO_BARRIERS
 };
 
 /// Register the parameters with libfabric, once.

@@ -63,6 +63,19 @@ uint16_t rio_dma_reap(rio_card* card, rio_entry_done* out, uint16_t n) {
   return card->dma == nullptr ? 0 : card->dma->reap(as<EntryDone>(out), n);
 }
 
+uint16_t rio_barrier_post(rio_card* card, const rio_barrier_request* requests, uint16_t n) {
+  return card->barriers == nullptr ? 0
+                                   : card->barriers->post(as<const BarrierRequest>(requests), n);
+}
+
+uint16_t rio_barrier_go(rio_card* card, uint32_t slot, uint32_t epoch) {
+  return card->barriers != nullptr && card->barriers->go(slot, epoch) ? 1 : 0;
+}
+
+uint16_t rio_barrier_reap(rio_card* card, rio_barrier_done* out, uint16_t n) {
+  return card->barriers == nullptr ? 0 : card->barriers->reap(as<BarrierDone>(out), n);
+}
+
 uint16_t rio_event_burst(rio_card* card, rio_event* out, uint16_t n) {
   return card->events == nullptr ? 0 : card->events->burst(as<CardEvent>(out), n);
 }

@@ -1,5 +1,7 @@
 // riopmd.h: memory, dedicated queues, windows, maintenance, interrupts, rings, names.
 #include <atomic>
+#include <cstring>
+#include <iterator>
 #include <span>
 
 #include "pmd/api/handle.hpp"
@@ -151,6 +153,27 @@ int rio_window_open(rio_card* card, const rio_window* window, uint32_t* index) {
 int rio_window_close(rio_card* card, uint32_t index) {
   rio::pmd::QueuePair& pair = card->endpoint->queues();
   return !pair.has_windows() ? -ENOENT : guarded([&] { return pair.windows().close(index); });
+}
+
+int rio_barrier_load(rio_card* card, uint32_t slot, const rio_barrier_desc* desc, uint64_t cookie) {
+  return card->barriers == nullptr ? -ENOENT : guarded([&] {
+    rio::regs::BarrierDesc words;
+    static_assert(sizeof words == sizeof *desc);
+    std::memcpy(&words, desc, sizeof words);
+    return card->barriers->load(slot, words, cookie);
+  });
+}
+
+int rio_barrier_counter(rio_card* card, uint32_t i, const char** name, uint32_t* value) {
+  rio::pmd::Card& owner = card->endpoint->card();
+  const uint32_t qp = card->endpoint->queues().index();
+  if (i >= std::size(rio::pmd::kBarrierCounterNames) || !owner.blocks().has_barrier(qp)) {
+    return -ENOENT;
+  }
+  const auto& counter = rio::pmd::kBarrierCounterNames[i];
+  *name = counter.name;
+  *value = owner.barrier_counters(qp).*counter.value;
+  return 0;
 }
 
 int rio_maint_read(rio_card* card, uint32_t dest_id, uint8_t hop_count, uint32_t offset,

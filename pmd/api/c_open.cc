@@ -65,7 +65,8 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
                {"doorbell_entries", o.doorbell_entries, &queues.doorbell_log2},
                {"dma_entries", o.dma_entries, &queues.dma_log2},
                {"maint_entries", o.maint_entries, &queues.maint_log2},
-               {"event_entries", o.event_entries, &queues.event_log2}};
+               {"event_entries", o.event_entries, &queues.event_log2},
+               {"barrier_entries", o.barrier_entries, &queues.barrier_log2}};
   for (const auto& ring : rings) {
     if (ring.entries != 0 && !std::has_single_bit(ring.entries)) {
       base::log_error("rio_options: %s is %u; it must be a power of two", ring.name, ring.entries);
@@ -77,13 +78,16 @@ void set_unless_zero(uint32_t value, uint32_t* out) {
   queues.rings = o.rings;
   set_unless_zero(o.stop_timeout_ms, &queues.stop_timeout_ms);
   config.irq_rings = o.irq_rings;
-  if (o.irq_moderation_us > UINT16_MAX || o.receive_times > 1 || o.push > 1) {
+  if (o.irq_moderation_us > UINT16_MAX || o.receive_times > 1 || o.push > 1 || o.barriers > 1) {
     base::log_error(
-        "rio_options: irq_moderation_us is %u, receive_times %u, push %u; give up to 65535, and 0 "
-        "or 1",
-        o.irq_moderation_us, o.receive_times, o.push);
+        "rio_options: irq_moderation_us is %u, receive_times %u, push %u, barriers %u; give up to "
+        "65535, and 0 or 1",
+        o.irq_moderation_us, o.receive_times, o.push, o.barriers);
     return -EINVAL;
   }
+  queues.barriers = o.barriers != 0;
+  set_unless_zero(o.barrier_resend_max, &queues.barrier_resends);
+  queues.barrier_reserve = o.barrier_reserve;
   queues.push = o.push != 0;
   queues.receive_times = o.receive_times != 0;
   queues.irq_moderation_us = static_cast<uint16_t>(o.irq_moderation_us);
@@ -133,6 +137,9 @@ void fill_info(Endpoint& endpoint, rio_info* out) {
   out->tick_ns = caps.tick_ns;
   out->windows = pair.has_windows() ? 1 : 0;
   out->wide = caps.wide ? 1 : 0;
+  out->barrier_rounds = caps.barrier_rounds;
+  out->barrier_slots = caps.barrier_slots;
+  out->barrier_early = caps.barrier_early;
 }
 
 }  // namespace
@@ -149,6 +156,7 @@ std::unique_ptr<rio_card> wrap(std::unique_ptr<Endpoint> endpoint) {
   card->dma = is_open(Ring::kDma) ? &pair.dma() : nullptr;
   card->maint = is_open(Ring::kMaint) ? &pair.maint() : nullptr;
   card->events = is_open(Ring::kEvent) ? &pair.events() : nullptr;
+  card->barriers = is_open(Ring::kBarrier) ? &pair.barriers() : nullptr;
   card->endpoint = std::move(endpoint);
   return card;
 }

@@ -211,6 +211,16 @@ int Endpoint::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,
   return pair_->open_dedicated(i, source, mbox, out);
 }
 
+int Endpoint::open_barriers() {
+  const std::lock_guard lock(device_->mutex);
+  return pair_->open_barriers();
+}
+
+int Endpoint::close_barriers() {
+  const std::lock_guard lock(device_->mutex);
+  return pair_->close_barriers();
+}
+
 int Endpoint::close_dedicated(uint32_t i) {
   const std::lock_guard lock(device_->mutex);
   return pair_->close_dedicated(i);

@@ -18,6 +18,7 @@ struct rio_card {
   rio::pmd::DmaQueue* dma = nullptr;
   rio::pmd::MaintQueue* maint = nullptr;
   rio::pmd::EventQueue* events = nullptr;
+  rio::pmd::BarrierQueue* barriers = nullptr;
   std::array<rio::pmd::DedicatedRxQueue*, rio::regs::kDedicatedQueues> dedicated{};
   std::unique_ptr<rio::Endpoint> endpoint;
 };
@@ -54,6 +55,8 @@ template <class Function>
       return call(card.maint);
     case RIO_RING_EVENT:
       return call(card.events);
+    case RIO_RING_BARRIER:
+      return call(card.barriers);
     default:
       return ring >= RIO_RING_DEDICATED0 && ring < regs::kRingsPerQp
                  ? call(card.dedicated[ring - RIO_RING_DEDICATED0])

@@ -93,6 +93,29 @@ SAME(rio_event, CardEvent, source);
 SAME(rio_event, CardEvent, info);
 SAME(rio_event, CardEvent, data);
 
+SAME_SIZE(rio_barrier_desc, regs::BarrierDesc);
+SAME(rio_barrier_desc, regs::BarrierDesc, control);
+SAME(rio_barrier_desc, regs::BarrierDesc, group);
+SAME(rio_barrier_desc, regs::BarrierDesc, peers);
+SAME(rio_barrier_desc, regs::BarrierDesc, send);
+SAME(rio_barrier_desc, regs::BarrierDesc, await);
+SAME(rio_barrier_desc, regs::BarrierDesc, reserved);
+
+SAME_SIZE(rio_barrier_request, BarrierRequest);
+SAME(rio_barrier_request, BarrierRequest, desc);  // NOLINT(bugprone-sizeof-expression): a pointer
+SAME(rio_barrier_request, BarrierRequest, cookie);
+SAME(rio_barrier_request, BarrierRequest, epoch);
+
+SAME_SIZE(rio_barrier_done, BarrierDone);
+SAME(rio_barrier_done, BarrierDone, cookie);
+SAME(rio_barrier_done, BarrierDone, epoch);
+SAME(rio_barrier_done, BarrierDone, resent);
+SAME(rio_barrier_done, BarrierDone, slot);
+SAME(rio_barrier_done, BarrierDone, status);
+SAME(rio_barrier_done, BarrierDone, round);
+SAME(rio_barrier_done, BarrierDone, peer);
+SAME(rio_barrier_done, BarrierDone, retries);
+
 SAME_SIZE(rio_window, Window);
 SAME(rio_window, Window, rio_addr);
 SAME(rio_window, Window, size_bytes);
@@ -125,6 +148,11 @@ SAME_CODE(RIO_LINK_DOWN, Status::kLinkDown);
 SAME_CODE(RIO_RECEIVE_TIMEOUT, Status::kReceiveTimeout);
 SAME_CODE(RIO_SIZE_MISMATCH, Status::kSizeMismatch);
 SAME_CODE(RIO_FORMAT, Status::kFormat);
+SAME_CODE(RIO_PEER_FAILED, Status::kPeerFailed);
+
+SAME_CODE(RIO_BARRIER_RUN, regs::BarrierOp::kRun);
+SAME_CODE(RIO_BARRIER_LOAD, regs::BarrierOp::kLoad);
+SAME_CODE(RIO_BARRIER_CANCEL, regs::BarrierOp::kCancel);
 
 SAME_CODE(RIO_REJECT_NONE, Reject::kNone);
 SAME_CODE(RIO_REJECT_LENGTH, Reject::kLength);
@@ -137,6 +165,7 @@ SAME_CODE(RIO_RING_SHARED, regs::Ring::kShared);
 SAME_CODE(RIO_RING_DOORBELL, regs::Ring::kDoorbell);
 SAME_CODE(RIO_RING_DMA, regs::Ring::kDma);
 SAME_CODE(RIO_RING_MAINT, regs::Ring::kMaint);
+SAME_CODE(RIO_RING_BARRIER, regs::Ring::kBarrier);
 SAME_CODE(RIO_RING_EVENT, regs::Ring::kEvent);
 SAME_CODE(RIO_RING_DEDICATED0, regs::Ring::kDedicated0);
 
@@ -165,8 +194,14 @@ static_assert(RIO_DEDICATED_QUEUES == regs::kDedicatedQueues);
 static_assert(RIO_GATHER_MAX == regs::kWideAddrs);
 static_assert(RIO_MAINT_WORDS * sizeof(uint32_t) == regs::kMaintBytesMax);
 
+static_assert(RIO_BARRIER_PEERS == 2 * regs::kBarrierRoundsMax);
+static_assert(RIO_BARRIER_NO_SLOT == kBarrierNoSlot);
+static_assert(RIO_BARRIER_CONTROL(3, 31, 3) ==
+              (regs::barrier_desc::Control::op.mask() | regs::barrier_desc::Control::rounds.mask() |
+               regs::barrier_desc::Control::prio.mask()));
+
 // A published struct only grows at its end.
-static_assert(sizeof(rio_options) == 88 && sizeof(rio_info) == 76);
+static_assert(sizeof(rio_options) == 104 && sizeof(rio_info) == 88);
 
 }  // namespace
 }  // namespace rio::pmd

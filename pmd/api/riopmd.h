@@ -3,11 +3,11 @@
  * The driver for C programs: open a card, send and receive, without EAL. docs/embedding.md has a
  * complete program. C11, needs no other header of ours; link with `pkg-config --libs riopmd`.
  *
- * Threads. Each queue (transmit, shared, doorbell, DMA, maintenance, events, every dedicated one)
- * belongs to one thread at a time, so different threads may poll different queues of a card. The
- * functions under "Control" lock what they share, and may be called by any thread, but by one at a
- * time for one rio_card; not in a hot loop: they may log, allocate, wait, and read the BAR. No
- * function starts a thread or changes an affinity, but rio_pin(), and what a name asks for.
+ * Threads. Each queue (transmit, shared, doorbell, DMA, maintenance, events, barriers, every
+ * dedicated one) belongs to one thread at a time, so different threads may poll different queues of
+ * a card. The functions under "Control" lock what they share, and may be called by any thread, but
+ * by one at a time for one rio_card; not in a hot loop: they may log, allocate, wait, and read the
+ * BAR. No function starts a thread or changes an affinity, but rio_pin(), and what a name asks for.
  *
  * Results. Functions that return int give 0 (or what they say) or a negative errno; outputs are set
  * on success only; the reason and the remedy are in the log (rio_set_log). Bursts return how many
@@ -27,11 +27,14 @@
 extern "C" {
 #endif
 
-#define RIO_API_VERSION 1u      /**< grows with each addition; see rio_api_version() */
+#define RIO_API_VERSION 2u      /**< grows with each addition; see rio_api_version() */
 #define RIO_MESSAGE_BYTES 4096u /**< longest message; size of a receive buffer */
 #define RIO_DEDICATED_QUEUES 8u /**< of a queue pair */
 #define RIO_GATHER_MAX 4u       /**< places of a gathered message */
 #define RIO_MAINT_WORDS 16u     /**< words of a maintenance access */
+#define RIO_BARRIER_PEERS 40u   /**< of a barrier: two for each of up to 20 rounds */
+#define RIO_BARRIER_NO_PEER 0xFFFFFFFFu
+#define RIO_BARRIER_NO_SLOT 0xFFu
 
 /** An open queue pair of a card. */
 typedef struct rio_card rio_card;
@@ -49,7 +52,8 @@ enum rio_status {
   RIO_LINK_DOWN = 7,
   RIO_RECEIVE_TIMEOUT = 8,
   RIO_SIZE_MISMATCH = 9,
-  RIO_FORMAT = 10
+  RIO_FORMAT = 10,
+  RIO_PEER_FAILED = 11 /**< barrier: a member failed, or cancelled it */
 };
 
 /** Why a burst took fewer than it was given though there was room. */
@@ -58,7 +62,7 @@ enum rio_reject {
   RIO_REJECT_LENGTH = 1,    /**< 0, above 4096, or not what the card takes */
   RIO_REJECT_ALIGNMENT = 2, /**< address; see rio_info */
   RIO_REJECT_MAILBOX = 3,   /**< outside of 0 to 3 (several segments) or 0 to 63 */
-  RIO_REJECT_OPERATION = 4  /**< operation, segment size or priority */
+  RIO_REJECT_OPERATION = 4  /**< operation, segment size, priority; barrier: group, rounds, slot */
 };
 
 /** Rings of a queue pair. Dedicated queue i is RIO_RING_DEDICATED0 + i. */
@@ -68,6 +72,7 @@ enum rio_ring {
   RIO_RING_DOORBELL = 2,
   RIO_RING_DMA = 3,
   RIO_RING_MAINT = 4,
+  RIO_RING_BARRIER = 5,
   RIO_RING_EVENT = 6,
   RIO_RING_DEDICATED0 = 8
 };
@@ -182,6 +187,49 @@ struct rio_dma_request {
   uint8_t prio;          /**< 0 to 2 */
 };
 
+/** Operations of a barrier. */
+enum rio_barrier_op {
+  RIO_BARRIER_RUN = 0,   /**< join it */
+  RIO_BARRIER_LOAD = 1,  /**< tell the card the group's peers: it refuses no early notification */
+  RIO_BARRIER_CANCEL = 2 /**< cancel the epoch at all peers */
+};
+/** rio_barrier_desc::control. @param rounds 1 to rio_info::barrier_rounds. @param prio 0 to 2. */
+#define RIO_BARRIER_CONTROL(op, rounds, prio) \
+  ((uint32_t)(op) | (uint32_t)(rounds) << 4 | (uint32_t)(prio) << 9)
+
+/** The notifications that a member of a group sends and awaits: a member sends its notifications of
+ * round r once all that it awaits in earlier rounds has come, and leaves when all that it awaits
+ * has come. Peer w (0 or 1) of round r has number 2r + w. The card refuses (RIO_BAD_DESCRIPTOR) a
+ * round without a bit, a peer without bits, and bits beyond the rounds. */
+struct rio_barrier_desc {
+  uint32_t control;                  /**< RIO_BARRIER_CONTROL() */
+  uint32_t group;                    /**< 0 to 127; its members agree on it */
+  uint32_t unused[2];                /**< any values: the driver writes epoch and cookie here */
+  uint32_t peers[RIO_BARRIER_PEERS]; /**< destIDs, or RIO_BARRIER_NO_PEER */
+  uint64_t send;                     /**< bit 2r + w: this peer is sent a notification */
+  uint64_t await;                    /**< bit 2r + w: a notification of this peer is awaited */
+  uint32_t reserved[16];             /**< 0 */
+};
+
+/** A barrier to post. */
+struct rio_barrier_request {
+  const struct rio_barrier_desc* desc; /**< copied by rio_barrier_post() */
+  uint64_t cookie;                     /**< comes back in rio_barrier_done */
+  uint32_t epoch; /**< number of the barrier in its group: the next one each time */
+};
+
+/** A barrier that has ended. RIO_OK: all members have arrived. */
+struct rio_barrier_done {
+  uint64_t cookie; /**< of the request, or of the slot */
+  uint32_t epoch;
+  uint16_t resent; /**< notifications sent again, at most 65535 are counted */
+  uint8_t slot;    /**< RIO_BARRIER_NO_SLOT: it was posted */
+  uint8_t status;  /**< rio_status */
+  uint8_t round;   /**< where it ended, unless RIO_OK: 0 to 19 */
+  uint8_t peer;    /**< at which of the round's two peers, 0 or 1 */
+  uint8_t retries; /**< RETRY answers, at most 255 are counted */
+};
+
 /** An event: port-write, link change, ring error. */
 struct rio_event {
   uint8_t type; /**< see rio_event_name() */
@@ -246,7 +294,12 @@ struct rio_options {
   uint32_t receive_times;       /**< 1: rio_rx_message.time_ticks is wanted; default: it is 0 */
   uint32_t push;                /**< 1: short bursts to send are written into the card's slots, so
                                      that it need not read them; -ENOTSUP if it has none */
-  uint32_t vf_queue_pairs; /**< for each virtual function, the card's last ones; default: none */
+  uint32_t vf_queue_pairs;  /**< for each virtual function, the card's last ones; default: none */
+  uint32_t barriers;        /**< 1: open the barrier ring, too; -ENOTSUP if the queue pair has none.
+                                 Doorbells whose info has bit 15 are notifications of barriers then */
+  uint32_t barrier_entries; /**< default 32 */
+  uint32_t barrier_resend_max; /**< how often a notification is sent again; default 3 */
+  uint32_t barrier_reserve;    /**< early notifications with room set aside for them; default 0 */
 };
 
 /** A card and what it can. Sizes and alignments in bytes. */
@@ -266,10 +319,13 @@ struct rio_info {
   uint32_t dedicated_addr_align;
   uint32_t dedicated_size_align;
   uint32_t dma_addr_align;
-  uint32_t dma_bytes; /**< longest request; 0: no DMA queue */
-  uint32_t tick_ns;   /**< of time_ticks */
-  uint32_t windows;   /**< 1: the queue pair has inbound windows */
-  uint32_t wide;      /**< 1: rio_tx_burst_gather() works */
+  uint32_t dma_bytes;      /**< longest request; 0: no DMA queue */
+  uint32_t tick_ns;        /**< of time_ticks */
+  uint32_t windows;        /**< 1: the queue pair has inbound windows */
+  uint32_t wide;           /**< 1: rio_tx_burst_gather() works */
+  uint32_t barrier_rounds; /**< most rounds of a barrier; 0: the card has no barrier engine */
+  uint32_t barrier_slots;  /**< for rio_barrier_load() */
+  uint32_t barrier_early;  /**< early notifications that the whole card has room for */
 };
 
 /* ---- Control -------------------------------------------------------------------------------- */
@@ -365,6 +421,15 @@ int rio_local_write(rio_card* card, uint32_t offset, const uint32_t* words, size
 int rio_port_write(rio_card* card, uint32_t dest_id, uint8_t hop_count, const uint32_t* words,
                    size_t count, uint32_t timeout_ms);
 
+/** Write a descriptor into a slot on the card, from where rio_barrier_go() runs it. By the thread
+ *  that posts. @param slot below rio_info::barrier_slots. @param cookie comes back each time.
+ *  @return 0, -EINVAL, -EBUSY (the slot runs), -ENOENT (the barrier ring is not open). */
+int rio_barrier_load(rio_card* card, uint32_t slot, const struct rio_barrier_desc* desc,
+                     uint64_t cookie);
+/** A free-running counter of the barrier engine: notifications "sent", "received", "early" …
+ *  @param i from 0 on. @param name a constant. @return 0, -ENOENT (no more, or no engine). */
+int rio_barrier_counter(rio_card* card, uint32_t i, const char** name, uint32_t* value);
+
 /** Sleep instead of polling: poll until nothing comes, rio_irq_arm(), poll once more, and if there
  *  still is nothing, poll(2) this descriptor, then rio_irq_ack(). It belongs to the card.
  *  @return descriptor; -ENOENT (options.irq_rings was 0). */
@@ -416,6 +481,12 @@ uint16_t rio_doorbell_burst(rio_card* card, struct rio_doorbell* out, uint16_t n
 uint16_t rio_dma_post(rio_card* card, const struct rio_dma_request* requests, uint16_t n);
 uint16_t rio_dma_reap(rio_card* card, struct rio_entry_done* out, uint16_t n);
 uint16_t rio_event_burst(rio_card* card, struct rio_event* out, uint16_t n);
+/** Join, load or cancel barriers. A group has one barrier at a time. */
+uint16_t rio_barrier_post(rio_card* card, const struct rio_barrier_request* requests, uint16_t n);
+/** Run the barrier of a slot: one write of 4 bytes to the card. @return 1, or 0: the slot is not
+ *  loaded, or runs (rio_last_reject), or the ring is full. */
+uint16_t rio_barrier_go(rio_card* card, uint32_t slot, uint32_t epoch);
+uint16_t rio_barrier_reap(rio_card* card, struct rio_barrier_done* out, uint16_t n);
 
 #ifdef __cplusplus
 }

@@ -84,6 +84,11 @@ class Endpoint {
   [[nodiscard]] pmd::DmaQueue& dma() { return pair_->dma(); }
   [[nodiscard]] pmd::MaintQueue& maint() { return pair_->maint(); }
   [[nodiscard]] pmd::EventQueue& events() { return pair_->events(); }
+  [[nodiscard]] pmd::BarrierQueue& barriers() { return pair_->barriers(); }
+  /// Open and close the barrier ring, if EndpointConfig::queues.barriers has not opened it; as
+  /// QueuePair's.
+  [[nodiscard]] int open_barriers();
+  [[nodiscard]] int close_barriers();
   /// Dedicated queues, by index; as QueuePair's. They allocate, so go through here where several
   /// Endpoints share a card.
   [[nodiscard]] int open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,

@@ -113,6 +113,10 @@ bool BlockList::note(uint32_t offset_bytes, uint32_t header) {
       block.base = regs::window::base(block.instance);
       block.size_bytes = regs::window::kSizeBytes;
       break;
+    case regs::BlockType::kBarrier:
+      block.base = regs::barrier::base(block.instance);
+      block.size_bytes = regs::barrier::kSizeBytes;
+      break;
     default:
       return true;  // an unknown type: skipped
   }

@@ -26,6 +26,8 @@ class BlockList {
   /// Whether the card has a queue pair. @param qp any number.
   [[nodiscard]] bool has_qp(uint32_t qp) const { return has(regs::BlockType::kQp, qp); }
   [[nodiscard]] bool has_window(uint32_t qp) const { return has(regs::BlockType::kWindow, qp); }
+  /// Whether a queue pair has a barrier engine. @param qp any number.
+  [[nodiscard]] bool has_barrier(uint32_t qp) const { return has(regs::BlockType::kBarrier, qp); }
 
   /// The side that writes a word.
   enum class Owner : uint8_t { kNone, kCard, kHost };

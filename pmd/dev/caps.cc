@@ -76,4 +76,19 @@ int read_caps(Mmio& bar, Caps* out, const char** wrong) {
   return 0;
 }
 
+int read_barrier_caps(Mmio& bar, uint32_t qp, Caps* out, const char** wrong) {
+  using regs::barrier::Cap;
+  const uint32_t word = bar.read32(regs::barrier::cap(qp));
+  const uint32_t rounds = Cap::rounds.get(word);
+  const uint32_t slots = Cap::slots.get(word);
+  if (rounds == 0 || rounds > regs::kBarrierRoundsMax || slots > regs::kBarrierSlots) {
+    *wrong = "number of rounds or slots of the barrier engine";
+    return -EPROTO;
+  }
+  out->barrier_rounds = rounds;
+  out->barrier_slots = slots;
+  out->barrier_early = Cap::early.get(word);
+  return 0;
+}
+
 }  // namespace rio::pmd

@@ -44,12 +44,19 @@ struct Caps {
   [[nodiscard]] uint32_t inline_bytes_max() const {
     return inline_units < 2 ? inline_bytes : regs::kInlineBytes + (inline_units - 1) * 32;
   }
-  uint32_t push_slots;  ///< of each transmit ring, a power of two; 0: no push mode
-  bool is_model;        ///< an emulated card: its figures say nothing about a real one
+  uint32_t push_slots;      ///< of each transmit ring, a power of two; 0: no push mode
+  bool is_model;            ///< an emulated card: its figures say nothing about a real one
+  uint32_t barrier_rounds;  ///< most rounds of a barrier; 0: the card has no barrier engine
+  uint32_t barrier_slots;   ///< barrier descriptors that each queue pair keeps on the card
+  uint32_t barrier_early;   ///< notifications kept for barriers not posted yet, of all queue pairs
 };
 
 /// Read them from the BAR. Control path. regs: ID.CAP_*, ID.HW_VERSION. @return 0, or -EPROTO where
 /// they contradict the contract (`wrong` names the capability, a constant).
 [[nodiscard]] int read_caps(Mmio& bar, Caps* out, const char** wrong);
+
+/// Read those of a barrier engine. Control path. regs: BARRIER.CAP. @param qp a queue pair with a
+/// barrier block. @param out only barrier_* are set. @return as read_caps().
+[[nodiscard]] int read_barrier_caps(Mmio& bar, uint32_t qp, Caps* out, const char** wrong);
 
 }  // namespace rio::pmd

@@ -31,7 +31,11 @@ int Card::identify() {
     return error;
   }
   const char* wrong = "";
-  if (const int error = read_caps(bar_, &caps_, &wrong); error != 0) {
+  int error = read_caps(bar_, &caps_, &wrong);
+  for (uint32_t qp = 0; error == 0 && qp < regs::kMaxQps && caps_.barrier_rounds == 0; ++qp) {
+    error = blocks_.has_barrier(qp) ? read_barrier_caps(bar_, qp, &caps_, &wrong) : 0;
+  }
+  if (error != 0) {
     if (gone()) {
       return failed(-ENODEV, "capabilities", regs::kAllOnes);
     }
@@ -407,6 +411,18 @@ PortCounters Card::counters() {
           bar_.read32(regs::port::tx_retries()),  bar_.read32(regs::port::rx_retries()),
           bar_.read32(regs::port::rx_errors()),   bar_.read32(regs::port::tx_timeouts()),
           bar_.read32(regs::port::rx_timeouts()), bar_.read32(regs::port::rx_unmapped())};
+}
+
+BarrierCounters Card::barrier_counters(uint32_t qp) {
+  namespace at = regs::barrier;
+  if (!blocks_.has_barrier(qp) || gone()) {
+    return {};
+  }
+  return {bar_.read32(at::sent(qp)),        bar_.read32(at::received(qp)),
+          bar_.read32(at::early(qp)),       bar_.read32(at::nacks_given(qp)),
+          bar_.read32(at::nacks_taken(qp)), bar_.read32(at::resent(qp)),
+          bar_.read32(at::stale(qp)),       bar_.read32(at::foreign(qp)),
+          bar_.read32(at::cancelled(qp))};
 }
 
 int Card::open_queue_pair(uint32_t qp, const QueuePairConfig& config,

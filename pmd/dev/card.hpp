@@ -68,6 +68,32 @@ struct PortCounters {
   uint32_t rx_unmapped;
 };
 
+/// Free-running counters of a queue pair's barrier engine. regs: BARRIER
+struct BarrierCounters {
+  uint32_t sent;         ///< notifications, without those sent again
+  uint32_t received;     ///< notifications
+  uint32_t early;        ///< of those: before their descriptor, and kept
+  uint32_t nacks_given;  ///< answered RETRY: the memory for early ones was full
+  uint32_t nacks_taken;  ///< RETRY answers of peers
+  uint32_t resent;       ///< sent again after a response time-out
+  uint32_t stale;        ///< of an epoch that has ended, dropped
+  uint32_t foreign;      ///< of a source that the descriptor does not await, answered ERROR
+  uint32_t cancelled;    ///< barriers that ended as Status::kPeerFailed
+};
+/// Their names, as in the register map.
+inline constexpr struct {
+  const char* name;
+  uint32_t BarrierCounters::*value;
+} kBarrierCounterNames[] = {{"sent", &BarrierCounters::sent},
+                            {"received", &BarrierCounters::received},
+                            {"early", &BarrierCounters::early},
+                            {"nacks_given", &BarrierCounters::nacks_given},
+                            {"nacks_taken", &BarrierCounters::nacks_taken},
+                            {"resent", &BarrierCounters::resent},
+                            {"stale", &BarrierCounters::stale},
+                            {"foreign", &BarrierCounters::foreign},
+                            {"cancelled", &BarrierCounters::cancelled}};
+
 /// A card, one object per process and card. Control path; not thread-safe. All functions access the
 /// BAR. Outlives its queue pairs. Functions log the cause of an error and return 0 or -errno; each
 /// may return -ENODEV: the card is gone.
@@ -115,6 +141,8 @@ class Card {
   /// which does not see the port, counts as up: an event, and kLinkDown of messages, tell more.
   [[nodiscard]] LinkState link();
   [[nodiscard]] PortCounters counters();
+  /// All zeros if the queue pair has no barrier engine, or the card is gone. @param qp any number.
+  [[nodiscard]] BarrierCounters barrier_counters(uint32_t qp);
 
   /// Start the rings of a queue pair. @return 0, -ENOENT (no such queue pair or ring), -EBUSY (one
   /// of its rings runs, or a virtual function has it), and as Ring::start.

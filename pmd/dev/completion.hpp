@@ -30,6 +30,10 @@ static_assert(regs::shared_short_cpl::Status::phase.mask() == kPhaseBit &&
               offsetof(regs::SharedShortCpl, status) + sizeof(uint32_t) ==
                   sizeof(regs::SharedShortCpl));
 
+static_assert(regs::barrier_cpl::Status::phase.mask() == kPhaseBit &&
+              regs::barrier_cpl::Status::code.mask() == kCodeMask &&
+              offsetof(regs::BarrierCpl, status) + sizeof(uint32_t) == sizeof(regs::BarrierCpl));
+
 /// The words of a completion of 16 bytes, or of half of one.
 using Quad [[gnu::vector_size(16), gnu::aligned(8), gnu::may_alias]] = uint32_t;
 using Half [[gnu::may_alias]] = uint64_t;

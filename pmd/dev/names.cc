@@ -36,9 +36,9 @@ constexpr const char* kRingError[] = {"none", "config", "tail", "host read", "mi
 static_assert(ends_with(kRingError, regs::RingError::kNone, regs::RingError::kMismatch));
 constexpr const char* kReject[] = {"none", "length", "alignment", "mailbox", "operation"};
 static_assert(ends_with(kReject, Reject::kNone, Reject::kOperation));
-constexpr const char* kEvent[] = {"port-write",       "link",   "ring error", "overflow",
-                                  "window violation", "partner"};
-static_assert(ends_with(kEvent, regs::EventType::kPortWrite, regs::EventType::kPartner));
+constexpr const char* kEvent[] = {"port-write",       "link",    "ring error",     "overflow",
+                                  "window violation", "partner", "barrier foreign"};
+static_assert(ends_with(kEvent, regs::EventType::kPortWrite, regs::EventType::kBarrierForeign));
 constexpr const char* kRing[regs::kRingsPerQp] = {
     "tx",         "shared",     "doorbell",   "dma",        "maint",      "barrier",
     "event",      "reserved7",  "dedicated0", "dedicated1", "dedicated2", "dedicated3",

@@ -5,12 +5,13 @@
 namespace rio::pmd {
 namespace {
 
-/// Whether a ring is for traffic from peers.
+/// Whether a ring is for traffic from peers alone.
 bool receives(uint32_t ring) {
   switch (static_cast<regs::Ring>(ring)) {
     case regs::Ring::kTx:
     case regs::Ring::kDma:
     case regs::Ring::kMaint:
+    case regs::Ring::kBarrier:
       return false;
     default:
       return true;
@@ -39,8 +40,8 @@ int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const
                                 : bus.poll_hook(config.qp);
   tail_offset_ = ring_.tail_offset();
   cursor_.base = ring_.completions();
-  cursor_.mask = (1u << config.log2) - 1;
-  cursor_.phase_shift = 31 - config.log2;
+  cursor_.mask = (1u << ring_.clog2()) - 1;
+  cursor_.phase_shift = 31 - ring_.clog2();
   cursor_.consumed = config.start_index;
   return 0;
 }

@@ -187,8 +187,8 @@ class PostingQueue : public QueueBase {
   /// Start a ring whose completions are Cpl. @param entries set to the ring's first one.
   template <class Cpl, class Desc>
   [[nodiscard]] int start(Bus& bus, const Caps& caps, const RingConfig& config, Desc** entries,
-                          uint32_t format = 0) {
-    const int error = start(bus, caps, config, {sizeof(Desc), sizeof(Cpl), format});
+                          uint32_t format = 0, uint32_t more_cpls = 0) {
+    const int error = start(bus, caps, config, {sizeof(Desc), sizeof(Cpl), format, more_cpls});
     *entries = static_cast<Desc*>(ring_.entries());
     return error;
   }

@@ -15,7 +15,8 @@ using RingId = regs::Ring;
 constexpr auto kFirstDedicated = static_cast<uint32_t>(RingId::kDedicated0);
 constexpr uint32_t kOpenable = ring_bit(RingId::kTx) | ring_bit(RingId::kShared) |
                                ring_bit(RingId::kDoorbell) | ring_bit(RingId::kDma) |
-                               ring_bit(RingId::kMaint) | ring_bit(RingId::kEvent);
+                               ring_bit(RingId::kMaint) | ring_bit(RingId::kEvent) |
+                               ring_bit(RingId::kBarrier);
 
 }  // namespace
 
@@ -39,6 +40,10 @@ int QueuePair::create(Card& card, uint32_t qp, const QueuePairConfig& config,
             ring_bit(RingId::kEvent);
     rings |= card.caps().dma ? present & ring_bit(RingId::kDma) : 0;
     rings |= card.caps().maint && qp == 0 ? present & ring_bit(RingId::kMaint) : 0;
+  }
+  rings |= config.barriers ? ring_bit(RingId::kBarrier) : 0;
+  if ((rings & ring_bit(RingId::kBarrier)) != 0 && !pair->has_barrier_engine()) {
+    return pair->refuse_barriers();
   }
   if ((rings & ~kOpenable) != 0) {
     base::log_error(
@@ -88,6 +93,8 @@ RingConfig QueuePair::ring_config(uint32_t ring, uint32_t log2) const {
   config.irq_moderation_us = config_.irq_moderation_us;
   config.push = config_.push && ring == static_cast<uint32_t>(RingId::kTx);
   config.times = config_.receive_times;
+  config.barrier_resends = config_.barrier_resends;
+  config.barrier_reserve = config_.barrier_reserve;
   return config;
 }
 
@@ -106,9 +113,10 @@ int QueuePair::start(uint32_t rings) {
   open(RingId::kShared, config_.shared_log2, &shared_);
   open(RingId::kDoorbell, config_.doorbell_log2, &doorbells_);
   open(RingId::kMaint, config_.maint_log2, &maint_);
+  open(RingId::kBarrier, config_.barrier_log2, &barriers_);
   open(RingId::kDma, config_.dma_log2, &dma_);
   open(RingId::kTx, config_.tx_log2, &tx_);
-  if (error == 0 && card_.blocks().has_window(qp_)) {
+  if (error == 0 && windows_ == nullptr && card_.blocks().has_window(qp_)) {
     error = WindowTable::create(bus, caps, qp_, stop_ms_, &windows_);
   }
   return error;
@@ -123,6 +131,7 @@ void QueuePair::for_each_open(Self& self, const Visit& visit) {
     }
   };
   look(ring_bit(RingId::kTx), self.tx_);
+  look(ring_bit(RingId::kBarrier), self.barriers_);
   look(ring_bit(RingId::kDma), self.dma_);
   look(ring_bit(RingId::kMaint), self.maint_);
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
@@ -167,6 +176,32 @@ int QueuePair::open_dedicated(uint32_t i, uint32_t source, uint32_t mbox, Dedica
   }
   *out = dedicated_[i].get();
   return 0;
+}
+
+int QueuePair::refuse_barriers() {
+  base::log_error("%s: qp %u has no barrier engine; leave the barrier ring out",
+                  card_.bus().name().c_str(), qp_);
+  return -ENOTSUP;
+}
+
+int QueuePair::open_barriers() {
+  if (barriers_ != nullptr) {
+    base::log_error("%s: qp %u: the barrier ring is open; close it first",
+                    card_.bus().name().c_str(), qp_);
+    return -EBUSY;
+  }
+  return has_barrier_engine() ? start(ring_bit(RingId::kBarrier)) : refuse_barriers();
+}
+
+int QueuePair::close_barriers() {
+  if (barriers_ == nullptr) {
+    return -ENOENT;
+  }
+  const int error = barriers_->stop();
+  if (error == 0 || error == -ENODEV) {
+    barriers_.reset();
+  }
+  return error;
 }
 
 int QueuePair::close_dedicated(uint32_t i) {

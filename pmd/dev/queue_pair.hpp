@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "pmd/dev/barrier_queue.hpp"
 #include "pmd/dev/card.hpp"
 #include "pmd/dev/dedicated_rx_queue.hpp"
 #include "pmd/dev/dma_queue.hpp"
@@ -31,11 +32,17 @@ struct QueuePairConfig {
   uint32_t dma_log2 = 7;
   uint32_t maint_log2 = 4;
   uint32_t event_log2 = 6;
+  uint32_t barrier_log2 = 5;
   uint32_t start_index = 0;                 ///< of every ring; any value (for tests of the wrap)
   uint32_t stop_timeout_ms = kStopSlackMs;  ///< slack of starts and stops, see stop_limit_ms()
   /// Rings to open. 0: transmit, shared, doorbell, event, and, where the card and the queue pair
   /// have them, DMA and (queue pair 0) maintenance.
   uint32_t rings = 0;
+  /// Open the barrier ring beside `rings`; needs Caps::barrier_rounds. Then the card treats
+  /// doorbells whose information has bit 15 as notifications of barriers.
+  bool barriers = false;
+  uint32_t barrier_resends = 3;  ///< how often a notification is sent again after a time-out
+  uint32_t barrier_reserve = 0;  ///< early notifications for which the card sets room aside
   /// Interrupt vector of each ring, -1 for none.
   std::array<int, regs::kRingsPerQp> irq_vectors = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                     -1, -1, -1, -1, -1, -1, -1, -1};
@@ -60,6 +67,7 @@ class QueuePair {
   [[nodiscard]] DmaQueue& dma() { return *dma_; }
   [[nodiscard]] MaintQueue& maint() { return *maint_; }
   [[nodiscard]] EventQueue& events() { return *events_; }
+  [[nodiscard]] BarrierQueue& barriers() { return *barriers_; }
   /// Inbound windows; only if has_windows().
   [[nodiscard]] WindowTable& windows() { return *windows_; }
   [[nodiscard]] bool has_windows() const { return windows_ != nullptr; }
@@ -79,6 +87,15 @@ class QueuePair {
   /// Dedicated queue `i` if it is open, else null.
   [[nodiscard]] DedicatedRxQueue* dedicated(uint32_t i);
 
+  /// Whether the card has a barrier engine for this queue pair.
+  [[nodiscard]] bool has_barrier_engine() const { return card_.blocks().has_barrier(qp_); }
+  /// Open the barrier ring later than the queue pair. Control path.
+  /// @return 0; -EBUSY (it is open; logged), -ENOTSUP (no engine; logged), and as Ring::start.
+  [[nodiscard]] int open_barriers();
+  /// Stop the barrier ring and free it: all barriers end, and their peers are told. Control path.
+  /// @return 0, -ENOENT (not open), -ETIMEDOUT (it stays open), -ENODEV (card gone: closed).
+  [[nodiscard]] int close_barriers();
+
   /// Counts of dedicated queue `i`, including earlier times when it was open. Control path. @param
   /// i 0 to 7.
   [[nodiscard]] RingTotals dedicated_totals(uint32_t i) const;
@@ -96,6 +113,7 @@ class QueuePair {
   QueuePair(Card& card, uint32_t qp, const QueuePairConfig& config);
   [[nodiscard]] int check_idle(uint32_t rings_present);
   [[nodiscard]] int start(uint32_t rings);
+  [[nodiscard]] int refuse_barriers();
   [[nodiscard]] RingConfig ring_config(uint32_t ring, uint32_t log2) const;
   template <class Self, class Visit>
   static void for_each_open(Self& self, const Visit& visit);
@@ -111,6 +129,7 @@ class QueuePair {
   SharedPtr<DmaQueue> dma_;
   SharedPtr<MaintQueue> maint_;
   SharedPtr<EventQueue> events_;
+  SharedPtr<BarrierQueue> barriers_;
   std::unique_ptr<WindowTable> windows_;
   std::array<SharedPtr<DedicatedRxQueue>, regs::kDedicatedQueues> dedicated_;
   std::array<RingTotals, regs::kDedicatedQueues> closed_;  // of dedicated queues, while closed

@@ -1,5 +1,6 @@
 #include "pmd/dev/ring.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -21,6 +22,15 @@ constexpr uint32_t kLog2Limit = 19;      // ARM.INDEX must tell a full ring from
   // In laps with an even number the expected phase is 1. regs: tx_cpl.status.phase
   const uint32_t lap = completion_index >> clog2;
   return regs::tx_cpl::Status::phase.put(lap & 1u);
+}
+
+/// log2 of the completions that a ring of 2^log2 entries needs. @param log2 any value.
+[[nodiscard]] uint32_t log2_of_completions(uint32_t log2, uint32_t more) {
+  uint32_t clog2 = log2;
+  while (clog2 < 32 && (uint64_t{1} << clog2) - (uint64_t{1} << log2) < more) {
+    ++clog2;
+  }
+  return clog2;
 }
 
 [[nodiscard]] bool state_is(uint32_t status, regs::RingState state) {
@@ -46,6 +56,13 @@ int Ring::check(const Caps& caps) const {
       config_.log2 > kLog2Limit) {
     base::log_error("%s: 2^%u entries; the card takes 2^%u to 2^%u", who().c_str(), config_.log2,
                     caps.ring_log2_min, caps.ring_log2_max);
+    return -EINVAL;
+  }
+  if (clog2_ > caps.ring_log2_max || clog2_ > kLog2Limit) {
+    base::log_error(
+        "%s: 2^%u entries need 2^%u completions, the card has at most 2^%u of each: "
+        "choose fewer entries",
+        who().c_str(), config_.log2, clog2_, std::min(caps.ring_log2_max, kLog2Limit));
     return -EINVAL;
   }
   if (config_.push && (caps.push_slots == 0 || config_.log2 > kPushLog2Limit)) {
@@ -74,6 +91,7 @@ int Ring::start(Bus& bus, const Caps& caps, const RingConfig& config, const Ring
   hook_ = bus.poll_hook(config.qp);
   config_ = config;
   shape_ = shape;
+  clog2_ = log2_of_completions(config.log2, shape.more_cpls);
   push_slots_ = config.push ? caps.push_slots : 0;
   if (const int error = check(caps); error != 0) {
     return error;
@@ -104,7 +122,7 @@ int Ring::allocate() {
   const uint32_t count = 1u << config_.log2;
   cpl_at_ = static_cast<size_t>(shape_.entry_bytes) * count;
   cpl_at_ = (cpl_at_ + 63) & ~size_t{63};  // regs: RING_CBASE is 64-byte aligned
-  const size_t len_bytes = cpl_at_ + static_cast<size_t>(shape_.cpl_bytes) * count;
+  const size_t len_bytes = cpl_at_ + (static_cast<size_t>(shape_.cpl_bytes) << clog2_);
   if (const int error = bus_->dma_alloc(len_bytes, kRingAlign, &memory_); error != 0) {
     return error;  // the bus names the remedy
   }
@@ -114,13 +132,13 @@ int Ring::allocate() {
 
 /// Leaves the completions without a word of the card's: no phase says that one is there.
 void Ring::empty_completions() {
-  const uint32_t count = 1u << config_.log2;
+  const uint32_t count = 1u << clog2_;
   auto* const base = static_cast<uint8_t*>(completions());
   std::memset(base, 0xFF, static_cast<size_t>(shape_.cpl_bytes) * count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t index = config_.start_index + i;
     const uint32_t last_word =
-        ~regs::tx_cpl::Status::phase.mask() | phase_not_expected(index, config_.log2);
+        ~regs::tx_cpl::Status::phase.mask() | phase_not_expected(index, clog2_);
     uint8_t* const cpl = base + static_cast<size_t>(index & (count - 1)) * shape_.cpl_bytes;
     std::memcpy(cpl + shape_.cpl_bytes - sizeof last_word, &last_word, sizeof last_word);
   }
@@ -142,8 +160,8 @@ void Ring::write_config(bool relaxed) {
   const uint64_t cbase = memory_.iova + cpl_at_;
   bar_.write64(regs::qp::ring_base_lo(qp, ring), regs::qp::ring_base_hi(qp, ring), base);
   bar_.write64(regs::qp::ring_cbase_lo(qp, ring), regs::qp::ring_cbase_hi(qp, ring), cbase);
-  bar_.write32(regs::qp::ring_size(qp, ring), regs::qp::RingSize::log2.put(config_.log2) |
-                                                  regs::qp::RingSize::clog2.put(config_.log2));
+  bar_.write32(regs::qp::ring_size(qp, ring),
+               regs::qp::RingSize::log2.put(config_.log2) | regs::qp::RingSize::clog2.put(clog2_));
   bar_.write32(regs::qp::ring_start(qp, ring), config_.start_index);
   uint32_t irq = 0;
   if (config_.irq_vector >= 0) {

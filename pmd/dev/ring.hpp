@@ -24,14 +24,17 @@ struct RingConfig {
   uint32_t mbox = 0;    ///< dedicated rings: mailbox, 0 to 3
   bool push =
       false;  ///< transmit: short bursts go through the card's slots; needs Caps::push_slots
-  bool times = false;  ///< shared receive: RxMessage::time_ticks is wanted
+  bool times = false;            ///< shared receive: RxMessage::time_ticks is wanted
+  uint32_t barrier_resends = 3;  ///< barrier: how often a notification is sent again
+  uint32_t barrier_reserve = 0;  ///< barrier: early notifications for which it sets room aside
 };
 
 /// Bytes of a ring's entries.
 struct RingShape {
   uint32_t entry_bytes;  ///< 0: the ring has completions only (doorbell, event)
   uint32_t cpl_bytes;
-  uint32_t format = 0;  ///< regs: RING_FORMAT.COMPLETION
+  uint32_t format = 0;     ///< regs: RING_FORMAT.COMPLETION
+  uint32_t more_cpls = 0;  ///< completions that the ring needs beside those of its entries
 };
 
 /// Memory and state of one ring. Control path, one thread. The card owns the memory between start()
@@ -84,6 +87,8 @@ class Ring {
   [[nodiscard]] void* entries() const { return memory_.va; }
   [[nodiscard]] void* completions() const { return static_cast<uint8_t*>(memory_.va) + cpl_at_; }
   [[nodiscard]] uint32_t cpl_bytes() const { return shape_.cpl_bytes; }
+  /// log2 of the completions.
+  [[nodiscard]] uint32_t clog2() const { return clog2_; }
   [[nodiscard]] uint32_t tail_offset() const { return regs::qp::tail(config_.qp, config_.ring); }
   [[nodiscard]] uint32_t arm_offset() const { return regs::qp::arm(config_.qp, config_.ring); }
   [[nodiscard]] Bus& bus() const { return *bus_; }
@@ -106,6 +111,7 @@ class Ring {
   PollHook hook_;
   RingConfig config_;
   RingShape shape_{};
+  uint32_t clog2_ = 0;
   DmaMemory memory_;
   size_t cpl_at_ = 0;
   uint32_t push_slots_ = 0;

@@ -115,6 +115,28 @@ struct DmaRequest {
   uint8_t prio;  ///< 0 to 2
 };
 
+/// A barrier to join, to load or to cancel. [S1]
+struct BarrierRequest {
+  /// Notifications to send and to await; copied by post(), which replaces its `epoch` and `cookie`.
+  const regs::BarrierDesc* desc;
+  uint64_t cookie;  ///< comes back in BarrierDone, any value
+  uint32_t epoch;   ///< number of the barrier in its group
+};
+
+/// A barrier that has ended. kOk: all members have arrived.
+struct BarrierDone {
+  uint64_t cookie;  ///< of the request, or of the slot
+  uint32_t epoch;   ///< as it was posted
+  uint16_t resent;  ///< notifications sent again, at most 65535 are counted
+  uint8_t slot;     ///< the slot that ran it, or kBarrierNoSlot
+  Status status;    ///< kOk, kPeerFailed, kResponseTimeout, kErrorResponse, kFlushed …
+  uint8_t round;    ///< where it ended unless kOk: round of the descriptor, 0 to 19
+  uint8_t peer;     ///< which of the round's two peers, 0 or 1
+  uint8_t retries;  ///< RETRY answers, at most 255 are counted
+};
+/// BarrierDone::slot of a barrier that was posted.
+inline constexpr uint8_t kBarrierNoSlot = 0xFF;
+
 /// An event of the card: regs::EventCpl without its phase.
 struct CardEvent {
   regs::EventType type;
@@ -129,7 +151,8 @@ enum class Reject : uint8_t {
   kLength,     ///< 0, above 4096, above the inline limit, or no multiple of the size alignment
   kAlignment,  ///< bus address not aligned as the card demands
   kMailbox,    ///< mailbox outside of 0 to 3 (several segments) or 0 to 63
-  kOperation,  ///< operation, segment size or priority that the card does not know
+  kOperation,  ///< operation, segment size or priority that the card does not know; of a barrier
+               ///< also group, rounds, or a slot that is not loaded or still runs
 };
 
 /// Counts of a queue. Written by the owning thread only.

@@ -84,8 +84,12 @@ int RawDevice::check_conf(uint32_t qp, const rte_raw_rio_queue_conf& conf) {
                                                     {"dedicated_log2", conf.dedicated_log2},
                                                     {"doorbell_log2", conf.doorbell_log2},
                                                     {"dma_log2", conf.dma_log2},
-                                                    {"event_log2", conf.event_log2}};
+                                                    {"event_log2", conf.event_log2},
+                                                    {"barrier_log2", conf.barrier_log2}};
   for (const auto& [key, log2] : sizes) {
+    if (key == sizes[6].first && log2 == 0) {
+      continue;  // no barrier ring
+    }
     if (log2 < caps.ring_log2_min || log2 > caps.ring_log2_max) {
       base::log_error("%s: queue pair %u: %s is %u; this card takes %u to %u", name_.c_str(), qp,
                       key, log2, caps.ring_log2_min, caps.ring_log2_max);
@@ -140,6 +144,8 @@ int RawDevice::open_queue(uint32_t qp) {
   config.doorbell_log2 = queue.conf.doorbell_log2;
   config.dma_log2 = queue.conf.dma_log2;
   config.event_log2 = queue.conf.event_log2;
+  config.barriers = queue.conf.barrier_log2 != 0;
+  config.barrier_log2 = queue.conf.barrier_log2;
   config.push = card_->args().queues.push;
   config.irq_moderation_us = queue.conf.irq_moderation_us;
   int rc = queue.irq.prepare(bus(), card()->caps(), qp, queue.conf.irq_rings, &config);
@@ -202,6 +208,9 @@ QueueTotals RawDevice::totals(uint32_t qp) {
   sum[4] += pair.events().totals();
   for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
     sum[5] += pair.dedicated_totals(i);
+  }
+  if ((pair.rings() & ring_bit(regs::Ring::kBarrier)) != 0) {
+    sum[6] += pair.barriers().totals();
   }
   return sum;
 }

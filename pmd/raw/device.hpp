@@ -22,8 +22,8 @@ namespace rio::pmd {
 extern const rte_rawdev_ops kRawOps;
 
 /// Rings of a queue pair that have counters of their own; the dedicated rings are summed up.
-inline constexpr std::array<const char*, 6> kCountedRings = {"tx",  "shared", "doorbell",
-                                                             "dma", "event",  "dedicated"};
+inline constexpr std::array<const char*, 7> kCountedRings = {
+    "tx", "shared", "doorbell", "dma", "event", "dedicated", "barrier"};
 using QueueTotals = std::array<RingTotals, kCountedRings.size()>;
 
 /// A raw device. Control path, under control_lock(). Functions return 0 or -errno; the cause is

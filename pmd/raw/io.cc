@@ -24,6 +24,12 @@ static_assert(kSame<DoorbellEvent, rte_raw_rio_doorbell>);
 static_assert(offsetof(DoorbellEvent, info) == offsetof(rte_raw_rio_doorbell, info));
 static_assert(kSame<DmaRequest, rte_raw_rio_dma>);
 static_assert(offsetof(DmaRequest, prio) == offsetof(rte_raw_rio_dma, prio));
+static_assert(kSame<regs::BarrierDesc, rte_raw_rio_barrier_desc>);
+static_assert(offsetof(regs::BarrierDesc, await) == offsetof(rte_raw_rio_barrier_desc, await));
+static_assert(kSame<BarrierRequest, rte_raw_rio_barrier>);
+static_assert(offsetof(BarrierRequest, epoch) == offsetof(rte_raw_rio_barrier, epoch));
+static_assert(kSame<BarrierDone, rte_raw_rio_barrier_done>);
+static_assert(offsetof(BarrierDone, retries) == offsetof(rte_raw_rio_barrier_done, retries));
 static_assert(kSame<CardEvent, rte_raw_rio_event>);
 static_assert(offsetof(CardEvent, data) == offsetof(rte_raw_rio_event, data));
 static_assert(TxFlags::kOrder == RTE_RAW_RIO_TX_ORDER &&
@@ -43,6 +49,16 @@ int put(rte_rawdev_buf** buffers, unsigned count, Post&& post) {
     std::memcpy(&items[i], buffers[i]->buf_addr, sizeof(Item));
   }
   return post(items, static_cast<uint16_t>(n));
+}
+
+/// Takes items until one is refused. @return how many.
+template <typename Item, typename Take>
+uint16_t take_each(const Item* items, uint16_t n, Take&& take) {
+  uint16_t taken = 0;
+  while (taken < n && take(items[taken])) {
+    ++taken;
+  }
+  return taken;
 }
 
 template <typename Item, typename Fetch>
@@ -76,14 +92,29 @@ int find_place(rte_rawdev* dev, rte_rawdev_obj_t context, uint32_t default_ring,
   if (out->pair == nullptr) {
     return -ENODEV;
   }
-  if (at.ring < RTE_RAW_RIO_DEDICATED0) {
-    return at.ring == RTE_RAW_RIO_DMA && (out->pair->rings() & ring_bit(regs::Ring::kDma)) == 0
-               ? -EINVAL
-               : 0;
+  const bool is_slot = at.ring == RTE_RAW_RIO_BARRIER_LOAD || at.ring == RTE_RAW_RIO_BARRIER_GO;
+  const uint32_t ring = is_slot ? uint32_t{RTE_RAW_RIO_BARRIER} : at.ring;
+  if (ring < RTE_RAW_RIO_DEDICATED0) {
+    const bool may_lack = ring == RTE_RAW_RIO_DMA || ring == RTE_RAW_RIO_BARRIER;
+    return may_lack && (out->pair->rings() >> ring & 1) == 0 ? -EINVAL : 0;
   }
   const uint32_t i = at.ring - RTE_RAW_RIO_DEDICATED0;
   out->dedicated = i < regs::kDedicatedQueues ? out->pair->dedicated(i) : nullptr;
   return out->dedicated == nullptr ? -EINVAL : 0;
+}
+
+/// Loads slots of a barrier ring until one is refused, which is logged.
+uint16_t load_slots(BarrierQueue& queue, const rte_raw_rio_barrier_load* loads, uint16_t n) {
+  return take_each(loads, n, [&](const rte_raw_rio_barrier_load& one) {
+    regs::BarrierDesc desc;
+    std::memcpy(&desc, one.desc, sizeof desc);
+    return queue.load(one.slot, desc, one.cookie) == 0;
+  });
+}
+
+uint16_t start_slots(BarrierQueue& queue, const rte_raw_rio_barrier_go* starts, uint16_t n) {
+  return take_each(
+      starts, n, [&](const rte_raw_rio_barrier_go& one) { return queue.go(one.slot, one.epoch); });
 }
 
 }  // namespace
@@ -104,6 +135,16 @@ int enqueue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
     case RTE_RAW_RIO_DMA:
       return put<DmaRequest>(buffers, count,
                              [&](auto... burst) { return at.pair->dma().post(burst...); });
+    case RTE_RAW_RIO_BARRIER:
+      return put<BarrierRequest>(buffers, count,
+                                 [&](auto... burst) { return at.pair->barriers().post(burst...); });
+    case RTE_RAW_RIO_BARRIER_LOAD:
+      return put<rte_raw_rio_barrier_load>(
+          buffers, count, [&](auto... burst) { return load_slots(at.pair->barriers(), burst...); });
+    case RTE_RAW_RIO_BARRIER_GO:
+      return put<rte_raw_rio_barrier_go>(buffers, count, [&](auto... burst) {
+        return start_slots(at.pair->barriers(), burst...);
+      });
     default:
       break;
   }
@@ -132,6 +173,9 @@ int dequeue_buffers(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
     case RTE_RAW_RIO_DMA:
       return get<EntryDone>(buffers, count,
                             [&](auto... burst) { return at.pair->dma().reap(burst...); });
+    case RTE_RAW_RIO_BARRIER:
+      return get<BarrierDone>(buffers, count,
+                              [&](auto... burst) { return at.pair->barriers().reap(burst...); });
     case RTE_RAW_RIO_EVENT:
       return get<CardEvent>(buffers, count,
                             [&](auto... burst) { return at.pair->events().burst(burst...); });

@@ -47,6 +47,8 @@ int info_get(rte_rawdev* dev, rte_rawdev_obj_t out, size_t size) {
     info.link_up = link.up ? 1 : 0;
     info.lanes = static_cast<uint8_t>(link.lanes);
     info.lane_mbaud = link.lane_mbaud;
+    info.barrier_rounds = caps.barrier_rounds;
+    info.barrier_slots = caps.barrier_slots;
     std::memcpy(out, &info, sizeof(info));
     return 0;
   });

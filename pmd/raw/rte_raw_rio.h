@@ -26,8 +26,13 @@ enum rte_raw_rio_ring {
   RTE_RAW_RIO_SHARED = 1,     /**< in: rte_raw_rio_buffer, out: rte_raw_rio_message */
   RTE_RAW_RIO_DOORBELL = 2,   /**< out: rte_raw_rio_doorbell */
   RTE_RAW_RIO_DMA = 3,        /**< in: rte_raw_rio_dma, out: rte_raw_rio_done */
+  RTE_RAW_RIO_BARRIER = 5,    /**< in: rte_raw_rio_barrier, out: rte_raw_rio_barrier_done */
   RTE_RAW_RIO_EVENT = 6,      /**< out: rte_raw_rio_event */
   RTE_RAW_RIO_DEDICATED0 = 8, /**< 8 to 15; in: rte_raw_rio_entry, out: rte_raw_rio_done */
+  /* No rings, but slots of the barrier ring, whose thread enqueues here, too. Barriers of slots
+   * come out of RTE_RAW_RIO_BARRIER. */
+  RTE_RAW_RIO_BARRIER_LOAD = 16, /**< in: rte_raw_rio_barrier_load */
+  RTE_RAW_RIO_BARRIER_GO = 17,   /**< in: rte_raw_rio_barrier_go */
 };
 
 /**
@@ -85,6 +90,7 @@ enum rte_raw_rio_status {
   RTE_RAW_RIO_RECEIVE_TIMEOUT = 8,  /**< received in part */
   RTE_RAW_RIO_SIZE_MISMATCH = 9,    /**< dedicated entry of another size */
   RTE_RAW_RIO_FORMAT = 10,          /**< received in part: segments contradict each other */
+  RTE_RAW_RIO_PEER_FAILED = 11,     /**< barrier: a member failed, or cancelled it */
 };
 
 /** A buffer of 4096 bytes for the shared receive queue. The card's until it comes back. */
@@ -141,9 +147,58 @@ struct rte_raw_rio_dma {
   uint8_t prio; /**< 0 to 2 */
 };
 
+/** The notifications that a member of a group sends and awaits; docs/card.md, Barriers. Peer w of
+ * round r has number 2r + w. */
+struct rte_raw_rio_barrier_desc {
+  uint32_t control;   /**< 0 run, 1 load, 2 cancel; rounds << 4; priority << 9 */
+  uint32_t group;     /**< 0 to 127 */
+  uint32_t unused[2]; /**< any values: the driver writes epoch and cookie here */
+  uint32_t peers[40]; /**< destIDs; 0xFFFFFFFF: none */
+  uint64_t send;      /**< bit 2r + w */
+  uint64_t await;     /**< bit 2r + w */
+  uint32_t reserved[16];
+};
+
+/** A barrier to post. The descriptor is copied. */
+struct rte_raw_rio_barrier {
+  const struct rte_raw_rio_barrier_desc* desc;
+  uint64_t cookie; /**< comes back, any value */
+  uint32_t epoch;  /**< number of the barrier in its group: the next one each time */
+};
+
+/** A descriptor to load into a slot on the card, once for many barriers; nothing is sent. Not for
+ * the hot path. Refused, with a log line: a slot that the card does not have, or that runs; a
+ * descriptor that it cannot take. */
+struct rte_raw_rio_barrier_load {
+  const struct rte_raw_rio_barrier_desc* desc;
+  uint64_t cookie; /**< comes back with each barrier of the slot, any value */
+  uint32_t slot;   /**< 0 to rte_raw_rio_info::barrier_slots - 1 */
+};
+
+/** Start the barrier of a slot: one BAR write of 4 bytes. Not taken while the slot runs, or before
+ * it was loaded. */
+struct rte_raw_rio_barrier_go {
+  uint32_t slot;
+  uint32_t epoch; /**< number of the barrier in its group: the next one each time */
+};
+
+/** A barrier that has ended, well or not. */
+struct rte_raw_rio_barrier_done {
+  uint64_t cookie;
+  uint32_t epoch;
+  uint16_t resent; /**< notifications sent again, at most 65535 are counted */
+  uint8_t slot;    /**< the one that ran it; 0xFF: it was posted */
+  uint8_t status;  /**< enum rte_raw_rio_status; OK: all members have arrived */
+  uint8_t round;   /**< where it ended, unless OK */
+  uint8_t peer;    /**< which of the round's two peers, 0 or 1 */
+  uint8_t retries; /**< RETRY answers, at most 255 are counted */
+};
+
 /** An event of the card. */
 struct rte_raw_rio_event {
-  uint8_t type; /**< 1 port-write, 2 link, 3 ring error, 4 overflow, 5 window violation */
+  /** 1 port-write, 2 link, 3 ring error, 4 overflow, 5 window violation, 6 partner, 7 barrier
+   * notification that is not awaited */
+  uint8_t type;
   uint32_t source;
   uint32_t info;
   uint32_t data[4];
@@ -169,6 +224,8 @@ struct rte_raw_rio_info {
   uint8_t lanes;
   uint8_t reserved;
   uint32_t lane_mbaud;
+  uint32_t barrier_rounds; /**< most rounds of a barrier; 0: the card has no barrier engine */
+  uint32_t barrier_slots;  /**< of each queue pair that has a barrier ring */
 };
 
 /** dev_private of rte_rawdev_configure. The card is reset; no other process may own a queue pair. 0
@@ -202,6 +259,10 @@ struct rte_raw_rio_queue_conf {
    * others rte_rawdev_start fails: -EINVAL (no such ring), -ENOTSUP (no interrupts here). */
   uint32_t irq_rings;
   struct rte_raw_rio_dedicated_conf dedicated[RTE_RAW_RIO_DEDICATED];
+  /** log2 of the barrier ring's entries; 0: no barrier ring. With one, the card treats doorbells
+   * whose information has bit 15 as notifications of barriers; rte_rawdev_start fails with -ENOTSUP
+   * if the card has no barrier engine. */
+  uint8_t barrier_log2;
 };
 
 #ifdef __cplusplus

@@ -109,7 +109,7 @@ int queues(const char* /*command*/, const char* params, rte_tel_data* data) {
 
 /// Gets the size of one of kCountedRings, and its outstanding entries as far as another thread than
 /// the polling one can tell, if it has entries and is open in this process. Descriptors of 64 bytes
-/// count twice.
+/// count twice, barriers that run in slots once.
 void ring_fill(RawDevice& device, uint32_t qp, std::string_view name, uint32_t* entries,
                uint32_t* fill) {
   QueuePair* const pair = device.queue_pair(qp);
@@ -117,14 +117,15 @@ void ring_fill(RawDevice& device, uint32_t qp, std::string_view name, uint32_t* 
     return;
   }
   Mmio bar = device.bus().bar();
-  const auto add = [&](regs::Ring first, uint32_t number, const QueueStats& done) {
+  const auto add = [&](regs::Ring first, uint32_t number, const QueueStats& done,
+                       uint64_t started = 0) {
     const uint32_t ring = static_cast<uint32_t>(first) + number;
     const uint32_t size =
         1u << regs::qp::RingSize::log2.get(bar.read32(regs::qp::ring_size(qp, ring)));
     const uint32_t posted =
         bar.read32(regs::qp::tail(qp, ring)) - bar.read32(regs::qp::ring_start(qp, ring));
     const auto left =
-        static_cast<int32_t>(posted - static_cast<uint32_t>(done.messages + done.failed));
+        static_cast<int32_t>(posted - static_cast<uint32_t>(done.messages + done.failed - started));
     *entries += size;
     *fill += std::min(static_cast<uint32_t>(std::max(left, 0)), size);
   };
@@ -132,6 +133,8 @@ void ring_fill(RawDevice& device, uint32_t qp, std::string_view name, uint32_t* 
     add(regs::Ring::kTx, 0, pair->tx().stats());
   } else if (name == "shared") {
     add(regs::Ring::kShared, 0, pair->shared().stats());
+  } else if (name == "barrier" && (pair->rings() & ring_bit(regs::Ring::kBarrier)) != 0) {
+    add(regs::Ring::kBarrier, 0, pair->barriers().stats(), pair->barriers().slots_started());
   } else if (name == "dma" && (pair->rings() & ring_bit(regs::Ring::kDma)) != 0) {
     add(regs::Ring::kDma, 0, pair->dma().stats());
   }
@@ -171,12 +174,22 @@ int queue(const char* /*command*/, const char* params, rte_tel_data* data) {
     uint32_t entries = 0;
     uint32_t fill = 0;
     ring_fill(*device, qp, ring, &entries, &fill);
-    add_number(data, (ring + "_messages").c_str(), totals[i].stats.messages);
-    add_number(data, (ring + "_bytes").c_str(), totals[i].stats.bytes);
-    add_number(data, (ring + "_failed").c_str(), totals[i].stats.failed);
-    add_number(data, (ring + "_rejected").c_str(), totals[i].stats.rejected);
+    const QueueStats& stats = totals[i].stats;
+    if (ring == "barrier" && entries + stats.messages + stats.failed + stats.rejected == 0) {
+      continue;  // never opened: programs without barriers have no word of it
+    }
+    add_number(data, (ring + "_messages").c_str(), stats.messages);
+    add_number(data, (ring + "_bytes").c_str(), stats.bytes);
+    add_number(data, (ring + "_failed").c_str(), stats.failed);
+    add_number(data, (ring + "_rejected").c_str(), stats.rejected);
     add_number(data, (ring + "_entries").c_str(), entries);
     add_number(data, (ring + "_fill").c_str(), fill);
+  }
+  if (device->card()->blocks().has_barrier(qp)) {
+    const BarrierCounters counters = device->card()->barrier_counters(qp);
+    for (const auto& [name, value] : kBarrierCounterNames) {
+      add_number(data, (std::string("notices_") + name).c_str(), counters.*value);
+    }
   }
   return 0;
 }

@@ -14,17 +14,19 @@ static_assert(regs::port::rx_unmapped() - regs::port::tx_packets() == 4 * (kPort
 struct Count {
   std::string name;
   uint64_t value;
+  bool is_of_card = false;  // free-running, 32 bits
 };
 
 /// All counts since their last reset, by number: those of the card's port, in the order of the
-/// register map, then those of this process's queues. xstats_reset() only moves the zero.
+/// register map, then for each queue pair those of this process's queues, and of its barrier
+/// engine. xstats_reset() only moves the zero.
 std::vector<Count> counts_of(RawDevice& device) {
   std::vector<Count> all;
   const auto* reg =
       std::find_if(std::begin(regs::names::kRegisters), std::end(regs::names::kRegisters),
                    [](const auto& one) { return one.offset == regs::port::tx_packets(); });
   for (; all.size() < kPortCount; ++reg) {
-    all.push_back({std::string("port_") + reg->name, device.bus().bar().read32(reg->offset)});
+    all.push_back({std::string("port_") + reg->name, device.bus().bar().read32(reg->offset), true});
   }
   for (uint32_t qp = 0; qp < device.queue_pairs(); ++qp) {
     const QueueTotals totals = device.totals(qp);
@@ -43,12 +45,18 @@ std::vector<Count> counts_of(RawDevice& device) {
         all.push_back({prefix + name, value});
       }
     }
+    if (Card* const card = device.card(); card != nullptr && card->blocks().has_barrier(qp)) {
+      const BarrierCounters counters = card->barrier_counters(qp);
+      const std::string prefix = "qp" + std::to_string(qp) + "_notices_";
+      for (const auto& [name, value] : kBarrierCounterNames) {
+        all.push_back({prefix + name, counters.*value, true});
+      }
+    }
   }
   device.xstats_zero.resize(all.size());
   for (size_t id = 0; id < all.size(); ++id) {
     const uint64_t value = all[id].value - device.xstats_zero[id];
-    all[id].value =
-        id < kPortCount ? static_cast<uint32_t>(value) : value;  // free-running, 32 bits
+    all[id].value = all[id].is_of_card ? static_cast<uint32_t>(value) : value;
   }
   return all;
 }

@@ -141,6 +141,9 @@ run_deps() { "$root/scripts/deps" --quiet "$@" || [ $? -eq 3 ] || exit 1; }
 # driver_headers: prints the folder for -Ddpdk_driver_headers, fetching it if need be.
 driver_headers() { "$root/scripts/dpdk-headers"; }
 
+# ompi_headers: prints the folder for -Dompi_headers, fetching it if need be; nothing if none is needed.
+ompi_headers() { "$root/scripts/ompi-headers"; }
+
 # configure FOLDER MESON_ARGUMENT...: meson setup, once; again only if the arguments change.
 # CC and CXX of the environment choose the compilers of a new folder.
 configure() {
@@ -169,7 +172,7 @@ configure() {
 # configured again.
 optional_modules() {
   local module
-  for module in ompi-c benchmark; do
+  for module in ompi-c benchmark simgrid; do
     ! pkg-config --exists "$module" || echo "# $module"
   done
 }

@@ -59,26 +59,52 @@ choose_parts() {
   choose_dpdk "$@"
   choose_by_packages ofi enabled disabled libfabric libfabric-dev \
     "built without the libfabric provider, so without MPI" "$@"
+  choose_ompi "$@"
   choose_by_packages tests true false gtest libgtest-dev "built without tests" "$@"
 }
 
 choose_dpdk() {
-  local headers why text remedy
+  local headers
   case " $* " in *" -Ddpdk=disabled "*) return 0 ;; esac
-  why=$(mktemp)
-  if ! is_missing dpdk; then
-    if headers=$(RIO_WHY=$why dpdk_headers); then
-      rm -f -- "$why"
-      part_options+=("-Ddpdk_driver_headers=$headers")
-      is_given dpdk "$@" || part_options+=(-Ddpdk=enabled)
-      return 0
-    fi
-    IFS=$'\t' read -r text remedy <"$why" || text='scripts/dpdk-headers failed' remedy='see the lines above'
-    note_missing dpdk "built without DPDK, so without plug-ins and rio-testpmd: $text" "$remedy"
+  if try_headers dpdk dpdk_headers "built without DPDK, so without plug-ins and rio-testpmd"; then
+    part_options+=("-Ddpdk_driver_headers=$headers")
+    is_given dpdk "$@" || part_options+=(-Ddpdk=enabled)
+    return 0
   fi
-  rm -f -- "$why"
   ! is_given dpdk "$@" || die "-Ddpdk=enabled was asked for, and there is no DPDK to build with" "see the lines above"
   part_options+=(-Ddpdk=disabled)
+}
+
+# choose_ompi OPTION...: the component for Open MPI, where Open MPI and libfabric are.
+choose_ompi() {
+  local headers
+  case " $* ${part_options[*]} " in *" -Dompi=disabled "* | *" -Dofi=disabled "*) return 0 ;; esac
+  pkg-config --exists ompi-c || return 0
+  if try_headers ompi ompi_headers "built without mca_coll_rio.so, so Open MPI's barriers do not run on the card"; then
+    part_options+=("-Dompi_headers=$headers")
+    is_given ompi "$@" || part_options+=(-Dompi=auto)
+    return 0
+  fi
+  case " $* " in
+    *" -Dompi=enabled "*) die "-Dompi=enabled was asked for, and the headers of Open MPI are missing" "see the lines above" ;;
+  esac
+  part_options+=(-Dompi=disabled)
+}
+
+# try_headers PART FUNCTION TEXT: sets headers to the folder that the function prints. If it fails, PART is missing:
+# TEXT, the reason and the remedy are reported.
+try_headers() {
+  local part=$1 why reason remedy
+  ! is_missing "$part" || return 1
+  why=$(mktemp)
+  if headers=$(RIO_WHY=$why "$2"); then
+    rm -f -- "$why"
+    return 0
+  fi
+  IFS=$'\t' read -r reason remedy <"$why" || reason="scripts/$part-headers failed" remedy='see the lines above'
+  rm -f -- "$why"
+  note_missing "$part" "$3: $reason" "$remedy"
+  return 1
 }
 
 # dpdk_headers: driver_headers, on a machine that has the other needs of rio-testpmd.

@@ -15,10 +15,13 @@ void expect(bool good, const char* what) {
 template <class Watch>
 class Base : public CountCase {
  public:
-  Base(uint32_t size_bytes, uint16_t burst) : size_bytes_(size_bytes), burst_(burst) {}
+  Base(uint32_t size_bytes, uint16_t burst, bool barriers = false)
+      : cards_({}, barriers), size_bytes_(size_bytes), burst_(burst) {}
   [[nodiscard]] uint64_t messages() const override { return messages_; }
   [[nodiscard]] uint64_t bar_reads_max() const override { return watch_.reads_max; }
   [[nodiscard]] uint64_t bar_writes_max() const override { return watch_.writes_max; }
+  [[nodiscard]] uint64_t bar_reads() const override { return watch_.reads; }
+  [[nodiscard]] uint64_t bar_writes() const override { return watch_.writes; }
 
  protected:
   // The driver's calls, each watched.
@@ -273,6 +276,56 @@ class Dma final : public Base<Watch> {
   pmd::DmaMemory memory_;
 };
 
+/// A barrier of the two cards: each starts it, and takes its end. No poll finds nothing.
+template <class Watch, bool kSlots>
+class Barrier final : public Base<Watch> {
+ public:
+  Barrier(uint32_t size_bytes, uint16_t burst) : Base<Watch>(size_bytes, burst, true) {
+    using Control = regs::barrier_desc::Control;
+    for (uint32_t i = 0; i < 2; ++i) {
+      regs::BarrierDesc& desc = descs_[i];
+      desc.control = Control::rounds.put(1);
+      std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
+      desc.peers[0] = this->cards_.port(i).peer_id;
+      desc.send = desc.await = 1;
+      expect(queue(i).load(0, desc, 0) == 0, "loading a slot");
+    }
+  }
+  void round() override {
+    ++epoch_;
+    for (uint32_t i = 0; i < 2; ++i) {
+      start(i);
+    }
+    for (uint32_t i = 0; i < kSteps; ++i) {
+      this->cards_.step();
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      pmd::BarrierDone done;
+      expect(this->reap(queue(i), &done, 1) == 1 && done.status == pmd::Status::kOk &&
+                 done.epoch == epoch_,
+             "ending a barrier");
+    }
+    this->messages_ += 2;
+  }
+
+ private:
+  static constexpr uint32_t kSteps = 16;
+
+  pmd::BarrierQueue& queue(uint32_t i) { return this->cards_.port(i).pair->barriers(); }
+  void start(uint32_t i) {
+    if constexpr (kSlots) {
+      expect(this->watch_(queue(i), [this](auto& q) { return q.go(0, epoch_); }),
+             "starting a slot");
+    } else {
+      const pmd::BarrierRequest request{&descs_[i], 0, epoch_};
+      expect(this->post(queue(i), &request, 1) == 1, "posting a barrier");
+    }
+  }
+
+  regs::BarrierDesc descs_[2]{};
+  uint32_t epoch_ = 0;
+};
+
 template <class Watch>
 std::unique_ptr<CountCase> make(std::string_view name, uint32_t size_bytes, uint16_t burst) {
   if (name == "forward") {
@@ -289,6 +342,12 @@ std::unique_ptr<CountCase> make(std::string_view name, uint32_t size_bytes, uint
   }
   if (name == "dma") {
     return std::make_unique<Dma<Watch>>(size_bytes, burst);
+  }
+  if (name == "barrier") {
+    return std::make_unique<Barrier<Watch, true>>(size_bytes, burst);
+  }
+  if (name == "barrier_ring") {
+    return std::make_unique<Barrier<Watch, false>>(size_bytes, burst);
   }
   return nullptr;
 }

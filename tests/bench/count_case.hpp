@@ -11,10 +11,12 @@
 
 namespace rio::bench {
 
-/// The most BAR accesses that one call of the driver made.
+/// The BAR accesses of all calls of the driver, and the most that one call made.
 struct BarWatch {
   uint64_t reads_max = 0;
   uint64_t writes_max = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
 
   /// @param call a burst of `queue`, which is its argument. @return the result of the call.
   template <class Queue, class Call>
@@ -24,6 +26,8 @@ struct BarWatch {
     const pmd::MmioCounts after = queue.mmio();
     reads_max = std::max(reads_max, after.reads - before.reads);
     writes_max = std::max(writes_max, after.writes - before.writes);
+    reads += after.reads - before.reads;
+    writes += after.writes - before.writes;
     return result;
   }
 };
@@ -32,6 +36,8 @@ struct BarWatch {
 struct NoWatch {
   uint64_t reads_max = 0;
   uint64_t writes_max = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
 
   template <class Queue, class Call>
   auto operator()(Queue& queue, Call&& call) {
@@ -45,13 +51,16 @@ class CountCase {
   virtual ~CountCase() = default;
   /// Makes one round. It ends the program if a result is not as expected.
   virtual void round() = 0;
-  /// Messages, doorbells or requests that arrived since the object was made.
+  /// Messages, doorbells, requests or barriers of a member that arrived since the object was made.
   [[nodiscard]] virtual uint64_t messages() const = 0;
   [[nodiscard]] virtual uint64_t bar_reads_max() const = 0;
   [[nodiscard]] virtual uint64_t bar_writes_max() const = 0;
+  [[nodiscard]] virtual uint64_t bar_reads() const = 0;
+  [[nodiscard]] virtual uint64_t bar_writes() const = 0;
 };
 
-/// @param name forward, send_inline, dedicated, doorbell or dma. @param watch counts BAR accesses.
+/// @param name forward, send_inline, dedicated, doorbell, dma, barrier (started by a slot) or
+/// barrier_ring (posted). @param watch counts BAR accesses.
 /// @return null for another name.
 [[nodiscard]] std::unique_ptr<CountCase> make_case(std::string_view name, bool watch,
                                                    uint32_t size_bytes, uint16_t burst);

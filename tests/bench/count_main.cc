@@ -42,13 +42,17 @@ int main(int argc, char** argv) {
     traffic->round();
   }
   const uint64_t before = traffic->messages();
+  const uint64_t reads_before = traffic->bar_reads();
+  const uint64_t writes_before = traffic->bar_writes();
   rio_bench_measured(traffic.get(), rounds);
   std::printf(
       "{\"case\": \"%s\", \"rounds\": %llu, \"messages\": %llu, \"bar_reads_max\": %llu, "
-      "\"bar_writes_max\": %llu}\n",
+      "\"bar_writes_max\": %llu, \"bar_reads\": %llu, \"bar_writes\": %llu}\n",
       argv[1], static_cast<unsigned long long>(rounds),
       static_cast<unsigned long long>(traffic->messages() - before),
       static_cast<unsigned long long>(traffic->bar_reads_max()),
-      static_cast<unsigned long long>(traffic->bar_writes_max()));
+      static_cast<unsigned long long>(traffic->bar_writes_max()),
+      static_cast<unsigned long long>(traffic->bar_reads() - reads_before),
+      static_cast<unsigned long long>(traffic->bar_writes() - writes_before));
   return 0;
 }

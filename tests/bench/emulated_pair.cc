@@ -13,8 +13,8 @@ void must(int error, const char* what) {
   }
 }
 
-void open(const std::shared_ptr<pmd::EmuMemory>& memory, const name::Model& model, uint32_t dest_id,
-          Port* port) {
+void open(const std::shared_ptr<pmd::EmuMemory>& memory, const name::Model& model, bool barriers,
+          uint32_t dest_id, Port* port) {
   must(pmd::EmuBus::create({.wire = name::Cable{"bench"}, .model = model}, memory, &port->bus),
        "emulated card");
   pmd::CardConfig config;
@@ -26,6 +26,7 @@ void open(const std::shared_ptr<pmd::EmuMemory>& memory, const name::Model& mode
   must(port->card->open_queue_pair(0,
                                    {.tx_log2 = EmulatedPair::kRingLog2,
                                     .shared_log2 = EmulatedPair::kRingLog2,
+                                    .barriers = barriers,
                                     .push = model.push_slots_log2 != 0},
                                    &port->pair),
        "Card::open_queue_pair");
@@ -60,9 +61,9 @@ void give_up(const char* what, int error) {
   std::exit(1);
 }
 
-EmulatedPair::EmulatedPair(const name::Model& model) : memory_(pmd::own_memory()) {
-  open(memory_, model, 1, &ports_[0]);
-  open(memory_, model, 2, &ports_[1]);
+EmulatedPair::EmulatedPair(const name::Model& model, bool barriers) : memory_(pmd::own_memory()) {
+  open(memory_, model, barriers, 1, &ports_[0]);
+  open(memory_, model, barriers, 2, &ports_[1]);
   for (size_t i = 0; i < 2; ++i) {
     ports_[i].peer_id = ports_[1 - i].dest_id;
     fill(&ports_[i]);

@@ -52,7 +52,8 @@ class EmulatedPair {
   static constexpr uint32_t kRingLog2 = 9;
 
   /// Ends the program on failure, since the benchmark cannot do anything else.
-  explicit EmulatedPair(const name::Model& model = {});
+  /// @param barriers with their barrier rings.
+  explicit EmulatedPair(const name::Model& model = {}, bool barriers = false);
   EmulatedPair(const EmulatedPair&) = delete;
   EmulatedPair& operator=(const EmulatedPair&) = delete;
 

@@ -64,6 +64,8 @@ struct CardOptions {
   uint32_t resting = 1024;
   uint32_t poisoned = 64;
   uint32_t push_slots_log2 = 0;
+  bool barrier = true;
+  uint32_t early_notices = 1024;
   bool quirks = true;
   uint32_t vectors = 64;
 };

@@ -122,8 +122,8 @@ TEST_P(Discovery, ReadsAndRepeatedWritesMeanNothing) {
 // R1
 TEST_P(Discovery, OnlyQueuePairZeroHasMaintenance) {
   make({.queue_pairs = 2});
-  EXPECT_EQ(card().read32(regs::qp::rings(0)), 0xFF5Fu);
-  EXPECT_EQ(card().read32(regs::qp::rings(1)), 0xFF4Fu);
+  EXPECT_EQ(card().read32(regs::qp::rings(0)), 0xFF7Fu);
+  EXPECT_EQ(card().read32(regs::qp::rings(1)), 0xFF6Fu);
 }
 
 TEST_P(Discovery, HeartbeatMoves) {

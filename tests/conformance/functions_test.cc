@@ -82,7 +82,7 @@ TEST_P(Functions, ItsBlocksAreItsIdentityAndItsQueuePairs) {
        at = vf().read32(at + 4)) {
     types.push_back(id::Block::type.get(vf().read32(at)));
   }
-  EXPECT_EQ(types, (std::vector<uint32_t>{4, 5, 4, 5}));
+  EXPECT_EQ(types, (std::vector<uint32_t>{4, 5, 6, 4, 5, 6}));
   EXPECT_EQ(vf().read32(regs::qp::dest_id(0)), kVfId);
   EXPECT_EQ(vf().read32(regs::qp::dest_id(1)), kVfId + 1);
   EXPECT_EQ(vf().read32(regs::qp::rings(0)) >> 4 & 1, 0u) << "maintenance stays behind";

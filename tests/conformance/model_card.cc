@@ -14,7 +14,7 @@ namespace {
 
 namespace m = rio::model;
 
-constexpr uint32_t kRingBytes = 64 * 1024;
+constexpr uint32_t kRingBytes = 256 * 1024;  // more frames than a card takes in one step
 
 /// One direction of one kind of frames.
 struct FrameBox {
@@ -73,6 +73,8 @@ class ModelCard final : public ModelUnderTest {
     config.resting = options.resting;
     config.poisoned = options.poisoned;
     config.push_slots_log2 = options.push_slots_log2;
+    config.barrier = options.barrier;
+    config.early_notices = options.early_notices;
     config.quirk_last_at_256 = config.quirk_last_full_256 = options.quirks;
     config.vectors = options.vectors;
     if (!options.quirks) {

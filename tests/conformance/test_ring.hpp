@@ -32,6 +32,8 @@ struct EntrySizes {
     case regs::Ring::kDma:
     case regs::Ring::kMaint:
       return {32, 16};
+    case regs::Ring::kBarrier:
+      return {256, 16};
     default:
       return {16, 16};
   }
@@ -134,7 +136,7 @@ class TestRing {
   /// Writes an entry, which the card sees after post().
   template <class Desc>
   void put(const Desc& desc) {
-    static_assert(sizeof(Desc) <= 32);
+    static_assert(sizeof(Desc) <= 256);
     const uint32_t mask = (1u << config_.log2) - 1;
     std::memcpy(entries.va + static_cast<size_t>(tail & mask) * entry_bytes_, &desc, sizeof(desc));
     ++tail;

@@ -136,7 +136,7 @@ TEST_F(RawPair, RefusesMissingRings) {
   rte_raw_rio_tx tx{};
   rte_rawdev_buf place{.buf_addr = &tx};
   rte_rawdev_buf* places[] = {&place};
-  rte_raw_rio_context nothing{.queue_pair = 0, .ring = 5};
+  rte_raw_rio_context nothing{.queue_pair = 0, .ring = RTE_RAW_RIO_BARRIER};
   EXPECT_EQ(rte_rawdev_enqueue_buffers(a_, places, 1, &nothing), -EINVAL);
   rte_raw_rio_context closed{.queue_pair = 0, .ring = RTE_RAW_RIO_DEDICATED0};
   EXPECT_EQ(rte_rawdev_enqueue_buffers(a_, places, 1, &closed), -EINVAL);

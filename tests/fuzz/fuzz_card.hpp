@@ -79,6 +79,18 @@ class FuzzCard {
     }
   }
 
+  /// Takes the requests and messages that the card has sent.
+  std::vector<model::Frame> take_sent() {
+    std::vector<model::Frame> all;
+    model::FrameReader& reader = boxes_[2].reader;
+    for (const model::InFrame* f = reader.peek(); f != nullptr; f = reader.peek()) {
+      all.push_back(*f);
+      reader.pop(f);
+    }
+    reader.release();
+    return all;
+  }
+
   /// Takes the card's answers: acks as they travel; other responses as 0xFF and their status.
   std::vector<uint16_t> take_answers() {
     std::vector<uint16_t> all;
@@ -98,6 +110,8 @@ class FuzzCard {
     return all;
   }
 
+  /// log2 of a ring's completions. The barrier ring has some for slots, too.
+  static constexpr uint32_t clog2(uint32_t ring) { return ring == 5 ? kLog2 + 1 : kLog2; }
   /// Bus address and bytes of a ring's submission page.
   static uint64_t ring_iova(uint32_t ring) { return kIova + (2 * ring) * sizeof(Page); }
   uint8_t* completions(uint32_t ring) { return memory_[2ul * ring + 1].bytes; }
@@ -124,7 +138,7 @@ class FuzzCard {
       write(qp::ring_base_hi(0, r), static_cast<uint32_t>(ring_iova(r) >> 32));
       write(qp::ring_cbase_lo(0, r), static_cast<uint32_t>(ring_iova(r) + sizeof(Page)));
       write(qp::ring_cbase_hi(0, r), static_cast<uint32_t>((ring_iova(r) + sizeof(Page)) >> 32));
-      write(qp::ring_size(0, r), kLog2 | kLog2 << 8);
+      write(qp::ring_size(0, r), kLog2 | clog2(r) << 8);
       write(qp::ring_filter(0, r), r & 3);
       write(qp::ring_source(0, r), 2);
       write(qp::ring_format(0, r), qp::RingFormat::push.put(r == 0 && push_ ? 1 : 0));

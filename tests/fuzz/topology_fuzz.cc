@@ -1,4 +1,5 @@
-// Any bytes as a topology file: it is refused with a reason, or valid.
+// Any bytes as a topology file: it is refused with a reason, or valid. The simulator makes a
+// network of a valid one, or refuses it with a reason.
 #include <cstdint>
 #include <cstdlib>
 #include <set>
@@ -6,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fpga/sim/file_fabric.hpp"
 #include "fpga/wire/switched/topology.hpp"
 
 namespace {
@@ -45,7 +47,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (error.empty()) {
       std::abort();
     }
-  } else if (!sound(topology)) {
+    return 0;
+  }
+  rio::sim::FileFabric fabric;
+  if (!sound(topology) ||
+      (rio::sim::FileFabric::create(topology, &fabric, &error) != 0 && error.empty())) {
     std::abort();
   }
   return 0;

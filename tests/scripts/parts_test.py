@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
-from played_machine import DPDK, ROOT, Machine  # noqa: E402
+from played_machine import DPDK, OMPI_5, ROOT, Machine  # noqa: E402
 
 SHIPPED = "/usr/include/dpdk/dev_driver.h"  # then scripts/dpdk-headers has nothing to fetch
 REMEDY = "set RIO_DPDK_SOURCE to its folder or tarball"
@@ -99,6 +99,133 @@ class WithoutDpdkSource(Machine):
         done = self.run_script("demo-ip", code=1)
         self.assertIn("demo-ip: error:", done.stderr)
         self.assertIn(REMEDY, done.stderr.splitlines()[-1])
+
+
+class WithoutOmpiSource(Machine):
+    """Open MPI 5, whose package lacks headers; no mirror has its source."""
+
+    REMEDY = "set RIO_OMPI_SOURCE to its folder or tarball"
+
+    def setUp(self):
+        super().setUp()
+        self.have_driver_headers(True)
+        self.tell("ompi_version", OMPI_5)
+
+    def setup_line(self):
+        setup, = [line for line in self.calls("meson") if line.startswith("setup")]
+        return setup
+
+    def check_told(self, done, *texts):
+        for text in texts or (f"could not fetch the source of openmpi {OMPI_5}-1", self.REMEDY):
+            self.assertEqual((done.stderr.count(text), done.stdout.count(text)), (1, 1), done.stdout + done.stderr)
+
+    def test_only_the_component_is_left_out(self):
+        done = self.run_script("quickstart")
+        self.check_told(done)
+        self.assertIn("built without mca_coll_rio.so", done.stdout)
+        self.assertIn("ran rio-testpmd", done.stdout)
+        line = self.setup_line()
+        for option in ("-Ddpdk=enabled", "-Dofi=enabled", "-Dompi=disabled", "-Dtests=true"):
+            self.assertIn(option, line)
+
+    def test_it_comes_back_and_goes(self):
+        self.run_script("build")
+        self.setup_line()
+        folder = self.have_ompi_headers(True)
+        done = self.run_script("build")
+        self.assertIn(f"-Dompi_headers={folder} -Dompi=auto", self.setup_line())
+        self.assertNotIn("missing", done.stdout)
+        self.have_ompi_headers(False)
+        self.run_script("build")
+        self.assertIn("-Dompi=disabled", self.setup_line())
+
+    def test_nothing_is_fetched_that_is_not_needed(self):
+        for version, module, options in (("4.1.2", "", []), (OMPI_5, "", ["-Dompi=disabled"]), (OMPI_5, "ompi-c", []),
+                                         (OMPI_5, "", ["-Dofi=disabled"])):
+            with self.subTest(version=version, module=module, options=options):
+                self.tell("ompi_version", version)
+                self.tell("no_module", module)
+                done = self.run_script("build", "-Db_lto=false", *options)
+                self.assertEqual((done.stderr, self.calls("apt-get")), ("", []))
+
+    def test_a_component_that_is_required_and_missing_is_an_error(self):
+        done = self.run_script("build", "-Dompi=enabled", code=1)
+        self.assertIn(self.REMEDY, done.stderr)
+        self.assertIn("error: -Dompi=enabled", done.stderr)
+
+    def test_bad_sources(self):
+        with open(os.path.join(self.play, "VERSION"), "w", encoding="utf-8") as file:
+            file.write("# major=7\nmajor=5\nminor=98\nrelease=0\ngreek=\n")
+        for source, text in (("/nonexistent", "RIO_OMPI_SOURCE: no '/nonexistent'"),
+                             (self.tools, "is Open MPI of no version"), (self.play, "is Open MPI 5.98.0")):
+            self.check_told(self.run_script("build", RIO_OMPI_SOURCE=source), text)
+
+
+class OmpiHeaders(Machine):
+    """scripts/ompi-headers with a source tree, and headers that are installed."""
+
+    FOLDER = os.path.join("opal", "mca", "threads")
+    LEFT_OUT = ("threads_pthreads.h", "threads_pthreads_mutex.h", "threads_pthreads_threads.h",
+                "threads_pthreads_tsd.h")
+
+    def setUp(self):
+        super().setUp()
+        self.tell("ompi_version", OMPI_5)
+        self.source = os.path.join(self.play, "source")
+        self.installed = os.path.join(self.play, "include")
+        self.write(self.source, "VERSION", "major=5\nminor=99\nrelease=3\n")
+        for name in self.LEFT_OUT:
+            self.write(self.source, os.path.join(self.FOLDER, "pthreads", name), f"/* {name} */\n")
+        for folder in (self.source, self.installed):
+            self.write(folder, os.path.join(self.FOLDER, "mutex.h"), "int lock;\n")
+        self.tool("pkg-config", f"""
+case "$*" in
+  --max-version*) exit 1 ;;
+  --modversion*) cat "$PLAY/ompi_version" ;;
+  --cflags*) echo "-I{self.installed}" ;;
+esac
+""")
+
+    @staticmethod
+    def write(folder, name, text):
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def headers(self, **how):
+        return self.run_script("ompi-headers", RIO_OMPI_SOURCE=self.source, **how)
+
+    def test_headers_that_fit(self):
+        folder = os.path.join(self.tree, ".cache", "ompi-headers", OMPI_5 + "-1")
+        for _ in range(2):
+            self.assertEqual(self.headers().stdout, folder + "\n")
+        for name in self.LEFT_OUT:
+            with open(os.path.join(folder, self.FOLDER, "pthreads", name), encoding="utf-8") as file:
+                self.assertEqual(file.read(), f"/* {name} */\n")
+
+    def test_nothing_is_lacking(self):
+        for name in self.LEFT_OUT:
+            self.write(self.installed, os.path.join(self.FOLDER, "pthreads", name), "")
+        self.assertEqual(self.headers().stdout, "\n")
+
+    def test_another_code_does_not_fit(self):
+        self.write(self.installed, os.path.join(self.FOLDER, "mutex.h"), "long lock;\n")
+        self.assertIn("does not fit the installed Open MPI: opal/mca/threads/mutex.h differs",
+                      self.headers(code=1).stderr)
+
+    def test_another_comment_of_another_version_fits(self):
+        self.write(self.source, "VERSION", "major=5\nminor=99\nrelease=2\n")
+        self.write(self.installed, os.path.join(self.FOLDER, "mutex.h"), "int lock; /* one */\n")
+        self.headers()
+
+    def test_no_proof(self):
+        os.remove(os.path.join(self.installed, self.FOLDER, "mutex.h"))
+        self.assertIn("no header of libopenmpi-dev proves", self.headers(code=1).stderr)
+
+    def test_a_header_is_not_in_the_source(self):
+        os.remove(os.path.join(self.source, self.FOLDER, "pthreads", self.LEFT_OUT[2]))
+        self.assertIn(self.LEFT_OUT[2] + " is not (or more than once) in the source", self.headers(code=1).stderr)
 
 
 class WithoutLibraries(Machine):

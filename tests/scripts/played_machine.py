@@ -7,11 +7,16 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DPDK = "99.1.2"  # its version, which no mirror has
+OMPI = "4.1.2"  # the version of Open MPI, whose package lacks no header
+OMPI_5 = "5.99.3"  # one that lacks some, which no mirror has either
 
 # Each reads its orders from files in the folder PLAY, and records how it was called.
 TOOLS = {
     "dpkg-query": """
-case "$*" in *source:Version*) echo "%(dpdk)s-1" ; exit 0 ;; esac
+case "$*" in
+  *source:Version*libopenmpi-dev*) echo "$(cat "$PLAY/ompi_version")-1"; exit 0 ;;
+  *source:Version*) echo "%(dpdk)s-1" ; exit 0 ;;
+esac
 printf '%s\\n' "$@" | grep -v -x -F -f "$PLAY/not_installed" | sed 's/^/ii  /'
 ! printf '%s\\n' "$@" | grep -q -x -F -f "$PLAY/not_installed"
 """,
@@ -21,7 +26,7 @@ code=0 simulate=no seen=no
 for word; do
   case $word in
     --simulate) simulate=yes ;;
-    source) echo "E: Failed to fetch dpdk_%(dpdk)s.orig.tar.xz  404  Not Found" >&2; exit 100 ;;
+    source) echo "E: Failed to fetch the source  404  Not Found" >&2; exit 100 ;;
     install) seen=yes ;;
     *)
       if [ $seen = yes ] && grep -q -x -F -e "$word" "$PLAY/unavailable"; then
@@ -41,6 +46,8 @@ exit 0
     "apt-cache": "exit 0",
     "pkg-config": """
 case "$*" in
+  "--max-version=4.999 ompi-c") case $(cat "$PLAY/ompi_version") in 4.*) exit 0 ;; *) exit 1 ;; esac ;;
+  "--modversion ompi-c") cat "$PLAY/ompi_version"; exit 0 ;;
   --modversion*) echo %(dpdk)s; exit 0 ;;
   --cflags*) exit 0 ;;
 esac
@@ -103,6 +110,7 @@ class Machine(unittest.TestCase):
             self.tool(name, text.replace("%(dpdk)s", DPDK))
         for name in ("not_installed", "unavailable", "no_module"):
             self.tell(name)
+        self.tell("ompi_version", OMPI)
         # The parts of the real machine are ignored.
         with open(os.path.join(self.tree, "scripts", "lib", "hugepages.sh"), "w", encoding="utf-8") as file:
             file.write("reserve_hugepages() { hugepages_why='none are played'; return 1; }\n")
@@ -114,7 +122,8 @@ class Machine(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def tell(self, order, *names):
-        """not_installed, unavailable: packages. no_module: modules that pkg-config does not find."""
+        """not_installed, unavailable: packages. no_module: modules that pkg-config does not find. ompi_version: that
+        of Open MPI."""
         with open(os.path.join(self.play, order), "w", encoding="utf-8") as file:
             file.writelines(name + "\n" for name in names)
 
@@ -137,7 +146,13 @@ class Machine(unittest.TestCase):
         return done
 
     def have_driver_headers(self, have):
-        folder = os.path.join(self.tree, ".cache", "dpdk-driver-headers", DPDK + "-1")
+        return self.have_headers("dpdk-driver-headers", DPDK, have)
+
+    def have_ompi_headers(self, have):
+        return self.have_headers("ompi-headers", OMPI_5, have)
+
+    def have_headers(self, name, version, have):
+        folder = os.path.join(self.tree, ".cache", name, version + "-1")
         if have:
             os.makedirs(folder)
             with open(os.path.join(folder, "complete"), "w", encoding="utf-8"):

@@ -116,7 +116,7 @@ class Plot(unittest.TestCase):
         for text in ("[]", "{}", "7", '{"runs": []}', '{"runs": 5}', '[{"id": "x"}]'):
             with self.subTest(text=text):
                 path = self.write("other.json", text)
-                self.plot(path, code=1, names=[path, "neither", "remedy", "rio-testpmd --json"])
+                self.plot(path, code=1, names=[path, "is no result of", "remedy", "rio-testpmd --json"])
         for text in ("", "{", "what?"):
             with self.subTest(text=text):
                 path = self.write("no.json", text)

@@ -30,6 +30,9 @@ inline pmd::Caps full_caps() {
   caps.dma = true;
   caps.maint = true;
   caps.atomics = true;
+  caps.barrier_rounds = 20;
+  caps.barrier_slots = 16;
+  caps.barrier_early = 256;
   return caps;
 }
 

@@ -39,6 +39,15 @@ class FakeCard final : public pmd::MmioTap {
     chain(offsets);
   }
 
+  /// Puts a barrier engine of 20 rounds and 16 slots at the head of the list.
+  void add_barrier(uint32_t qp) {
+    const uint32_t base = 0x10000 * (qp + 1) + 0x8000;
+    words[base] = 0x206 | qp << 16;
+    words[base + 0x4] = words[0x8];
+    words[base + 0x8] = 20 | 16u << 5 | 256u << 10;
+    words[0x8] = base;
+  }
+
   /// Writes ID.NEXT and the NEXT of each block.
   void chain(const std::vector<uint32_t>& offsets) {
     uint32_t* next = &words[0x8];

@@ -19,7 +19,7 @@ namespace rio::test {
 class ModelBus final : public pmd::Bus, public pmd::Emulation {
  public:
   /// @param clock advances by `tick_ns` with each step, and outlives the bus.
-  ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire, ManualClock* clock,
+  ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire, StepClock* clock,
            uint64_t tick_ns)
       : bar_(model::Card::bar_bytes(config.queue_pairs) / sizeof(Page)),
         clock_(clock),
@@ -108,7 +108,7 @@ class ModelBus final : public pmd::Bus, public pmd::Emulation {
 
   std::vector<Page> bar_;
   model::DmaTable table_;
-  ManualClock* clock_;
+  StepClock* clock_;
   uint64_t tick_ns_;
   uint64_t next_iova_ = 1ull << 40;
   std::map<uint64_t, std::unique_ptr<Page[]>> blocks_;

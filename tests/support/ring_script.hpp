@@ -23,6 +23,7 @@ struct RingScript {
   uint32_t source = 0;
   uint32_t format = 0;
   uint32_t push_slots = 0;  ///< transmit: in push mode
+  uint32_t more_log2 = 0;   ///< log2 of the completions is log2 + this
 
   [[nodiscard]] uint32_t status_offset() const { return 0x10040 + ring * 8; }
   [[nodiscard]] uint32_t entry_offset() const { return 0x10044 + ring * 8; }
@@ -30,6 +31,7 @@ struct RingScript {
   [[nodiscard]] uint32_t control_offset() const { return 0x11024 + ring * 64; }
   [[nodiscard]] uint32_t tail_offset() const { return 0x12000 + ring * 64; }
   [[nodiscard]] uint32_t arm_offset() const { return 0x13000 + ring * 64; }
+  [[nodiscard]] uint32_t clog2() const { return log2 + more_log2; }
   [[nodiscard]] uint32_t cpl_at() const { return ((entry_bytes << log2) + 63) & ~63u; }
 
   /// Expects the accesses before the command.
@@ -38,6 +40,13 @@ struct RingScript {
     const uint64_t cbase = iova + cpl_at();
     for (uint32_t i = 0; ring == 1 && format != 0 && i < 64; ++i) {
       bar.expect_read(0x3400 + 16 * i, 0xD0 + i);  // RX_MAP.DEST_ID
+    }
+    if (ring == 5) {
+      bar.expect_read(status_offset(), 0);
+      bar.expect_write(0x1B000, 3).expect_write(0x1B004, 0);  // RESEND_LIMIT, EARLY_RESERVE
+      for (uint32_t i = 0; i < 16; ++i) {
+        bar.expect_write(0x1A000 + 64 * i, 0);  // GO
+      }
     }
     bar.expect_read(0x10008, 0xFFFF)  // QP.RINGS
         .expect_read(status_offset(), 0);
@@ -48,7 +57,7 @@ struct RingScript {
         .expect_write(config_offset() + 0x04, static_cast<uint32_t>(base >> 32))
         .expect_write(config_offset() + 0x08, static_cast<uint32_t>(cbase))
         .expect_write(config_offset() + 0x0C, static_cast<uint32_t>(cbase >> 32))
-        .expect_write(config_offset() + 0x10, log2 | log2 << 8)
+        .expect_write(config_offset() + 0x10, log2 | clog2() << 8)
         .expect_write(config_offset() + 0x14, start)
         .expect_write(config_offset() + 0x18, irq)
         .expect_write(config_offset() + 0x28, format)
@@ -80,10 +89,10 @@ struct RingScript {
   }
   /// Last word of completion `index` with its phase.
   [[nodiscard]] uint32_t last_word(uint32_t index, uint32_t rest) const {
-    return rest | ((index >> log2 & 1) == 0 ? 0x80000000u : 0u);
+    return rest | ((index >> clog2() & 1) == 0 ? 0x80000000u : 0u);
   }
   [[nodiscard]] uint8_t* completion(const FakeBus& bus, uint32_t index, size_t block = 0) const {
-    return bus.memory(block) + cpl_at() + (index & ((1u << log2) - 1)) * cpl_bytes;
+    return bus.memory(block) + cpl_at() + (index & ((1u << clog2()) - 1)) * cpl_bytes;
   }
   [[nodiscard]] uint8_t* entry(const FakeBus& bus, uint32_t index, size_t block = 0) const {
     return bus.memory(block) + (index & ((1u << log2) - 1)) * entry_bytes;

@@ -51,7 +51,7 @@ bool Card::Impl::looks_allowed() {
                     core.pairs.size() == 1 && !pair.rings[kTxRing].waits() &&
                     !pair.rings[kDmaRing].waits() && !pair.rings[kMaintRing].waits() &&
                     !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
-                    !control.stopping();
+                    core.chores <= kBarrierRingChore;
   return idle && engines.rx_plain.aim();
 }
 
@@ -214,6 +214,15 @@ inline void Card::Impl::take_frames(bool answers) {
   }
 }
 
+void Card::Impl::do_chores() {
+  if (control.stopping()) {
+    control.finish_stops();
+  }
+  if ((core.chores & (kBarrierRingChore | kBarrierChore)) != 0) {
+    engines.barriers.work();
+  }
+}
+
 inline void Card::Impl::finish_work() {
   if (engines.tx.due()) {
     engines.tx.send_due();
@@ -227,8 +236,8 @@ inline void Card::Impl::finish_work() {
   if (engines.responder.pending()) {
     engines.responder.flush();
   }
-  if (control.stopping()) [[unlikely]] {
-    control.finish_stops();
+  if (core.chores != 0) [[unlikely]] {
+    do_chores();
   }
   if (core.exact) [[unlikely]] {
     core.end_gathering();

@@ -85,6 +85,7 @@ struct Card::Impl final : Neighbour {
   void send_posted(bool* answers);
   void take_frames(bool answers);
   void finish_work();
+  [[gnu::noinline]] void do_chores();
   [[nodiscard]] uint32_t kicks_allowed();
   [[nodiscard]] bool looks_allowed();
 };

@@ -24,6 +24,13 @@ uint32_t formats(uint32_t ring, bool push) {
          (ring == kTxRing && push ? Format::push.mask() : 0);
 }
 
+/// Whether base and sizes are those that a barrier ring needs; true for another ring. No descriptor
+/// crosses 4 KiB, and completions of slots have places beside those of entries.
+bool suits_barriers(const Ring& ring, uint32_t log2, uint32_t clog2) {
+  return ring.number != kBarrierRing || (ring.base_iova % sizeof(regs::BarrierDesc) == 0 &&
+                                         1u << clog2 >= (1u << log2) + regs::kBarrierSlots);
+}
+
 }  // namespace
 
 void Control::power_on() {
@@ -82,6 +89,7 @@ void Control::reset_pair(Pair& pair) {
   engines_.transactions.forget(pair);
   engines_.dma.forget(pair);
   engines_.maint.forget(pair);
+  engines_.barriers.forget(pair);
   const Bar& bar = pair.function->bar;
   for (uint32_t r = 0; r < regs::kRingsPerQp; ++r) {
     const uint32_t control = bar.load(qp::ring_control(pair.slot, r));
@@ -102,7 +110,7 @@ void Control::reset(uint32_t gen_ack) {
   for (Pair& pair : core_.pairs) {
     reset_pair(pair);
   }
-  stopping_ = false;
+  set_stopping(false);
   core_.bar.store(id::gen_ack(), gen_ack);
 }
 
@@ -171,11 +179,10 @@ void Control::scan_pair(Pair& pair) {
       engines_.maint.csr().set_dest_id(dest_id, core_.bar.load(id::dest_id_size()));
     }
   }
-  const uint32_t rings = ring_set(pair.number);
   for (Ring& ring : pair.rings) {
     const uint32_t control = bar.load(qp::ring_control(pair.slot, ring.number));
     const auto gen = static_cast<uint16_t>(qp::RingControl::gen.get(control));
-    if (gen == ring.gen || (rings >> ring.number & 1) == 0) {
+    if (gen == ring.gen || (pair.ring_set >> ring.number & 1) == 0) {
       continue;
     }
     if (qp::RingControl::run.get(control) != 0) {
@@ -204,7 +211,7 @@ RingError Control::load_ring(Ring& ring) {
   ring.base_iova = bar.load64(qp::ring_base_lo(q, number), qp::ring_base_hi(q, number));
   ring.cbase_iova = bar.load64(qp::ring_cbase_lo(q, number), qp::ring_cbase_hi(q, number));
   if (log2 < kRingLog2Min || log2 > kRingLog2Max || clog2 < log2 || clog2 > kRingLog2Max ||
-      ((ring.base_iova | ring.cbase_iova) & 63) != 0 ||
+      ((ring.base_iova | ring.cbase_iova) & 63) != 0 || !suits_barriers(ring, log2, clog2) ||
       (qp::RingIrq::enable.get(irq) != 0 && qp::RingIrq::vector.get(irq) >= vectors) ||
       // No capability of these words.
       (bar.load(qp::ring_coalesce(q, number)) | bar.load(qp::ring_pasid(q, number)) |
@@ -277,6 +284,9 @@ void Control::start_ring(Ring& ring, uint16_t gen) {
   ring.state = RingState::kRunning;
   ring.started_us = static_cast<uint32_t>(core_.now_ns / 1000);
   set_dedicated(ring, true);
+  if (ring.number == kBarrierRing) {
+    engines_.barriers.open(ring);
+  }
   core_.tell_status(ring, RingError::kNone);
   core_.read_tail(ring);  // read directly: a tail written before the start is not delayed
 }
@@ -287,8 +297,12 @@ void Control::stop_ring(Ring& ring, uint16_t gen) {
   }
   ring.gen = gen;
   core_.tell_status(ring, RingError::kNone);
-  stopping_ = true;
+  set_stopping(true);
   finish_stops();
+}
+
+void Control::set_stopping(bool stopping) {
+  core_.chores = static_cast<uint8_t>((core_.chores & ~kStopChore) | (stopping ? kStopChore : 0));
 }
 
 void Control::begin_stop(Ring& ring) {
@@ -310,6 +324,9 @@ void Control::begin_stop(Ring& ring) {
     case kMaintRing:
       core_.flush_entries<regs::MaintDesc>(ring);
       break;
+    case kBarrierRing:
+      engines_.barriers.begin_stop(ring);
+      break;
     default:
       engines_.rx.stop(ring);
   }
@@ -317,14 +334,14 @@ void Control::begin_stop(Ring& ring) {
 }
 
 void Control::finish_stops() {
-  stopping_ = false;
+  set_stopping(false);
   for (Pair& pair : core_.pairs) {
     for (Ring& ring : pair.rings) {
       if (ring.state != RingState::kStopping) {
         continue;
       }
       if (ring.outstanding != 0) {
-        stopping_ = true;
+        set_stopping(true);
         continue;
       }
       ring.state = RingState::kStopped;

@@ -41,7 +41,7 @@ class Control {
   /// Forget all messages under way of one pair, and stop its rings.
   void reset_pair(Pair& pair);
 
-  [[nodiscard]] bool stopping() const { return stopping_; }
+  [[nodiscard]] bool stopping() const { return (core_.chores & kStopChore) != 0; }
   /// Whether an interrupt is delayed by moderation.
   [[nodiscard]] bool interrupt_waits() const { return interrupt_waits_; }
 
@@ -56,12 +56,12 @@ class Control {
   [[nodiscard]] bool map_ring(Ring& ring);
   void set_dedicated(const Ring& ring, bool open);
   void begin_stop(Ring& ring);
+  void set_stopping(bool stopping);
 
   Core& core_;
   Engines& engines_;
   Functions functions_{core_, [this](Pair& pair) { reset_pair(pair); }};
   uint32_t generation_ = 0;  // HostMemory::generation() at the last check
-  bool stopping_ = false;
   bool interrupt_waits_ = false;
 };
 

@@ -76,7 +76,7 @@ bool Engines::on_request(const InFrame& frame) {
     case FrameType::kSegment:
       return rx.on_message(frame);
     case FrameType::kDoorbell:
-      return rx.on_doorbell(frame);
+      return (core.chores & kBarrierRingChore) != 0 ? on_doorbell(frame) : rx.on_doorbell(frame);
     case FrameType::kRequest:
       return target.on_request(frame);
     case FrameType::kMaintRequest:
@@ -87,6 +87,10 @@ bool Engines::on_request(const InFrame& frame) {
     default:
       return true;
   }
+}
+
+bool Engines::on_doorbell(const InFrame& frame) {
+  return barriers.claims(frame) ? barriers.on_notice(frame) : rx.on_doorbell(frame);
 }
 
 void Engines::on_response(const InFrame& frame) {
@@ -122,12 +126,16 @@ void Engines::on_response(const InFrame& frame) {
 }
 
 void Engines::end(const Flow& flow, const Transaction& transaction, regs::Status status) {
+  if (transaction.ring == kTxRing) {
+    tx.on_end(flow.pair.rings[kTxRing], transaction, status);
+    return;
+  }
   switch (transaction.ring) {
-    case kTxRing:
-      tx.on_end(flow.pair.rings[kTxRing], transaction, status);
-      break;
     case kDmaRing:
       dma.on_end(transaction, status);
+      break;
+    case kBarrierRing:
+      barriers.on_end(flow, transaction, status);
       break;
     default:
       maint.on_end(transaction, status);

@@ -2,6 +2,7 @@
 /// The engines of a card, which share one Core; each arrived frame is passed to its engine.
 #pragma once
 
+#include "fpga/model/core/barrier_rings.hpp"
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/dma_engine.hpp"
 #include "fpga/model/core/maint_engine.hpp"
@@ -32,6 +33,7 @@ struct Engines {
   DmaEngine dma{core, transactions};
   TargetEngine target{core, responder};
   MaintEngine maint{core, transactions, responder};
+  BarrierRings barriers{core, transactions, responder};
   // Messages segment by segment.
   TxEngine tx{core, transactions};
   Admission admission{core};
@@ -46,6 +48,9 @@ struct Engines {
   [[nodiscard]] uint32_t take(Inbound& in, const InFrame& frame);
   /// Handle one frame. @return false: no room for the answer; leave the frame in the ring.
   [[nodiscard]] bool on_request(const InFrame& frame);
+  /// Handle a doorbell while a barrier ring runs. Out of line, so that on_request() saves no
+  /// registers for it.
+  [[nodiscard]] [[gnu::noinline]] bool on_doorbell(const InFrame& frame);
   void on_response(const InFrame& frame);
 };
 

@@ -5,6 +5,7 @@
 namespace rio::model {
 namespace {
 
+namespace barrier_words = regs::barrier;
 namespace id = regs::id;
 namespace map = regs::rx_map;
 namespace port = regs::port;
@@ -17,13 +18,16 @@ uint32_t block_word(regs::BlockType type, uint32_t instance) {
          id::Block::instance.put(instance);
 }
 
-}  // namespace
-
-uint32_t ring_set(uint32_t pair) {
+/// The rings of a queue pair. Only pair 0 has the maintenance ring, which belongs to the physical
+/// function.
+uint32_t ring_set(const Config& config, uint32_t pair) {
   const uint32_t set = 0xFF00u | 1u << kTxRing | 1u << kSharedRing | 1u << kDoorbellRing |
-                       1u << kDmaRing | 1u << kEventRing;
+                       1u << kDmaRing | 1u << kEventRing |
+                       (config.barrier ? 1u << kBarrierRing : 0);
   return pair == 0 ? set | 1u << kMaintRing : set;
 }
+
+}  // namespace
 
 void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes) {
   for (uint32_t at = base + regs::kPageBytes; at < base + size_bytes; at += 4) {
@@ -34,6 +38,7 @@ void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes) {
 void clear_pair(const Bar& bar, uint32_t slot) {
   clear_block(bar, qp::base(slot), qp::kSizeBytes);
   clear_block(bar, window::base(slot), window::kSizeBytes);
+  clear_block(bar, barrier_words::base(slot), barrier_words::kSizeBytes);
   for (uint32_t at = 0; at < sizeof(regs::PushSlot) << regs::kPushSlotsLog2Max; at += 4) {
     bar.store(qp::base(slot) + regs::kPushSlotsAt + at, 0);
   }
@@ -104,10 +109,21 @@ void Functions::give(Pair& pair, const Function& function, uint32_t slot, bool l
   pair.slot = slot;
   bar.store(qp::block(slot), block_word(regs::BlockType::kQp, slot));
   bar.store(qp::next(slot), window::base(slot));
-  bar.store(qp::rings(slot), ring_set(pair.number));
+  pair.ring_set = ring_set(core_.config, pair.number);
+  bar.store(qp::rings(slot), pair.ring_set);
   bar.store(qp::dest_id(slot), pair.dest_id);
   bar.store(window::block(slot), block_word(regs::BlockType::kWindow, slot));
-  bar.store(window::next(slot), last ? 0 : qp::base(slot + 1));
+  const uint32_t next = last ? 0 : qp::base(slot + 1);
+  const bool has_barriers = core_.config.barrier;
+  bar.store(window::next(slot), has_barriers ? barrier_words::base(slot) : next);
+  if (has_barriers) {
+    bar.store(barrier_words::block(slot), block_word(regs::BlockType::kBarrier, slot));
+    bar.store(barrier_words::next(slot), next);
+    bar.store(barrier_words::cap(slot),
+              barrier_words::Cap::rounds.put(regs::kBarrierRoundsMax) |
+                  barrier_words::Cap::slots.put(regs::kBarrierSlots) |
+                  barrier_words::Cap::early.put(core_.config.early_notices));
+  }
   reset_pair_(pair);
 }
 

@@ -12,9 +12,6 @@
 
 namespace rio::model {
 
-/// The rings of a queue pair, one bit each. Only pair 0 has the maintenance ring, which belongs to
-/// the physical function.
-[[nodiscard]] uint32_t ring_set(uint32_t pair);
 /// Zero the host's words of a block: all pages but the first, which the card writes.
 void clear_block(const Bar& bar, uint32_t base, uint32_t size_bytes);
 /// Zero the host's words of a queue pair. @param slot its number in the BAR.

@@ -88,13 +88,13 @@ void Upkeep::draw_faults() {
 Activity Upkeep::activity() {
   Activity now;
   now.done = core_.bar.load(regs::id::gen_ack()) + core_.counts.rx_packets;
-  now.posted = engines_.dma.busy();
+  now.posted = engines_.dma.busy() || engines_.barriers.has_posted();
   const bool writes_wait =
       std::any_of(core_.functions.begin(), core_.functions.end(),
                   [](const Function& function) { return function.host->writes_wait(); });
   now.under_way = core_.requests_wait() || engines_.responder.pending() || control_.stopping() ||
                   engines_.transactions.due() || engines_.tx.due() || writes_wait ||
-                  control_.interrupt_waits();
+                  engines_.barriers.needs_time() || control_.interrupt_waits();
   for (const Pair& pair : core_.pairs) {
     if (!pair.live) {
       continue;
@@ -107,6 +107,8 @@ Activity Upkeep::activity() {
     }
   }
   now.under_way = now.under_way || now.posted;
+  now.barriers = (core_.chores & kBarrierChore) != 0 || engines_.barriers.has_posted();
+  now.looked_ns = core_.now_ns;
   return now;
 }
 

@@ -84,6 +84,7 @@ struct Function {
 struct Pair {
   Ring rings[regs::kRingsPerQp];
   uint32_t number = 0;
+  uint32_t ring_set = 0;               ///< rings that it has, one bit each
   const Function* function = nullptr;  ///< which has the pair now
   uint32_t slot = 0;                   ///< the pair's number in that function's BAR
   bool live = false;                   ///< at least one of its rings is not stopped
@@ -131,6 +132,13 @@ struct Timers {
   uint32_t retry_limit = 0;
 };
 
+/// Work that few cards have at any time; bits of Core::chores.
+enum Chore : uint8_t {
+  kBarrierRingChore = 1u << 0,  ///< a barrier ring runs
+  kBarrierChore = 1u << 1,      ///< a barrier runs, or its peers are being told of its end
+  kStopChore = 1u << 2,         ///< a ring is being stopped
+};
+
 struct Core {
   Core(const Config& cfg, Ends ends);
 
@@ -138,6 +146,7 @@ struct Core {
   /// Exact mode: segment by segment.
   bool exact = always_exact(config) || config.faults.rate > 0.0;
   bool link_up = false;
+  uint8_t chores = 0;  ///< bits of Chore
   const char* thread =
       nullptr;  ///< identifies the thread that steps the card, for Wire::may_enter_neighbour()
   uint64_t now_ns = 0;
@@ -300,6 +309,12 @@ struct Core {
   void complete_entry(Ring& ring, uint32_t cookie, uint32_t index, uint32_t bytes,
                       regs::Status status, uint32_t retries = 0) {
     regs::EntryCpl cpl{cookie, index, bytes, 0};
+    complete(ring, &cpl, last_word(status, retries));
+  }
+  /// Complete a barrier. @param where the word of the completion.
+  void complete_barrier(Ring& ring, uint32_t cookie, uint32_t index, uint32_t where,
+                        regs::Status status, uint32_t retries) {
+    regs::BarrierCpl cpl{cookie, index, where, 0};
     complete(ring, &cpl, last_word(status, retries));
   }
   /// Complete the posted entries of a ring that is being stopped. @tparam Desc their type.

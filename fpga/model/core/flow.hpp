@@ -99,15 +99,18 @@ struct Transaction {
   enum State : uint8_t { kFree = 0, kFlying, kQuarantine };
 
   State state = kFree;
-  uint8_t ring = 0;  ///< the ring that it was posted to: transmit (a doorbell), DMA, maintenance
+  uint8_t ring = 0;  ///< the ring that it was posted to: transmit (a doorbell), DMA, maintenance,
+                     ///< barrier (a notification)
   uint8_t op = 0;    ///< regs::DmaOp or regs::MaintOp
   uint8_t hops = 0;
   bool resend = false;  ///< answered RETRY: send again at since_ns
   uint16_t length = 0;
   uint32_t retries = 0;
-  uint32_t owner = 0;     ///< doorbell: index of the descriptor; else number of the operation
+  uint32_t owner = 0;     ///< doorbell: index of the descriptor; notification: its tag; else number
+                          ///< of the operation
   uint32_t cookie = 0;    ///< doorbell: the descriptor's cookie
-  uint64_t address = 0;   ///< doorbell: information; DMA: RapidIO address; maintenance: offset
+  uint64_t address = 0;   ///< doorbell, notification: information; DMA: RapidIO address;
+                          ///< maintenance: offset
   uint64_t bus_addr = 0;  ///< host memory of the data
   uint64_t since_ns = 0;  ///< in flight: time of the send; quarantine: when the rest begins
 };

@@ -17,6 +17,7 @@ inline constexpr uint32_t kSharedRing = static_cast<uint32_t>(regs::Ring::kShare
 inline constexpr uint32_t kDoorbellRing = static_cast<uint32_t>(regs::Ring::kDoorbell);
 inline constexpr uint32_t kDmaRing = static_cast<uint32_t>(regs::Ring::kDma);
 inline constexpr uint32_t kMaintRing = static_cast<uint32_t>(regs::Ring::kMaint);
+inline constexpr uint32_t kBarrierRing = static_cast<uint32_t>(regs::Ring::kBarrier);
 inline constexpr uint32_t kEventRing = static_cast<uint32_t>(regs::Ring::kEvent);
 inline constexpr uint32_t kDedicatedRing = static_cast<uint32_t>(regs::Ring::kDedicated0);
 
@@ -67,7 +68,8 @@ struct Ring {
 
   /// Whether the card does what its entries say, rather than using them for arrivals.
   [[nodiscard]] bool sends() const {
-    return number == kTxRing || number == kDmaRing || number == kMaintRing;
+    return number == kTxRing || number == kDmaRing || number == kMaintRing ||
+           number == kBarrierRing;
   }
   [[nodiscard]] bool running() const { return state == regs::RingState::kRunning; }
   [[nodiscard]] uint32_t posted() const { return tail - head; }
@@ -119,7 +121,7 @@ struct Ring {
 
 /// Sizes of each kind of ring. regs: descriptors.
 struct RingKind {
-  uint8_t entry_bytes;  ///< 0: no submission entries
+  uint16_t entry_bytes;  ///< 0: no submission entries
   uint8_t centry_bytes;
 };
 
@@ -138,6 +140,7 @@ struct RingKind {
     case regs::Ring::kEvent:
       return {0, sizeof(regs::EventCpl)};
     case regs::Ring::kBarrier:
+      return {sizeof(regs::BarrierDesc), sizeof(regs::BarrierCpl)};
     case regs::Ring::kReserved7:
       return {0, 0};
     default:

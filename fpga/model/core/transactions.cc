@@ -6,8 +6,11 @@ namespace rio::model {
 namespace {
 
 FrameType frame_type(const Transaction& t) {
+  if (t.ring == kTxRing) {
+    return FrameType::kDoorbell;
+  }
   switch (t.ring) {
-    case kTxRing:
+    case kBarrierRing:
       return FrameType::kDoorbell;
     case kDmaRing:
       return FrameType::kRequest;
@@ -28,12 +31,14 @@ bool returns_data(const Transaction& t) {
 
 }  // namespace
 
-bool Transactions::start(Flow& flow, const Transaction& request) {
+/// A free transaction of the flow; null: all are in flight or resting.
+[[gnu::always_inline]] inline Transaction* Transactions::take(Flow& flow,
+                                                              const Transaction& request) {
   if (flow.transactions == nullptr) {
     flow.transactions = std::make_unique<Transaction[]>(kTids);
   }
   if (flow.tids_busy == kTids) {
-    return false;
+    return nullptr;
   }
   while (flow.transactions[flow.next_tid].state != Transaction::kFree) {
     ++flow.next_tid;
@@ -43,11 +48,28 @@ bool Transactions::start(Flow& flow, const Transaction& request) {
   transaction.state = Transaction::kFlying;
   transaction.since_ns = core_.now_ns;
   ++flow.tids_busy;
-  if (!core_.link_up || !transmit(flow, transaction, tid_of(flow, transaction))) {
-    transaction.resend = true;
-    due_.push_back({&flow, &transaction});
+  return &transaction;
+}
+
+bool Transactions::start(Flow& flow, const Transaction& request) {
+  Transaction* const t = take(flow, request);
+  if (t == nullptr) {
+    return false;
+  }
+  if (!core_.link_up || !transmit(flow, *t, tid_of(flow, *t))) {
+    t->resend = true;
+    due_.push_back({&flow, t});
   }
   return true;
+}
+
+bool Transactions::start_now(Flow& flow, const Transaction& request) {
+  Transaction* const t = core_.link_up ? take(flow, request) : nullptr;
+  const bool sent = t != nullptr && transmit(flow, *t, tid_of(flow, *t));
+  if (t != nullptr && !sent) {
+    end(flow, *t);
+  }
+  return sent;
 }
 
 bool Transactions::transmit(Flow& flow, const Transaction& t, uint8_t tid) {
@@ -126,6 +148,9 @@ bool Transactions::again(Flow& flow, Transaction& t) {
     return false;
   }
   ++core_.counts.tx_retries;
+  if (t.ring == kBarrierRing) {
+    return false;  // the barrier engine decides when it is sent again, and whether
+  }
   ++t.retries;
   if (core_.timers.retry_limit != 0 && t.retries >= core_.timers.retry_limit) {
     return false;

@@ -1,5 +1,6 @@
 /// @file
-/// Transactions with an 8-bit ID: doorbells, reads and writes of remote memory, maintenance.
+/// Transactions with an 8-bit ID: doorbells, barrier notifications, reads and writes of remote
+/// memory, maintenance.
 #pragma once
 
 #include <functional>
@@ -22,6 +23,9 @@ class Transactions {
   /// Take a free transaction of the flow and send its request. If the wire has no room, send_due()
   /// sends it later. @return false: all 256 are in flight or resting.
   [[nodiscard]] bool start(Flow& flow, const Transaction& request);
+  /// Take a free transaction of the flow and send its request at once. @return false: all 256 are
+  /// in flight or resting, the link is down, or the wire has no room.
+  [[nodiscard]] bool start_now(Flow& flow, const Transaction& request);
   void send_due();
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Send a request that has no response. @return false: no room on the wire; try again later.
@@ -32,7 +36,7 @@ class Transactions {
   /// The transaction in flight that a response answers; null: none.
   [[nodiscard]] Transaction* answered(Flow& flow, const InFrame& response);
   /// Process the response to a transaction; its data goes to host memory. @return how it has ended;
-  /// nullopt: answered RETRY, it is sent again later.
+  /// nullopt: answered RETRY, it is sent again later. Notifications are never sent again here.
   [[nodiscard]] std::optional<regs::Status> conclude(Flow& flow, Transaction& transaction,
                                                      const InFrame& response);
   /// End a transaction and free its ID.
@@ -50,6 +54,7 @@ class Transactions {
   void forget(const Pair& pair);
 
  private:
+  [[nodiscard]] Transaction* take(Flow& flow, const Transaction& request);
   [[nodiscard]] bool again(Flow& flow, Transaction& transaction);
   /// End a transaction that was not answered. If a response may still arrive, its ID rests.
   void expire(Flow& flow, Transaction& transaction, regs::Status status, const Ended& ended);

@@ -258,6 +258,8 @@ enum class EventType : uint8_t {
   kWindowViolation = 5,
   /// SOURCE is reachable (INFO 1), or that member is gone for good (INFO 0); DATA0 is the number of members that have had this destID. Only where the fabric knows
   kPartner = 6,
+  /// A barrier notification that its queue pair does not await was refused, or dropped; SOURCE is its sender, INFO its information
+  kBarrierForeign = 7,
 };
 
 /// Identity, capabilities and reset. Belongs to the physical function.
@@ -870,7 +872,7 @@ struct Cap {
   /// Notifications that the early-arrival memory holds, for all queue pairs together
   static constexpr Field early{10, 16};
 };
-/// Notifications sent, without those sent again. Counters are free-running. (written by the card)
+/// Notifications sent, without those sent again and cancellations. Counters are free-running from the last reset of the queue pair. (written by the card)
 constexpr uint32_t sent(uint32_t qp) { return base(qp) + 0x040u; }
 inline constexpr uint32_t kSentReset = 0x0u;
 /// Notifications received. (written by the card)
@@ -899,12 +901,12 @@ constexpr uint32_t cancelled(uint32_t qp) { return base(qp) + 0x060u; }
 inline constexpr uint32_t kCancelledReset = 0x0u;
 /// Words of the slots: slot i / 64 holds a barrier_desc. Read by the card when GO of the slot changes. (written by the host)
 constexpr uint32_t slot(uint32_t qp, uint32_t i) { return base(qp) + 0x1000u + i * 4u; }
-/// Epoch of slot i; another value runs its descriptor with that epoch. (written by the host)
+/// Epoch of slot i; another value, while the ring runs, carries out its descriptor with that epoch. (written by the host)
 constexpr uint32_t go(uint32_t qp, uint32_t i) { return base(qp) + 0x2000u + i * 64u; }
-/// How often a notification is sent again after a response time-out. (written by the host)
+/// How often a notification is sent again after a response time-out. Read at the start of the barrier ring. (written by the host)
 constexpr uint32_t resend_limit(uint32_t qp) { return base(qp) + 0x3000u; }
 inline constexpr uint32_t kResendLimitReset = 0x0u;
-/// Notifications of the early-arrival memory that are kept for this queue pair. (written by the host)
+/// Notifications of the early-arrival memory that are kept for this queue pair, as far as it has them. Read at the start of the barrier ring. (written by the host)
 constexpr uint32_t early_reserve(uint32_t qp) { return base(qp) + 0x3004u; }
 inline constexpr uint32_t kEarlyReserveReset = 0x0u;
 }  // namespace barrier

@@ -181,7 +181,8 @@ package rio_regs_pkg;
     EVENT_TYPE_RING_ERROR = 32'd3,  // A ring stopped with an error; INFO is ring_error, DATA0 is the entry, DATA1 the ring
     EVENT_TYPE_OVERFLOW = 32'd4,  // Events were lost for lack of room; INFO is their number
     EVENT_TYPE_WINDOW_VIOLATION = 32'd5,  // An NREAD or NWRITE outside of every window; SOURCE is the requester
-    EVENT_TYPE_PARTNER = 32'd6  // SOURCE is reachable (INFO 1), or that member is gone for good (INFO 0); DATA0 is the number of members that have had this destID. Only where the fabric knows
+    EVENT_TYPE_PARTNER = 32'd6,  // SOURCE is reachable (INFO 1), or that member is gone for good (INFO 0); DATA0 is the number of members that have had this destID. Only where the fabric knows
+    EVENT_TYPE_BARRIER_FOREIGN = 32'd7  // A barrier notification that its queue pair does not await was refused, or dropped; SOURCE is its sender, INFO its information
   } event_type_e;
 
   // --------------------
@@ -1353,7 +1354,7 @@ package rio_regs_pkg;
     logic [4:0] rounds;  // 4:0: Most rounds, up to BARRIER_ROUNDS_MAX
   } barrier_cap_t;
 
-  // Notifications sent, without those sent again. Counters are free-running. (written by the card)
+  // Notifications sent, without those sent again and cancellations. Counters are free-running from the last reset of the queue pair. (written by the card)
   localparam logic [31:0] BARRIER_SENT_OFFSET = 32'h40;
   localparam logic [31:0] BARRIER_SENT_RESET = 32'h0;
   function automatic logic [31:0] barrier_sent(input logic [31:0] instance_i);
@@ -1425,7 +1426,7 @@ package rio_regs_pkg;
     barrier_slot = BARRIER_BASE + BARRIER_SLOT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE + i * BARRIER_SLOT_STRIDE;
   endfunction
 
-  // Epoch of slot i; another value runs its descriptor with that epoch. (written by the host)
+  // Epoch of slot i; another value, while the ring runs, carries out its descriptor with that epoch. (written by the host)
   localparam logic [31:0] BARRIER_GO_OFFSET = 32'h2000;
   localparam logic [31:0] BARRIER_GO_COUNT = 32'd16;
   localparam logic [31:0] BARRIER_GO_STRIDE = 32'h40;
@@ -1434,14 +1435,14 @@ package rio_regs_pkg;
     barrier_go = BARRIER_BASE + BARRIER_GO_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE + i * BARRIER_GO_STRIDE;
   endfunction
 
-  // How often a notification is sent again after a response time-out. (written by the host)
+  // How often a notification is sent again after a response time-out. Read at the start of the barrier ring. (written by the host)
   localparam logic [31:0] BARRIER_RESEND_LIMIT_OFFSET = 32'h3000;
   localparam logic [31:0] BARRIER_RESEND_LIMIT_RESET = 32'h0;
   function automatic logic [31:0] barrier_resend_limit(input logic [31:0] instance_i);
     barrier_resend_limit = BARRIER_BASE + BARRIER_RESEND_LIMIT_OFFSET + instance_i * BARRIER_INSTANCE_STRIDE;
   endfunction
 
-  // Notifications of the early-arrival memory that are kept for this queue pair. (written by the host)
+  // Notifications of the early-arrival memory that are kept for this queue pair, as far as it has them. Read at the start of the barrier ring. (written by the host)
   localparam logic [31:0] BARRIER_EARLY_RESERVE_OFFSET = 32'h3004;
   localparam logic [31:0] BARRIER_EARLY_RESERVE_RESET = 32'h0;
   function automatic logic [31:0] barrier_early_reserve(input logic [31:0] instance_i);

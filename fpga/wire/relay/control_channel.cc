@@ -159,7 +159,7 @@ void ControlChannel::run(const std::stop_token& stop) {
     pollfd fds[] = {{thread_.order().get(), POLLIN, 0},
                     {joint_.bell.get(), POLLIN, 0},
                     {listens ? socket_.get() : -1, POLLIN, 0}};
-    const int count = poll(fds, std::size(fds), again ? 1 : -1);
+    const int count = poll(fds, std::size(fds), thread_.wait_ms(again));
     bool rung = count == 0;
     if (fds[0].revents != 0) {
       rung = thread_.take_order() || rung;

@@ -90,7 +90,7 @@ void Exchange::run(const std::stop_token& stop) {
     const bool soon = again_ || std::ranges::any_of(wanted_, [](const auto& entry) {
                         return entry.second.next != Clock::time_point::max();
                       });
-    const int count = epoll_wait(epoll_.get(), events, kEventsMax, soon ? 1 : -1);
+    const int count = epoll_wait(epoll_.get(), events, kEventsMax, thread_.wait_ms(soon));
     if (count < 0 && errno != EINTR) {
       hear_nothing(base::failed("epoll_wait"));
     }
@@ -101,7 +101,7 @@ void Exchange::run(const std::stop_token& stop) {
       return;
     }
     call_wanted();
-    if (std::exchange(rung_, false) || (again_ && count == 0)) {
+    if (std::exchange(rung_, false) || (count == 0 && thread_.wait_ms(again_) >= 0)) {
       again_ = thread_.call();
     }
   }

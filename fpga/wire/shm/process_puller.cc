@@ -31,14 +31,14 @@ bool ProcessPuller::works(uint64_t at, uint64_t expected) {
   uint64_t read = ~expected;
   const model::PullPiece piece{reinterpret_cast<uint8_t*>(&read), at, sizeof read};
   const bool works = pid_ > 0 && pull({&piece, 1}) == sizeof read && read == expected;
-  other_process_ = !works && refused_ == 0;
+  other_memory_ = !works && refused_ == 0 && !gone_;
   return works;
 }
 
 std::string ProcessPuller::why_not() const {
   const std::string text =
       "long messages are copied twice, since a partner's memory cannot be read: ";
-  if (pid_ <= 0 || (other_process_ && refused_ == 0)) {
+  if (pid_ <= 0) {
     return text + "it is in another pid namespace; give the processes one";
   }
   if (refused_ == -EPERM) {
@@ -47,7 +47,13 @@ std::string ProcessPuller::why_not() const {
            "call "
            "in the seccomp profile of the container";
   }
-  return refused_ == 0 ? "" : text + base::why({"process_vm_readv", refused_});
+  if (refused_ != 0) {
+    return text + base::why({"process_vm_readv", refused_});
+  }
+  return other_memory_ ? text + "process " + std::to_string(pid_) +
+                             " has replaced it; open cards after fork() and exec(), in the process "
+                             "that uses them"
+                       : "";
 }
 
 uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
@@ -66,6 +72,7 @@ uint64_t ProcessPuller::pull(std::span<const model::PullPiece> pieces) {
     }
     const ssize_t got = process_vm_readv(pid_, local, locals, remote, remotes, 0);
     pulled += got > 0 ? static_cast<uint64_t>(got) : 0;
+    gone_ = gone_ || (got < 0 && errno == ESRCH);
     // EFAULT or ESRCH mean that this partner is gone, or has unmapped its memory; they say nothing
     // about the next partner.
     if (got < 0 && errno != ESRCH && errno != EFAULT) {

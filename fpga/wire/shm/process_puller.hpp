@@ -15,6 +15,7 @@ class ProcessPuller final : public model::Puller {
  public:
   /// @param allowed read by the partner; cleared once the system no longer allows reading, as when
   /// a process gives up its privileges.
+  /// @param pid of the partner, in this process's pid namespace; 0: it is not in there.
   ProcessPuller(int pid, std::atomic<uint32_t>* allowed) : pid_(pid), allowed_(allowed) {}
 
   /// Test the reading. @param at address of `expected` in the partner's process.
@@ -27,7 +28,8 @@ class ProcessPuller final : public model::Puller {
  private:
   int pid_;
   int refused_ = 0;  // -errno
-  bool other_process_ = false;
+  bool gone_ = false;
+  bool other_memory_ = false;  // the process is there, the number is not
   std::atomic<uint32_t>* allowed_;
 };
 

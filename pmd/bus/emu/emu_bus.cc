@@ -26,8 +26,9 @@ constexpr uint32_t kVectors = 64;
 constexpr size_t kBarAlign = 4096;
 /// Enough for a card to see that a ring was armed, and to take all that a wire holds.
 constexpr uint32_t kStepsBeforeSleep = 64;
-/// Steps of a card that is not polled, each time that frames have come.
-constexpr uint32_t kStepsWhileAway = 4;
+/// Steps of a card that is not polled, each time that frames have come: enough that the card looks
+/// at its clock and at the slots of barriers.
+constexpr uint32_t kStepsWhileAway = 20;
 
 /// Interrupts as eventfds, each made when it is asked for.
 class EventFds final : public model::IrqSink {
@@ -164,6 +165,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
     static_cast<model::Card*>(ctx)->step_to_receive();
   }
   static bool poke(void* ctx);
+  bool poke_awake();
 
   const std::string name_;
   std::shared_ptr<void> plug_;      // in a cable of this process, until the wire is gone
@@ -173,6 +175,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   DmaMemory bar_;
   bool owns_bar_ = false;
   bool left_to_others_ = false;
+  uint64_t seen_looked_ns_ = 0;  // the last Activity::looked_ns that poke() saw
   model::HostClock clock_;
   EventFds irqs_;
   std::unique_ptr<model::Card> card_;  // before `thread_`: destroyed after it
@@ -192,21 +195,31 @@ void EmuBus::Impl::tell_troubles() const {
 bool EmuBus::Impl::poke(void* ctx) {
   auto* self = static_cast<Impl*>(ctx);
   self->tell_troubles();
-  if (!self->member_->asleep() && self->member_->unattended()) {
-    self->card_->step_surely(kStepsWhileAway);
-    return self->card_->activity().under_way;
-  }
   if (!self->member_->asleep()) {
-    // Frames that waited for a partner are sent even if the card is not polled for a while.
-    // Frames that have come are left to the polling thread: this one must not compete with it,
-    // nor report it as awake.
-    if (self->card_->activity().posted) {
-      self->card_->step();
-    }
-    return false;
+    return self->poke_awake();
   }
   self->card_->step_surely(kStepsBeforeSleep);
   return self->member_->asleep() && self->card_->activity().under_way;
+}
+
+/// poke() for a card whose owner is awake, but may compute instead of polling.
+bool EmuBus::Impl::poke_awake() {
+  const model::Activity before = card_->activity();
+  const bool has_barrier_alone = before.barriers && before.looked_ns == seen_looked_ns_;
+  seen_looked_ns_ = before.looked_ns;
+  if (member_->unattended() || has_barrier_alone) {
+    card_->step_surely(kStepsWhileAway);
+    const model::Activity after = card_->activity();
+    seen_looked_ns_ = after.looked_ns;
+    return after.under_way || after.barriers;
+  }
+  // Frames that waited for a partner are sent even if the card is not polled for a while. Frames
+  // that have come are left to the polling thread: this one must not compete with it, nor report it
+  // as awake.
+  if (before.posted) {
+    card_->step();
+  }
+  return before.barriers;
 }
 
 EmuBus::Impl::~Impl() {

@@ -12,7 +12,7 @@ import subprocess
 
 TOGGLE = "rio_bench_measured"
 HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive)?\(")
-QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue)::")
+QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue|BarrierQueue)::")
 
 
 class CountError(Exception):
@@ -21,7 +21,7 @@ class CountError(Exception):
 
 class Profile:
     """A callgrind.out file: own costs by function, and by source file, which tells what is inlined
-    from what does it; inclusive costs by (caller, callee)."""
+    from what does it; inclusive costs, and calls, by (caller, callee)."""
 
     NAME = re.compile(r"^\((\d+)\)(?: (.*))?$")
     FILE = re.compile(r"^(?:fl|fi|fe)=(.*)$")
@@ -30,6 +30,7 @@ class Profile:
         self.own = collections.Counter()
         self.own_by_file = collections.Counter()
         self.edges = collections.Counter()
+        self.calls = collections.Counter()
         names, files = {}, {}
 
         def name_of(text, names):
@@ -49,6 +50,7 @@ class Profile:
                 elif line.startswith("cfn="):
                     callee = name_of(line[4:], names)
                 elif line.startswith("calls="):
+                    self.calls[function, callee] += int(line[6:].split()[0])
                     self.edges[function, callee] += self._cost(next(file))
                 elif match := self.FILE.match(line):
                     source = name_of(match.group(1), files)

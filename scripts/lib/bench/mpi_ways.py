@@ -32,7 +32,7 @@ MACHINES = {
     "udp-tcp": ["-x", "FI_TCP_IFACE", *MESSAGES, "tcp;ofi_rxm", "--mca", "btl", "self"],
 }
 END_S = 20
-NAMES = ("mpi_sizes", "mpi_counted", "mpi_ranks")
+NAMES = ("mpi_barrier", "mpi_sizes", "mpi_counted", "mpi_ranks")
 FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-Wextra"]
 
 

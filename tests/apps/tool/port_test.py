@@ -9,6 +9,7 @@ import unittest
 import card_harness as h
 
 LOOP = ("--card", "emu:loop")
+BARRIER_SENT, BARRIER_CANCELLED, QP_STRIDE = 0x18040, 0x18060, 0x10000
 LINK, TX_PACKETS, TX_TIMEOUTS, RING_STATUS, TAIL = 0x4008, 0x4010, 0x4024, 0x10040, 0x12000
 UP_WITH_1_OF_4_AT_6250 = 6250 << 16 | 4 << 8 | 1 << 4 | 1
 
@@ -52,6 +53,18 @@ class Counters(h.Case):
                          {"tx_packets", "rx_packets", "tx_retries", "rx_retries", "rx_errors", "tx_timeouts",
                           "rx_timeouts", "rx_unmapped"})
         self.assertIn("tx_packets", self.good("counters", *LOOP).out)
+
+    def test_barrier_engines_that_were_used(self):
+        card = h.file_card(self.folder)
+        card.poke(BARRIER_SENT + QP_STRIDE, 7)
+        card.poke(BARRIER_CANCELLED + QP_STRIDE, 2)
+        counters = self.good("--root", self.folder, "--json", "counters").json()["counters"]
+        self.assertEqual({name: value for name, value in counters.items() if ".barrier." in name},
+                         {f"qp1.barrier.{name}": value for name, value in
+                          {"sent": 7, "received": 0, "early": 0, "nacks_given": 0, "nacks_taken": 0, "resent": 0,
+                           "stale": 0, "foreign": 0, "cancelled": 2}.items()})
+        card.poke(RING_STATUS + 5 * 8, 1 << 16)  # its barrier ring runs
+        self.assertIn("qp0.barrier.sent", self.good("--root", self.folder, "counters").out)
 
     def test_watch_has_rates(self):
         card = h.file_card(self.folder)

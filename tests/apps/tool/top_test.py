@@ -124,6 +124,22 @@ class Top(h.Case):
         self.assertIn("12/512", text)
         self.assertIn("4x 6.25 Gbaud", text)
 
+    def test_barrier_ring(self):
+        """A queue pair without one has no row of it, nor has a program that knows of none."""
+        answers = sound_program()
+        answers["/raw_rio/queue,3,1"] = queue(1, barrier_messages=41, barrier_bytes=0, barrier_failed=2, barrier_rejected=3,
+                                              barrier_entries=64, barrier_fill=5)
+        self.fake(answers)
+        program = self.programs()[0]
+        self.assertEqual(program["problems"], [])
+        without, with_ring = ([ring for ring in one["rings"] if ring["ring"] == "barrier"]
+                              for one in program["ports"][0]["queues"])
+        self.assertEqual(without, [])
+        self.assertEqual([(ring["messages"], ring["failed"], ring["rejected"], ring["entries"], ring["fill"])
+                          for ring in with_ring], [(41, 2, 3, 64, 5)])
+        rows = [line.split() for line in self.top().out.splitlines() if "barrier" in line]
+        self.assertEqual(rows, [["3", "1", "4711", "barrier", "0", "0", "0", "2", "3", "5/64"]])
+
     def test_rates(self):
         answers = sound_program()
         program = self.fake(answers)
@@ -183,6 +199,9 @@ class Top(h.Case):
             "lanes": ("/raw_rio/info,3", dict(info, lanes="four")),
             "counter": ("/raw_rio/regs,3", {"PORT/TX_PACKETS": 1 << 40}),
             "fill above entries": ("/raw_rio/queue,3,0", queue(0, tx_entries=8, tx_fill=9)),
+            "half a barrier ring": ("/raw_rio/queue,3,0", queue(0, barrier_messages=1)),
+            "barrier fill": ("/raw_rio/queue,3,0", queue(0, barrier_messages=1, barrier_bytes=0, barrier_failed=0,
+                                                         barrier_rejected=0, barrier_entries=4, barrier_fill=5)),
             "huge": ("/raw_rio/queue,3,0", queue(0, tx_messages=1 << 70)),
             "queue list": ("/raw_rio/queue,3,1", []),
         }
@@ -281,6 +300,31 @@ class Beside(h.Case):
                 self.assertGreater(self.messages(prefix, process), 0)
             finally:
                 process.kill()
+
+    def test_barriers(self):
+        """The row of the barrier ring: barriers that run in slots fill it, too."""
+        prefix = f"riotopbar{os.getpid()}"
+        command = [TESTPMD, "-l", "0", "--no-pci", "--iova-mode=va", "--log-level=4", "--no-huge", "-m", "256",
+                   f"--file-prefix={prefix}", "--vdev", "raw_rio0,wire=loop,qps=4", "--", "--mode", "barrier",
+                   "--seconds", "3600", "--stats-period", "0"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+            try:
+                passed = filled = 0
+                end = time.monotonic() + h.TIMEOUT_S
+                while 0 in (passed, filled) and time.monotonic() < end and process.poll() is None:
+                    for ring in self.barrier_rings(prefix):
+                        self.assertEqual(ring["failed"], 0)
+                        self.assertLessEqual(ring["fill"], ring["entries"])
+                        passed, filled = max(passed, ring["messages"]), max(filled, ring["fill"])
+                self.assertGreater(passed, 0)
+                self.assertEqual(filled, 1, "a member has one barrier at a time")
+            finally:
+                process.kill()
+
+    def barrier_rings(self, prefix):
+        programs = self.good("--json", "top", "--once", "--interval", "0.05").json()["programs"]
+        return [ring for one in programs if one["file_prefix"] == prefix for port in one["ports"]
+                for pair in port["queues"] for ring in pair["rings"] if ring["ring"] == "barrier"]
 
     def messages(self, prefix, process):
         """Waits until messages flow. Returns the rings' messages a second."""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs the models of lib/msg/proof through spin: unchanged, and with one rule broken.
+"""Runs the models of lib/*/proof through spin: unchanged, and with one rule broken.
 
   proof_test.py [--list] [MODEL...]
 
@@ -23,7 +23,7 @@ import tempfile
 import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
-MODELS = os.path.join(ROOT, "lib/msg/proof")
+FOLDERS = {"barrier": "lib/barrier/proof"}  # of models that are not in lib/msg/proof
 MEMORY_MIB = 1500
 SECONDS = 600  # a bound for a busy machine; a case takes a tenth of that
 
@@ -74,7 +74,26 @@ CASES = {
     ],
 }
 
+CASES["barrier"] = [
+    ("safety", "-DE=4"),
+    ("safety", "-DN=4 -DE=2"),
+    ("safety", "-DLOSS=2"),
+    ("safety", "-DLOSS=1 -DE=6 -DEPOCHS=5"),
+    ("safety", "-DDEATH -DE=2"),
+    ("safety", "-DDEATH -DN=4 -DE=1"),
+    ("safety", "-DBREAK_EARLY"),
+    ("safety", "-DN=4 -DE=1 -DBREAK_GATE"),
+    ("safety", "-DLOSS=1 -DBREAK_ANSWER"),
+    ("safety", "-DLOSS=1 -DE=7 -DEPOCHS=5 -DBREAK_HOLD"),
+    ("safety", "-DE=6 -DBREAK_EPOCH"),
+    ("safety", "-DBREAK_NEXT"),
+    ("safety", "-DDEATH -DN=4 -DE=1 -DBREAK_POISON"),
+    ("safety", "-DDEATH -DN=4 -DE=1 -DBREAK_TELL"),
+]
+
 LARGE = [
+    ("barrier", "safety", "-DDEATH -DE=2"),
+    ("barrier", "safety", "-DDEATH -DN=4 -DE=1"),
     ("grant", "safety", "-DNS=1 -DNT=2 -DABORTS -DDEATH -DN=1 -DW=1"),
     ("grant", "safety", "-DNS=2 -DABORTS -DN=1 -DW=1"),
     ("credit", "safety", "-DNB=1"),
@@ -92,6 +111,10 @@ def flags(kind):
     return ["-DNFAIR=6"], ["-a", "-f", "-N", kind]
 
 
+def path_of(model):
+    return os.path.join(ROOT, FOLDERS.get(model, "lib/msg/proof"), model + ".pml")
+
+
 def run(folder, command, **more):
     return subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, **more)
@@ -101,7 +124,7 @@ def verify(model, kind, switches):
     """The verifier's output for one case."""
     compiler, verifier = flags(kind)
     with tempfile.TemporaryDirectory() as folder:
-        done = run(folder, ["spin", *switches.split(), "-a", os.path.join(MODELS, model + ".pml")])
+        done = run(folder, ["spin", *switches.split(), "-a", path_of(model)])
         if not os.path.exists(os.path.join(folder, "pan.c")):
             return done.stdout
         # Compiling takes most of the time, except for cases with many states.
@@ -128,7 +151,7 @@ class Kept:
                 self.tools += file.read()
 
     def path(self, model, kind, switches):
-        with open(os.path.join(MODELS, model + ".pml"), encoding="utf-8") as file:
+        with open(path_of(model), encoding="utf-8") as file:
             text = "\0".join((self.tools, file.read(), kind, switches))
         return os.path.join(self.folder, f"{model}-{hashlib.sha256(text.encode()).hexdigest()[:32]}")
 

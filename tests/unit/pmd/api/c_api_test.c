@@ -1,5 +1,5 @@
 /* Everything that riopmd.h can do, from plain C: messages of all kinds, dedicated queues,
- * doorbells, remote memory, maintenance, interrupts, several queue pairs. */
+ * doorbells, remote memory, maintenance, interrupts, several queue pairs, barriers. */
 #include <errno.h>
 #include <poll.h>
 #include <riopmd.h>
@@ -226,6 +226,135 @@ static void interrupts(void) {
   CHECK(rio_close(card) == 0);
 }
 
+/* One round, in which each of two members sends to the other one and awaits it. */
+static struct rio_barrier_desc exchange_with(uint32_t peer) {
+  struct rio_barrier_desc desc = {
+      .control = RIO_BARRIER_CONTROL(RIO_BARRIER_RUN, 1, 0), .group = 5, .send = 1, .await = 1};
+  for (uint32_t i = 0; i < RIO_BARRIER_PEERS; ++i) {
+    desc.peers[i] = RIO_BARRIER_NO_PEER;
+  }
+  desc.peers[0] = peer;
+  return desc;
+}
+
+/* Polls until a counter of the barrier engine has a value: the card shows them now and then. */
+static int counts_to(rio_card* card, const char* wanted, uint32_t expected) {
+  for (int polls = 0; polls < kPolls; ++polls) {
+    const char* name = "";
+    uint32_t value = 0;
+    struct rio_barrier_done none;
+    CHECK(rio_barrier_reap(card, &none, 1) == 0);
+    for (uint32_t i = 0; rio_barrier_counter(card, i, &name, &value) == 0; ++i) {
+      if (strcmp(name, wanted) == 0 && value == expected) {
+        return 1;
+      }
+    }
+  }
+  return 0;
+}
+
+/* Reaps a barrier of each member. */
+static void reap_barriers(rio_card* const members[2], struct rio_barrier_done done[2]) {
+  int ended[2] = {0, 0};
+  for (int i = 0; i < kPolls && (!ended[0] || !ended[1]); ++i) {
+    for (int m = 0; m < 2; ++m) {
+      ended[m] = ended[m] || rio_barrier_reap(members[m], &done[m], 1) == 1;
+    }
+  }
+  CHECK(ended[0] && ended[1]);
+}
+
+static void barriers(void) {
+  const struct rio_options with = {.barriers = 1, .barrier_entries = 8};
+  rio_card* const first = open_card("emu:loop,qps=2", with);
+  struct rio_options second_options = with;
+  second_options.size_bytes = sizeof second_options;
+  second_options.queue_pair = 1;
+  rio_card* second = NULL;
+  CHECK(rio_open_queue_pair(first, &second_options, &second) == 0);
+  rio_card* const members[2] = {first, second};
+  struct rio_info info;
+  CHECK(rio_get_info(first, &info, sizeof info) == 0);
+  CHECK(info.barrier_rounds == 20 && info.barrier_slots == 16 && info.barrier_early != 0);
+  CHECK((info.rings & RIO_RING_BIT(RIO_RING_BARRIER)) != 0);
+  CHECK(rio_free_count(first, RIO_RING_BARRIER) == 8);
+
+  const struct rio_barrier_desc descs[2] = {exchange_with(kId + 1), exchange_with(kId)};
+  struct rio_barrier_done done[2];
+  for (int m = 0; m < 2; ++m) {
+    const struct rio_barrier_request request = {.desc = &descs[m], .cookie = 40, .epoch = 1};
+    CHECK(rio_barrier_reap(first, done, 1) == 0);
+    CHECK(rio_barrier_post(members[m], &request, 1) == 1);
+  }
+  reap_barriers(members, done);
+  for (int m = 0; m < 2; ++m) {
+    CHECK(done[m].status == RIO_OK && done[m].cookie == 40 && done[m].epoch == 1);
+    CHECK(done[m].slot == RIO_BARRIER_NO_SLOT);
+    CHECK(rio_barrier_load(members[m], 15, &descs[m], 50) == 0);
+  }
+  CHECK(rio_barrier_load(first, 16, &descs[0], 50) == -EINVAL);
+  CHECK(rio_barrier_go(first, 15, 2) == 1);
+  CHECK(rio_barrier_go(first, 15, 3) == 0);
+  CHECK(rio_last_reject(first, RIO_RING_BARRIER) == RIO_REJECT_OPERATION);
+  CHECK(rio_barrier_load(first, 15, &descs[0], 50) == -EBUSY);
+  CHECK(rio_outstanding(first, RIO_RING_BARRIER) == 1);
+  CHECK(rio_barrier_go(second, 15, 2) == 1);
+  reap_barriers(members, done);
+  CHECK(done[0].status == RIO_OK && done[0].cookie == 50 && done[0].slot == 15);
+  CHECK(counts_to(first, "sent", 2) && counts_to(second, "received", 2));
+
+  CHECK(rio_barrier_go(first, 15, 3) == 1);
+  struct rio_barrier_desc cancel = descs[1];
+  cancel.control = RIO_BARRIER_CONTROL(RIO_BARRIER_CANCEL, 1, 0);
+  const struct rio_barrier_request request = {.desc = &cancel, .cookie = 60, .epoch = 3};
+  CHECK(rio_barrier_post(second, &request, 1) == 1);
+  reap_barriers(members, done);
+  CHECK(done[0].status == RIO_PEER_FAILED && done[0].round == 0 && done[0].peer == 0);
+  CHECK(strcmp(rio_status_name(done[0].status), "peer failed") == 0);
+  CHECK(counts_to(first, "cancelled", 1));
+  CHECK(rio_close(second) == 0);
+  CHECK(rio_close(first) == 0);
+
+  rio_card* const without = open_card("emu:loop", (struct rio_options){0});
+  CHECK(rio_barrier_post(without, &request, 1) == 0 && rio_barrier_go(without, 0, 1) == 0);
+  CHECK(rio_barrier_reap(without, done, 1) == 0);
+  CHECK(rio_barrier_load(without, 0, &descs[0], 0) == -ENOENT);
+  CHECK(rio_close(without) == 0);
+}
+
+/* The end of a barrier wakes a member that sleeps. */
+static void barrier_interrupts(void) {
+  const uint32_t rings = RIO_RING_BIT(RIO_RING_BARRIER);
+  struct rio_options options = {.barriers = 1, .irq_rings = rings};
+  rio_card* const first = open_card("emu:loop,qps=2,stepping=thread", options);
+  options.size_bytes = sizeof options;
+  options.queue_pair = 1;
+  rio_card* second = NULL;
+  CHECK(rio_open_queue_pair(first, &options, &second) == 0);
+  rio_card* const members[2] = {first, second};
+  for (int m = 0; m < 2; ++m) {
+    const struct rio_barrier_desc desc = exchange_with(m == 0 ? kId + 1 : kId);
+    CHECK(rio_barrier_load(members[m], 0, &desc, 0) == 0);
+  }
+  for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
+    struct rio_barrier_done done;
+    CHECK(rio_barrier_go(first, 0, epoch) == 1);
+    CHECK(rio_irq_arm(first, rings) == 0);
+    CHECK(rio_barrier_reap(first, &done, 1) == 0);
+    CHECK(rio_barrier_go(second, 0, epoch) == 1);
+    struct pollfd wait = {.fd = rio_irq_fd(first), .events = POLLIN};
+    CHECK(poll(&wait, 1, 10000) == 1);
+    CHECK(rio_irq_ack(first) == 0);
+    CHECK(rio_barrier_reap(first, &done, 1) == 1 && done.status == RIO_OK && done.epoch == epoch);
+    for (int i = 0; rio_barrier_reap(second, &done, 1) == 0; ++i) {
+      CHECK(i < 10000);
+      (void)poll(NULL, 0, 1); /* the card has a thread of its own */
+    }
+  }
+  CHECK(rio_close(second) == 0);
+  CHECK(rio_close(first) == 0);
+}
+
 int main(void) {
   CHECK(rio_api_version() == RIO_API_VERSION);
   rio_card* card = open_card("emu:loop", (struct rio_options){0});
@@ -240,6 +369,8 @@ int main(void) {
   CHECK(rio_free(card, &memory) == 0);
   CHECK(rio_close(card) == 0);
   queue_pairs();
+  barriers();
+  barrier_interrupts();
   interrupts();
   puts("all checks passed");
   return 0;

@@ -103,6 +103,8 @@ TEST_F(CApi, BadOptionsAreRefused) {
       {&rio_options::vf_queue_pairs, 3, -EINVAL, "3 queue pairs for each virtual function"},
       {&rio_options::push, 2, -EINVAL, "push 2"},
       {&rio_options::push, 1, -ENOTSUP, "open it without push"},
+      {&rio_options::barriers, 2, -EINVAL, "barriers 2"},
+      {&rio_options::barrier_entries, 3, -EINVAL, "barrier_entries is 3"},
   };
   for (const auto& wrong : kWrong) {
     lines().clear();
@@ -112,6 +114,18 @@ TEST_F(CApi, BadOptionsAreRefused) {
     EXPECT_TRUE(logged(wrong.named)) << wrong.named << ": " << lines();
     EXPECT_EQ(card_, nullptr);
   }
+}
+
+TEST_F(CApi, BarriersNeedAnEngine) {
+  rio_options options = options_of();
+  options.barriers = 1;
+  EXPECT_EQ(rio_open("emu:loop,barrier=0", &options, &card_), -ENOTSUP);
+  EXPECT_TRUE(logged("no barrier engine"));
+  options.barriers = 0;
+  ASSERT_EQ(rio_open("emu:loop,barrier=0", &options, &card_), 0);
+  const char* name = nullptr;
+  uint32_t value = 0;
+  EXPECT_EQ(rio_barrier_counter(card_, 0, &name, &value), -ENOENT);
 }
 
 TEST_F(CApi, OptionsOfOtherVersionsAreAccepted) {

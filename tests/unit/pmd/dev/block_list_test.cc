@@ -55,12 +55,23 @@ TEST_F(BlockListTest, OptionalBlocksMayBeAbsent) {
 
 TEST_F(BlockListTest, SkipsUnknownTypesAndTakesHigherVersions) {
   card_.words[0x8000] = 0x00000063;
-  card_.words[0x9000] = 0x00000006;
+  card_.words[0x9000] = 0x00000008;
   card_.words[0x10000] = 0x0000FF04;
   card_.words[0x4] = 0x0000FF01;
   card_.chain({0x8000, 0x10000, 0x9000});
   ASSERT_EQ(discover(), 0);
   EXPECT_TRUE(blocks_.has_qp(0));
+}
+
+TEST_F(BlockListTest, FindsABarrierEngine) {
+  card_.add_barrier(0);
+  ASSERT_EQ(discover(), 0);
+  EXPECT_TRUE(blocks_.has_barrier(0));
+  EXPECT_FALSE(blocks_.has_barrier(1));
+  EXPECT_EQ(blocks_.owner_of(0x18040), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x1A000), Owner::kHost);
+  card_.words[0x18000] = 0x00010206;  // of queue pair 1, in the place of queue pair 0
+  EXPECT_EQ(discover(), -EPROTO);
 }
 
 TEST_F(BlockListTest, RefusesAWrongMagic) {

@@ -86,11 +86,51 @@ TEST_F(QueuePairTest, OpensChosenRings) {
   ASSERT_EQ(open(0), 0);
   EXPECT_EQ(running(0), 0x41u);
   pair_.reset();
-  for (const uint32_t bad : {0x20u, 0x80u, 0x100u, 0x10000u}) {
+  for (const uint32_t bad : {0x80u, 0x100u, 0x10000u}) {
     config_.rings = bad;
     EXPECT_EQ(open(0), -EINVAL);
     EXPECT_TRUE(LogCapture::one_line_with({"cannot be opened"}));
   }
+}
+
+TEST_F(QueuePairTest, RefusesBarriersWithoutAnEngine) {
+  config_.barriers = true;
+  EXPECT_EQ(open(0), -ENOTSUP);
+  EXPECT_TRUE(LogCapture::one_line_with({"qp 0", "no barrier engine"}));
+  EXPECT_EQ(card_->barrier_counters(0).sent, 0u);
+}
+
+TEST_F(QueuePairTest, OpensTheBarrierRingOnlyOnRequest) {
+  fake_.add_barrier(0);
+  CardConfig identity;
+  identity.dest_ids = {0x11, 0x22};
+  ASSERT_EQ(Card::open(bus_, identity, &card_), 0);
+  EXPECT_EQ(card_->caps().barrier_rounds, 20u);
+  EXPECT_EQ(card_->caps().barrier_slots, 16u);
+  EXPECT_EQ(card_->caps().barrier_early, 256u);
+  ASSERT_EQ(open(0), 0);
+  EXPECT_EQ(running(0), 0x5Fu & ~0x20u);
+  pair_.reset();
+  config_.barriers = true;
+  config_.barrier_log2 = 5;
+  config_.barrier_resends = 9;
+  config_.barrier_reserve = 17;
+  config_.stop_timeout_ms = 2;
+  fake_.words[0x10008] |= 0x20;
+  ASSERT_EQ(open(0), 0);
+  EXPECT_EQ(running(0), 0x5Fu | 0x20u);
+  EXPECT_EQ(pair_->rings(), 0x5Fu | 0x20u);
+  EXPECT_EQ(fake_.words[0x11150], 5 | 6u << 8);  // completions of 16 slots, too
+  EXPECT_EQ(fake_.words[0x1B000], 9u);
+  EXPECT_EQ(fake_.words[0x1B004], 17u);
+  EXPECT_EQ(pair_->barriers().free_count(), 32);
+  fake_.words[0x18040] = 1;
+  fake_.words[0x18060] = 9;
+  EXPECT_EQ(card_->barrier_counters(0).sent, 1u);
+  EXPECT_EQ(card_->barrier_counters(0).cancelled, 9u);
+  EXPECT_EQ(pair_->stop(), 0);
+  EXPECT_EQ(running(0), 0u);
+  EXPECT_EQ(open(1), -ENOTSUP);  // this queue pair has no engine
 }
 
 TEST_F(QueuePairTest, OmitsMissingRingsByDefault) {

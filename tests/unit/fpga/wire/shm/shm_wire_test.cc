@@ -327,6 +327,49 @@ TEST_F(Wire, APartnerIsToldThatItCannotBeReadAnyMore) {
   EXPECT_EQ(status, 0);
 }
 
+// The advice is about the cause: a partner that was killed, even one whose parent has not waited
+// for it, needs none.
+TEST_F(Wire, APartnerThatIsGoneIsNotSaidToBeElsewhere) {
+  const uint64_t number = 7;
+  const auto at = reinterpret_cast<uintptr_t>(&number);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  std::atomic<uint32_t> allowed{1};
+  ProcessPuller there(child, &allowed);
+  EXPECT_TRUE(there.works(at, number));
+  ProcessPuller changed(child, &allowed);
+  EXPECT_FALSE(changed.works(at, number + 1));
+  EXPECT_NE(changed.why_not().find("process " + std::to_string(child) + " has replaced it"),
+            std::string::npos)
+      << changed.why_not();
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  ProcessPuller zombie(child, &allowed);
+  EXPECT_FALSE(zombie.works(at, number));
+  EXPECT_EQ(zombie.why_not(), "");
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  ProcessPuller gone(child, &allowed);
+  EXPECT_FALSE(gone.works(at, number));
+  EXPECT_EQ(gone.why_not(), "");
+  EXPECT_EQ(allowed.load(), 1u) << "it says nothing about the next partner";
+}
+
+// A socket names a process that this pid namespace does not have by the number 0.
+TEST_F(Wire, APartnerInAnotherPidNamespaceIsSaidToBeThere) {
+  const uint64_t number = 7;
+  std::atomic<uint32_t> allowed{1};
+  ProcessPuller puller(0, &allowed);
+  EXPECT_FALSE(puller.works(reinterpret_cast<uintptr_t>(&number), number));
+  EXPECT_NE(puller.why_not().find("in another pid namespace; give the processes one"),
+            std::string::npos)
+      << puller.why_not();
+}
+
 // Also if a filter that is installed later claims that the system call does not exist.
 TEST_F(Wire, APartnerIsToldForAnyCauseThatItCannotBeRead) {
   for (const int error : {EPERM, EACCES, ENOSYS}) {

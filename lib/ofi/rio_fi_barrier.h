@@ -1,0 +1,60 @@
+/**
+ * @file
+ * The barriers that librio-fi.so offers to code in the same process that knows ranks, such as Open
+ * MPI's component mca_coll_rio.so: find the provider with dlopen(RTLD_NOLOAD), and its only entry,
+ * rio_fi_barrier(), with dlsym().
+ *
+ * A group is a list of endpoints that meet in barriers. Each member begins it with the same list,
+ * waits until it is ready, and then arrives at one barrier after the other. Nothing blocks. Calls
+ * on a group take the lock of its domain, so any thread may make them, but only one thread at a
+ * time for a group.
+ */
+#ifndef RIO_FI_BARRIER_H
+#define RIO_FI_BARRIER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RIO_FI_BARRIER_VERSION 1u     /**< of struct rio_fi_barrier_calls */
+#define RIO_FI_BARRIER_NAME_BYTES 64u /**< of an endpoint, as fi_getname() gives it */
+
+typedef struct rio_fi_group rio_fi_group; /**< a member's part of a group */
+
+struct rio_fi_barrier_calls {
+  uint32_t version; /**< RIO_FI_BARRIER_VERSION */
+  uint32_t reserved;
+  /** Begin to create a group; all its members do.
+   *  @param names `ranks` names of RIO_FI_BARRIER_NAME_BYTES bytes in the order of ranks, the same
+   *  at all members; name `rank` is of an endpoint of this process. Copied.
+   *  @param key tells apart groups of the same members; the same at all members, and
+   *  different from the keys of this member's other groups that it has not ended.
+   *  @return 0; -EINVAL: a name is none of this provider's, or of no endpoint here; -ENOMEM. */
+  int (*begin)(const void* names, uint32_t ranks, uint32_t rank, uint64_t key, rio_fi_group** out);
+  /** Whether all members have agreed. Makes progress. @return 0: yes; -EAGAIN: not yet; another
+   *  error: the group cannot be used, and all members are told. */
+  int (*ready)(rio_fi_group* group);
+  /** Arrive at the next barrier of a group that is ready, and whose last one has ended.
+   *  @return 0; an error: the group has failed, and ends all later barriers with it. */
+  int (*arrive)(rio_fi_group* group);
+  /** Whether the barrier has ended. Makes progress. @return 0: all members have arrived; -EAGAIN:
+   * not yet; another error: the group has failed. */
+  int (*test)(rio_fi_group* group);
+  /** @return rank of the member that caused the failure; -1: none, or not known. */
+  int64_t (*failed_rank)(rio_fi_group* group);
+  /** End this member's part. Other members whose barrier it leaves are told. Allowed at any time,
+   *  also after the domain of the endpoint was closed. */
+  void (*end)(rio_fi_group* group);
+};
+
+/** The calls, for as long as the library is loaded. Any thread. @param version
+ * RIO_FI_BARRIER_VERSION. @return null: the library does not have this version. */
+const struct rio_fi_barrier_calls* rio_fi_barrier(uint32_t version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+/**
+ * @file
+ * Open MPI's component coll/rio: barriers of the provider rio. "The module before" is the one whose
+ * barriers a communicator would have without this component.
+ */
+#ifndef COLL_RIO_H
+#define COLL_RIO_H
+
+#include <stdbool.h>
+
+#include "lib/ofi/rio_fi_barrier.h"
+#include "lib/ompi/compat.h"
+
+/** The carrier of the barriers of a communicator. */
+enum rio_coll_way {
+  RIO_COLL_UNDECIDED, /**< its first barrier decides */
+  RIO_COLL_JOINING,   /**< its group, once the members have agreed */
+  RIO_COLL_GROUP,     /**< its group */
+  RIO_COLL_BEFORE,    /**< the module before: the provider cannot reach all members */
+};
+
+/** The component's state of a communicator. The component's lock guards all but `super`; while
+ *  `waiting` is empty, the thread that calls a barrier needs no lock. */
+struct coll_rio_module {
+  mca_coll_base_module_t super;
+  ompi_communicator_t* comm;
+  mca_coll_base_module_barrier_fn_t barrier_before;
+  mca_coll_base_module_t* barrier_module_before;
+  mca_coll_base_module_ibarrier_fn_t ibarrier_before;
+  mca_coll_base_module_t* ibarrier_module_before;
+  enum rio_coll_way way;
+  rio_fi_group* group;
+  opal_list_t waiting;    /**< its requests, in the order of their barriers */
+  bool is_under_way;      /**< the member has arrived at the barrier of the first request */
+  bool has_told_failure;  /**< the output has named the rank that failed */
+  opal_list_item_t place; /**< in the component's list, unless `waiting` is empty */
+};
+typedef struct coll_rio_module coll_rio_module_t;
+OBJ_CLASS_DECLARATION(coll_rio_module_t);
+
+/** A nonblocking or persistent barrier. */
+struct coll_rio_request {
+  ompi_request_t super;
+  coll_rio_module_t* module;
+  ompi_request_t* before; /**< the request of the module before, if that carries out the barrier */
+};
+typedef struct coll_rio_request coll_rio_request_t;
+OBJ_CLASS_DECLARATION(coll_rio_request_t);
+
+/** The component, and what all its modules share. */
+struct coll_rio_component {
+  mca_coll_base_component_t super;
+  int priority;
+  const struct rio_fi_barrier_calls* calls; /**< null: the provider is not loaded */
+  opal_mutex_t lock;
+  opal_list_t busy;  /**< modules with requests, by `place` */
+  bool is_advancing; /**< under the lock: a module before may call opal_progress() in its barrier */
+  opal_free_list_t requests;
+  bool is_progressing; /**< coll_rio_progress() is registered with opal_progress() */
+};
+typedef struct coll_rio_component coll_rio_component_t;
+__attribute__((visibility("default"))) extern coll_rio_component_t mca_coll_rio_component;
+
+/** collm_comm_query: make a module for a communicator whose barriers the provider may be able to
+ *  carry out. @return null: there is none. */
+mca_coll_base_module_t* coll_rio_query(ompi_communicator_t* comm, int* priority);
+/** Called by opal_progress(): advance the barriers of all communicators. @return how many ended. */
+int coll_rio_progress(void);
+/** Begin the group of a communicator.
+ *  @return 0; another value: a member does not use our provider; all members find the same. */
+int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out);
+/** Whether this process has published a name of our provider's endpoint. */
+bool coll_rio_has_name(void);
+
+#endif

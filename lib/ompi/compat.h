@@ -1,0 +1,59 @@
+/**
+ * @file
+ * Open MPI's internal headers that the component needs, and all that differs between 4.1 and 5.0.
+ */
+#ifndef COLL_RIO_COMPAT_H
+#define COLL_RIO_COMPAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <ompi_config.h>
+
+#include <ompi/communicator/communicator.h>
+#include <ompi/mca/coll/coll.h>
+#include <ompi/request/request.h>
+#include <opal/class/opal_free_list.h>
+#include <opal/class/opal_list.h>
+#include <opal/runtime/opal_progress.h>
+
+#if OMPI_MAJOR_VERSION < 5
+#include <opal/mca/pmix/pmix.h>
+#include <opal/threads/mutex.h>
+#else
+#include <opal/mca/pmix/pmix-internal.h>
+#include <opal/mca/threads/mutex.h>
+#endif
+
+/** The first fields of the component's description. */
+#if OMPI_MAJOR_VERSION < 5
+#define COLL_RIO_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#else
+#define COLL_RIO_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#endif
+
+/** The error of a barrier with a member that has failed. */
+#if OMPI_MAJOR_VERSION < 5
+#define COLL_RIO_ERR_FAILED MPI_ERR_OTHER
+#else
+#define COLL_RIO_ERR_FAILED MPI_ERR_PROC_FAILED
+#endif
+
+/** @return a number that all members of the communicator compute alike, and that no other living
+ *  communicator of a member has. */
+static inline uint64_t coll_rio_key(ompi_communicator_t* comm) {
+#if OMPI_MAJOR_VERSION < 5
+  return ompi_comm_get_cid(comm);
+#else
+  /* All members have the same index, unless the communicator, or one that it descends from, was
+   * made by MPI_Comm_create_from_group(): then they have the same extended id. Its parts are PMIx's
+   * id of the group and a number within it, each below 2^32. */
+  if (OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
+    return ompi_comm_get_local_cid(comm);
+  }
+  const ompi_comm_extended_cid_t id = ompi_comm_get_extended_cid(comm);
+  return (UINT64_C(1) << 63) | (id.cid_base << 32 ^ id.cid_sub.u64);
+#endif
+}
+
+#endif
