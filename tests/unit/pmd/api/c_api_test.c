@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <riopmd.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static rio_card* open_card(const char* name, struct rio_options options) {
 static struct rio_tx_done reap(rio_card* card) {
   struct rio_tx_done done = {.status = 255};
   for (int i = 0; i < kPolls && rio_tx_reap(card, &done, 1) == 0; ++i) {
+    sched_yield(); /* to the card's thread, if it has one */
   }
   return done;
 }
@@ -36,6 +38,7 @@ static struct rio_tx_done reap(rio_card* card) {
 static struct rio_rx_message receive(rio_card* card) {
   struct rio_rx_message message = {.status = 255};
   for (int i = 0; i < kPolls && rio_rx_burst(card, &message, 1) == 0; ++i) {
+    sched_yield();
   }
   return message;
 }
