@@ -13,7 +13,7 @@ from bench.mpi_count import MODEL
 from bench.mpi_ways import object_of
 
 RANKS = (2, 4, 8, 16, 32, 64)
-COUNTS = (100, 500)
+COUNT = 500
 LATE_MS = 0.1  # a rank, so that the others have arrived
 ARRIVE, TEST = re.compile(r"::arrive\(rio_fi_group\*\)"), re.compile(r"::test\(rio_fi_group\*\)")
 IDLE, LOOK = re.compile(r"^opal_progress$"), re.compile(r"Barriers::progress\(\)")
@@ -79,19 +79,13 @@ class Barriers:
 
 def instructions(mpi, ranks, way):
     """@return (instructions of a barrier, its polls, the command)."""
-    few, many = (_barriers(mpi, ranks, way, count) for count in COUNTS)
-    barriers = many[0].barriers - few[0].barriers
-    return (many[0].cost - few[0].cost) / barriers + many[0].end, (many[0].polls - few[0].polls) / barriers, many[1]
-
-
-def _barriers(mpi, ranks, way, count):
-    """The last rank's. @return (Barriers, the command)."""
-    out = os.path.join(mpi.folder, f"mpi_barrier.{way}.{ranks}.{count}.callgrind")
-    program = [mpi.program("mpi_barrier"), "count", str(count), str(LATE_MS * ranks)]
+    out = os.path.join(mpi.folder, f"mpi_barrier.{way}.{ranks}.callgrind")
+    program = [mpi.program("mpi_barrier"), "count", str(COUNT), str(LATE_MS * ranks)]
     args = ["env", f"FI_RIO_BARRIERS={way}", *launcher(ranks - 1, "-x", "FI_RIO_BARRIERS"), *program, ":", "-np", "1",
-            *callgrind.toggled("PMPI_Barrier", out), *program]
+            *callgrind.toggled("counted_barrier", out), *program]
     mpi.run(args, 600)
-    return Barriers(callgrind.Profile(out)), programs.shown(args)
+    counted = Barriers(callgrind.Profile(out))
+    return counted.cost / counted.barriers + counted.end, counted.polls / counted.barriers, programs.shown(args)
 
 
 def add_rows(rows, mpi, quick):
