@@ -54,9 +54,8 @@ class Storm {
       }
     }
     count();
-    if (failed_now_ != 0) {  // members do not know the epochs of the others: form another group
-      group_ = (group_ + 1) % kGroups;
-      run(2 * kTimeoutNs);
+    if (failed_now_ != 0) {
+      form_group();
     }
   }
 
@@ -97,13 +96,39 @@ class Storm {
     time_ns_ += ns;
     cards_.run(time_ns_);
   }
+  /// After a failure the members do not know the epochs of the others: they form another group, of
+  /// which some tell their cards first. Cards that have used all numbers have to forget them.
+  void form_group() {
+    group_ = (group_ + 1) % kGroups;
+    run(2 * kTimeoutNs);
+    if (group_ == 0) {
+      reopen();
+    }
+    is_loaded_ = random_.below(2) == 0;
+    for (uint32_t node = 0; is_loaded_ && node < kCards; ++node) {
+      post(node, regs::BarrierOp::kLoad, epoch_ + 1);
+      cards_.step(node);
+    }
+  }
+  void reopen() {
+    cards_.after_step(nullptr);
+    for (uint32_t node = 0; node < kCards; ++node) {
+      ASSERT_EQ(cards_.pair(node).close_barriers(), 0) << "node " << node;
+    }
+    for (uint32_t node = 0; node < kCards; ++node) {
+      ASSERT_EQ(cards_.pair(node).open_barriers(), 0) << "node " << node;
+    }
+    cards_.after_step([this](uint32_t node) { look(node); });
+  }
   void begin() {
     ++epoch_;
     time_ns_ = std::max(time_ns_, cards_.now_ns());
     begin_ns_ = time_ns_;
     arrived_ = 0;
     passed_now_ = failed_now_ = 0;
-    scheme_ = random_.below(static_cast<uint32_t>(schemes_.size()));
+    if (!is_loaded_) {  // a group that is loaded keeps its schedule
+      scheme_ = random_.below(static_cast<uint32_t>(schemes_.size()));
+    }
     const uint32_t absent = random_.chance(0.002) ? random_.below(kCards) : kCards;
     dead += absent < kCards ? 1 : 0;
     for (uint32_t node = 0; node < kCards; ++node) {
@@ -115,7 +140,7 @@ class Storm {
     }
     expected_ = kCards - (absent < kCards ? 1 : 0);
   }
-  void post(uint32_t node, regs::BarrierOp op) {
+  void post(uint32_t node, regs::BarrierOp op, uint32_t epoch) {
     barrier::Schedule schedule;
     regs::BarrierDesc desc{};
     ASSERT_EQ(barrier::make_schedule(schemes_[scheme_], kCards, node, &schedule), 0);
@@ -123,8 +148,8 @@ class Storm {
                   schedule, {.group = group_, .op = op},
                   [](uint32_t rank) { return NetworkCards::id(rank); }, &desc),
               0);
-    const uint64_t cookie = uint64_t{epoch_} << 1 | (op == regs::BarrierOp::kCancel ? 1 : 0);
-    const pmd::BarrierRequest request{&desc, cookie, epoch_};
+    const uint64_t cookie = uint64_t{epoch} << 1 | (op == regs::BarrierOp::kRun ? 0 : 1);
+    const pmd::BarrierRequest request{&desc, cookie, epoch};
     ASSERT_EQ(cards_.pair(node).barriers().post(&request, 1), 1);
   }
   void look(uint32_t node) {
@@ -132,12 +157,12 @@ class Storm {
     if (member.stage == Stage::kAbsent && cards_.now_ns() >= member.arrives_ns) {
       member.stage = Stage::kArrived;
       ++arrived_;
-      post(node, regs::BarrierOp::kRun);
+      post(node, regs::BarrierOp::kRun, epoch_);
     }
     pmd::BarrierDone done;
     while (cards_.pair(node).barriers().reap(&done, 1) == 1) {
       if (done.cookie != uint64_t{epoch_} << 1) {
-        continue;  // the completion of a cancel
+        continue;  // the completion of a cancel or a load
       }
       EXPECT_EQ(member.stage, Stage::kArrived) << "node " << node;
       member.stage = Stage::kEnded;
@@ -148,7 +173,7 @@ class Storm {
   void cancel_all() {
     for (uint32_t node = 0; node < kCards; ++node) {
       if (members_[node].stage == Stage::kArrived) {
-        post(node, regs::BarrierOp::kCancel);
+        post(node, regs::BarrierOp::kCancel, epoch_);
         cards_.step(node);
       }
     }
@@ -168,6 +193,7 @@ class Storm {
   uint64_t begin_ns_ = 0;
   size_t scheme_ = 0;
   uint32_t group_ = 0;
+  bool is_loaded_ = false;  // the cards know the group's schedule before its barriers
   uint32_t epoch_ = 0;
   uint32_t expected_ = 0;  // members that arrive
   uint32_t arrived_ = 0;
