@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/conformance/card_test.hpp"
+#include "tests/support/barrier_desc.hpp"
 
 namespace rio::test {
 
@@ -19,31 +20,14 @@ inline constexpr uint32_t kPeerB = 0x0303;
 inline constexpr uint32_t kStranger = 0x0404;
 inline constexpr uint32_t kSlotIndex = 1u << 31;
 
-/// A peer of a round, and whether it is sent or awaited a notification.
-struct PeerOfRound {
-  uint32_t round;
-  uint32_t which;
-  uint32_t peer;
-  bool send = true;
-  bool await = true;
-};
-
+/// A descriptor of group kGroup, whose cookie has the epoch.
 [[nodiscard]] inline regs::BarrierDesc barrier_desc(uint32_t rounds,
                                                     const std::vector<PeerOfRound>& peers,
                                                     uint32_t epoch, regs::BarrierOp op) {
-  using Control = regs::barrier_desc::Control;
-  regs::BarrierDesc desc{};
-  desc.control = Control::op.put(static_cast<uint32_t>(op)) | Control::rounds.put(rounds);
+  regs::BarrierDesc desc = make_barrier_desc(rounds, peers, op);
   desc.group = kGroup;
   desc.epoch = epoch;
   desc.cookie = 0x80000000u | epoch;
-  std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
-  for (const PeerOfRound& each : peers) {
-    const uint32_t place = 2 * each.round + each.which;
-    desc.peers[place] = each.peer;
-    desc.send |= uint64_t{each.send} << place;
-    desc.await |= uint64_t{each.await} << place;
-  }
   return desc;
 }
 /// Two rounds: with peer A, then with peer B.
@@ -136,6 +120,15 @@ class BarrierCardTest : public CardTest {
     EXPECT_EQ(tell(kPeerA, notice(0, epoch)), Answer::kDone);
     EXPECT_EQ(tell(kPeerB, notice(1, epoch)), Answer::kDone);
     respond_all(expect_notices({{kPeerA, notice(0, epoch)}, {kPeerB, notice(1, epoch)}}));
+  }
+  /// Lets the peers of two_rounds() take part, one after the other, in a barrier that has sent its
+  /// first notification; it ends with the second one.
+  void take_turns(uint32_t epoch) {
+    expect_no_end();
+    EXPECT_EQ(tell(kPeerA, notice(0, epoch)), Answer::kDone);
+    EXPECT_EQ(tell(kPeerB, notice(1, epoch)), Answer::kDone);
+    respond_all(expect_notices({{kPeerB, notice(1, epoch)}}));
+    expect_end(Status::kOk);
   }
   /// Runs two_rounds() to its end.
   void run_one(uint32_t epoch) {

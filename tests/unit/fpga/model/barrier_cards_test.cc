@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <ostream>
+#include <vector>
+
+#include "tests/support/barrier_desc.hpp"
 
 namespace rio::test {
 namespace {
@@ -119,21 +122,15 @@ class Members {
     }
   }
   [[nodiscard]] regs::BarrierDesc desc(uint32_t i, regs::BarrierOp op) const {
-    using Control = regs::barrier_desc::Control;
     const uint32_t n = how_.cards;
     uint32_t rounds = 0;
-    regs::BarrierDesc out{};
-    std::fill(std::begin(out.peers), std::end(out.peers), ~0u);
+    std::vector<PeerOfRound> peers;
     for (; 1u << rounds < n; ++rounds) {
       const uint32_t away = 1u << rounds;
-      const uint32_t to = (i + away) % n;
-      const uint32_t from = (i + n - away) % n;
-      out.peers[2 * rounds] = Mesh::kFirstId + to;
-      out.peers[2 * rounds + 1] = Mesh::kFirstId + from;
-      out.send |= uint64_t{1} << (2 * rounds);
-      out.await |= uint64_t{2} << (2 * rounds);
+      peers.push_back({rounds, 0, Mesh::kFirstId + (i + away) % n, true, false});
+      peers.push_back({rounds, 1, Mesh::kFirstId + (i + n - away) % n, false, true});
     }
-    out.control = Control::op.put(static_cast<uint32_t>(op)) | Control::rounds.put(rounds);
+    regs::BarrierDesc out = make_barrier_desc(rounds, peers, op);
     out.group = group_;
     out.epoch = epoch_;
     out.cookie = cookie();
@@ -283,7 +280,6 @@ TEST_P(BarrierCards, ADeadCardEndsTheBarrierOfAllOthers) {
 
 /// The peer of all these cancellations does not answer: the card keeps a bounded number of them.
 TEST(BarrierCard, KeepsABoundedNumberOfBarriers) {
-  using Control = regs::barrier_desc::Control;
   constexpr uint32_t kPosted = 400;
   ManualClock clock;
   Mesh mesh(2);
@@ -294,14 +290,10 @@ TEST(BarrierCard, KeepsABoundedNumberOfBarriers) {
   TestRing ring(card, {.ring = 5, .log2 = 9, .clog2 = 10});
   ring.start();
   for (uint32_t i = 0; i < kPosted; ++i) {
-    regs::BarrierDesc desc{};
-    std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
-    desc.control =
-        Control::op.put(static_cast<uint32_t>(regs::BarrierOp::kCancel)) | Control::rounds.put(1);
+    regs::BarrierDesc desc =
+        make_barrier_desc(1, {{0, 0, Mesh::kFirstId + 1, true, false}}, regs::BarrierOp::kCancel);
     desc.group = i % 128;
     desc.epoch = i / 128;
-    desc.peers[0] = Mesh::kFirstId + 1;
-    desc.send = 1;
     ring.put(desc);
   }
   ring.post();
@@ -329,12 +321,7 @@ TEST(BarrierCard, DoesNotBlameAPartnerThatDoesNotRun) {
     rings[i]->start();
   }
   const auto post = [&](uint32_t i) {
-    regs::BarrierDesc desc{};
-    std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
-    desc.control = regs::barrier_desc::Control::rounds.put(1);
-    desc.peers[0] = Mesh::kFirstId + 1 - i;
-    desc.send = desc.await = 1;
-    rings[i]->put(desc);
+    rings[i]->put(make_barrier_desc(1, {{0, 0, Mesh::kFirstId + 1 - i}}));
     rings[i]->post();
   };
   post(0);

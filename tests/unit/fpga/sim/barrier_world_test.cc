@@ -167,12 +167,17 @@ TEST(BarrierWorld, AHostThatWaitsTooLongCancelsTheBarrierOfAll) {
   EXPECT_EQ(world->end_of(4), MemberEnd::kLeft);
 }
 
+/// Runs 40 barriers back to back, with pauses below 1 us.
+BarrierOutcome run_forty(BarrierWorld& world, SchemeSchedules& schedules) {
+  base::Random random(5);
+  const auto pause_ns = [&](uint32_t, uint32_t) { return random.below(1000); };
+  return world.run_back_to_back(schedules, 40, pause_ns, kSecondNs);
+}
+
 TEST(BarrierWorld, BackToBackMembersMayBeOneBarrierAhead) {
   const auto world = make("torus:4x4", {.early = 1});
   SchemeSchedules schedules("classic", 16);
-  base::Random random(5);
-  const auto pause_ns = [&](uint32_t, uint32_t) { return random.below(1000); };
-  const BarrierOutcome outcome = world->run_back_to_back(schedules, 40, pause_ns, kSecondNs);
+  const BarrierOutcome outcome = run_forty(*world, schedules);
   EXPECT_EQ(outcome.ended, 16u);
   EXPECT_EQ(outcome.violations, 0u);
   ASSERT_EQ(world->times().size(), 40u);
@@ -264,9 +269,7 @@ TEST(BarrierWorld, BackToBackRanksWaitForEachOtherInEachBarrier) {
   const auto world =
       make("torus:2x2", {.ranks = {{0, 3}, {3, 1}, {4, 2}, {6, 3}}, .memory_ns = 70});
   SchemeSchedules schedules("classic", 4);
-  base::Random random(5);
-  const auto pause_ns = [&](uint32_t, uint32_t) { return random.below(1000); };
-  const BarrierOutcome outcome = world->run_back_to_back(schedules, 40, pause_ns, kSecondNs);
+  const BarrierOutcome outcome = run_forty(*world, schedules);
   EXPECT_EQ(outcome.ended, 9u);
   EXPECT_EQ(outcome.violations, 0u);
   for (const BarrierWorld::Times& times : world->times()) {

@@ -41,12 +41,12 @@ class Members {
       for (uint32_t i = 0; i < count; ++i) {
         if (arrivals_ns[i] == now_ns_) {
           ++arrived_;
-          std::vector<Way> ways;
+          std::vector<test::PeerOfRound> peers;
           for (uint32_t r = 0; r < rounds; ++r) {
-            ways.push_back({r, 0, (i + (1u << r)) % count, true, false});
-            ways.push_back({r, 1, (i + count - (1u << r)) % count, false, true});
+            peers.push_back({r, 0, (i + (1u << r)) % count, true, false});
+            peers.push_back({r, 1, (i + count - (1u << r)) % count, false, true});
           }
-          members_[i]->engine.post(now_ns_, desc(rounds, ways, epoch), 0);
+          members_[i]->engine.post(now_ns_, desc(rounds, peers, epoch), 0);
         }
         members_[i]->engine.advance(now_ns_);
       }

@@ -12,6 +12,7 @@
 #include "fpga/name/parse.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "tests/conformance/test_ring.hpp"
+#include "tests/support/barrier_desc.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/wait.hpp"
 
@@ -64,15 +65,11 @@ class Host final : public FunctionUnderTest {
   }
   /// Fills slot 0 with a barrier of all members, each of which tells each.
   void fill_slot(const std::vector<uint32_t>& peers) {
-    using Control = regs::barrier_desc::Control;
-    regs::BarrierDesc desc{};
-    std::fill(std::begin(desc.peers), std::end(desc.peers), ~0u);
+    std::vector<PeerOfRound> places;
     for (uint32_t i = 0; i < peers.size(); ++i) {
-      desc.peers[i] = peers[i];
-      desc.send |= uint64_t{1} << i;
+      places.push_back({i / 2, i % 2, peers[i]});
     }
-    desc.await = desc.send;
-    desc.control = Control::rounds.put(static_cast<uint32_t>(peers.size() + 1) / 2);
+    regs::BarrierDesc desc = make_barrier_desc(static_cast<uint32_t>(peers.size() + 1) / 2, places);
     desc.group = 3;
     desc.cookie = 77;
     uint32_t words[64];
