@@ -160,7 +160,6 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
 
 int Barriers::wait_for(uint32_t timeout_ms, uint32_t slice_ms,
                        const std::function<bool()>& is_done) {
-  constexpr uint64_t kMsNs = 1'000'000;
   const uint64_t end_ns = base::now_ns() + timeout_ms * kMsNs;
   for (;;) {
     const uint64_t now_ns = base::now_ns();

@@ -9,7 +9,6 @@
 namespace rio::barrier {
 namespace {
 
-constexpr uint64_t kMsNs = 1'000'000;
 /// After this time, a member that waits probes the peers for which it waits.
 constexpr uint64_t kProbeNs = 1000 * kMsNs;
 /// How long a member waits for the message that names the cause, after a barrier failed on the

@@ -14,6 +14,8 @@ namespace rio::barrier {
 
 class GroupMember;
 
+inline constexpr uint64_t kMsNs = 1'000'000;
+
 struct GroupHost {
   BarrierContext& context;
   msg::MessagePort& message_port;

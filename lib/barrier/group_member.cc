@@ -11,7 +11,6 @@
 namespace rio::barrier {
 namespace {
 
-constexpr uint64_t kMsNs = 1'000'000;
 /// A wait does the work that is due by the clock at least this often.
 constexpr uint32_t kSliceMs = 50;
 constexpr uint32_t kShortSliceMs = 1;  // on the card and in memory the end may wake no thread
