@@ -178,7 +178,7 @@ struct rte_raw_rio_barrier_load {
 /** Start the barrier of a slot: one BAR write of 4 bytes. Not taken while the slot runs, or before
  * it was loaded. */
 struct rte_raw_rio_barrier_go {
-  uint32_t slot;
+  uint32_t slot;  /**< 0 to rte_raw_rio_info::barrier_slots - 1 */
   uint32_t epoch; /**< number of the barrier in its group: the next one each time */
 };
 

@@ -89,8 +89,9 @@ class BarrierRings::Seat final : public barrier::Ends {
   Counts before_;      // counters at the last reset
   Counts told_{};      // counters as the BAR shows them
   bool open_ = false;  // the ring runs
-  bool posts_ =
-      false;  // the ring was started; after its failure, too: what is posted waits for the stop
+  /// From the start of the ring to its stop, also after an error: what is posted waits for the
+  /// stop.
+  bool posts_ = false;
   bool muted_ = false;  // no completions are written
   uint32_t turn_ = 0;
   uint32_t deferred_ = 0;    // calls in a row in which time-outs have waited for answers
