@@ -22,13 +22,13 @@ constexpr const char* kFooter = R"(Examples
   rio-sim barrier --topology torus:100x100x100 --barriers 2
   rio-sim barrier --exits --json exits.json && scripts/plot exits.json
 
-Topologies are torus:8x4x4, mesh:10x10, fat-tree:16x3 and file:PATH. Rank i is node i. The latency
-is the time from the last arrival to the last exit. A node leaves when all notifications that it
-awaits have come, and its own are answered.
+Topologies are torus:8x4x4, mesh:10x10, fat-tree:16x3 and file:PATH. The latency is the time from
+the last arrival to the last exit. A node leaves when all notifications that it awaits have come,
+and its own are answered.
 
-With --ranks-per-node N, node 0 has ranks 0 to N - 1, and so on. The ranks of a node meet in its
-memory, where an arrival takes the time of --memory, one after the other. After the last one the
-node's card takes part for all of them. Then they leave, one each time of --memory.
+Rank i is node i. With --ranks-per-node N, node 0 has ranks 0 to N - 1, and so on. The ranks of a
+node meet in its memory, where an arrival takes the time of --memory, one after the other. After the
+last one the node's card takes part for all of them. Then they leave, one each time of --memory.
 
 Exit code
   0  done
