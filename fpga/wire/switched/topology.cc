@@ -241,6 +241,10 @@ int parse_topology(std::string_view json, Topology* out, std::string* error) {
 }
 
 int load_topology(const std::string& path, Topology* out, std::string* error) {
+  if (path.empty()) {
+    *error = "the path of the topology file is empty; name a topology file";
+    return -EINVAL;
+  }
   std::string text;
   int rc = base::read_text_file(path, kFileBytesMax, &text, error);
   if (rc != 0) {

@@ -88,6 +88,8 @@ TEST(Topology, MistakesAreNamed) {
 TEST(Topology, FilesAreNamed) {
   Topology made;
   std::string error;
+  EXPECT_EQ(load_topology("", &made, &error), -EINVAL);
+  EXPECT_EQ(error, "the path of the topology file is empty; name a topology file");
   EXPECT_EQ(load_topology("/nonexistent/topology.json", &made, &error), -ENOENT);
   EXPECT_NE(error.find("/nonexistent/topology.json"), std::string::npos);
   EXPECT_EQ(load_topology("/tmp", &made, &error), -EISDIR);
