@@ -209,6 +209,9 @@ inline void Card::Impl::take_frames(bool answers) {
     }
     const InFrame* request = upkeep.receiver_is_slow() ? nullptr : in.requests->peek();
     if (request != nullptr) {
+      if (!core.link_up) [[unlikely]] {
+        upkeep.poll_link();  // the neighbour has seen the link come up before this card did
+      }
       engines.take_requests(in, request);
     }
   }

@@ -351,5 +351,28 @@ TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
   EXPECT_GT(two_.bus[1]->card().statistics().refused, 0u);
 }
 
+/// A card that is plugged in later sees the link at once, and may send before the first one has.
+TEST_P(Driver, AMessageThatComesBeforeTheLinkIsSeenIsTaken) {
+  two_.close(1);
+  two_.step(600);
+  ASSERT_FALSE(two_.card[0]->link().up);
+  const pmd::DmaMemory to = two_.memory(0, 4096, 0);
+  const pmd::RxBuffer buffer{to.iova, 7};
+  ASSERT_EQ(two_.pair[0]->shared().post(&buffer, 1), 1);
+  two_.open(1, config(), GetParam().start_index);
+  const pmd::DmaMemory from = two_.memory(1, 4096, 0x42);
+  const pmd::TxMessage message{.iova = from.iova,
+                               .cookie = 1,
+                               .dest_id = kIds[0],
+                               .length_bytes = 64,
+                               .mbox = 0,
+                               .flags = 0};
+  ASSERT_EQ(two_.pair[1]->tx().burst(&message, 1), 1);
+  const std::vector<pmd::TxDone> done = two_.settle(1, 1);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, Status::kOk);
+  EXPECT_TRUE(two_.card[0]->link().up);
+}
+
 }  // namespace
 }  // namespace rio::test
