@@ -23,6 +23,22 @@ class Driver : public testing::TestWithParam<Mode> {
     c.pcie_seed = GetParam().pcie_seed;
     return c;
   }
+  /// Send 64 bytes of 0x42 from the second card to the first one, which has one buffer. @return how
+  /// the message ended; kFlushed if it did not end.
+  Status send_to_first(const pmd::DmaMemory& to) {
+    const pmd::RxBuffer buffer{to.iova, 7};
+    EXPECT_EQ(two_.pair[0]->shared().post(&buffer, 1), 1);
+    const pmd::TxMessage message{.iova = two_.memory(1, 4096, 0x42).iova,
+                                 .cookie = 1,
+                                 .dest_id = kIds[0],
+                                 .length_bytes = 64,
+                                 .mbox = 0,
+                                 .flags = 0};
+    EXPECT_EQ(two_.pair[1]->tx().burst(&message, 1), 1);
+    const std::vector<pmd::TxDone> done = two_.settle(1, 1);
+    two_.step(100);  // the card's writes reach memory
+    return done.empty() ? Status::kFlushed : done[0].status;
+  }
   /// Post a transfer that is larger than the wire, and cut the link after some steps of its sender.
   /// @return how it ended; kOk also if it did not end.
   Status cut_transfer(regs::DmaOp op, int steps) {
@@ -351,27 +367,26 @@ TEST_P(Driver, MemoryUnmappedBehindTheCardsBackIsNotTouched) {
   EXPECT_GT(two_.bus[1]->card().statistics().refused, 0u);
 }
 
-/// A card that is plugged in later sees the link at once, and may send before the first one has.
+/// A card that is plugged in later sees the link at once, and may send before the other one sees
+/// it.
 TEST_P(Driver, AMessageThatComesBeforeTheLinkIsSeenIsTaken) {
   two_.close(1);
   two_.step(600);
   ASSERT_FALSE(two_.card[0]->link().up);
-  const pmd::DmaMemory to = two_.memory(0, 4096, 0);
-  const pmd::RxBuffer buffer{to.iova, 7};
-  ASSERT_EQ(two_.pair[0]->shared().post(&buffer, 1), 1);
   two_.open(1, config(), GetParam().start_index);
-  const pmd::DmaMemory from = two_.memory(1, 4096, 0x42);
-  const pmd::TxMessage message{.iova = from.iova,
-                               .cookie = 1,
-                               .dest_id = kIds[0],
-                               .length_bytes = 64,
-                               .mbox = 0,
-                               .flags = 0};
-  ASSERT_EQ(two_.pair[1]->tx().burst(&message, 1), 1);
-  const std::vector<pmd::TxDone> done = two_.settle(1, 1);
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].status, Status::kOk);
+  const pmd::DmaMemory to = two_.memory(0, 4096, 0xA5);
+  EXPECT_EQ(send_to_first(to), Status::kOk);
+  EXPECT_EQ(*static_cast<const uint8_t*>(to.va), 0x42);
   EXPECT_TRUE(two_.card[0]->link().up);
+}
+
+TEST_P(Driver, AMessageToALinkThatIsHeldDownIsLost) {
+  two_.bus[0]->card().set_link(false);
+  two_.step(600);
+  const pmd::DmaMemory to = two_.memory(0, 4096, 0xA5);
+  EXPECT_EQ(send_to_first(to), Status::kResponseTimeout);
+  EXPECT_EQ(*static_cast<const uint8_t*>(to.va), 0xA5);
+  EXPECT_FALSE(two_.card[0]->link().up);
 }
 
 }  // namespace
