@@ -28,7 +28,7 @@ void say(const std::string& line) {
 struct Mark {
   uint32_t role;
   uint32_t index;
-  uint32_t has_order;  ///< 0: the frame may travel in no bundle, and overtake others
+  uint32_t has_order;  ///< 0: the frame may travel alone, without a bundle, and overtake others
 };
 constexpr uint32_t kMarkAt = 42;
 
