@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/number.hpp"
-#include "fpga/name/parse.hpp"
+#include "fpga/name/rails.hpp"
 #include "lib/skifch/skifch.h"
 
 namespace rio::msgrate {
@@ -115,10 +115,13 @@ bool parse_cpus(const std::string& text, std::vector<unsigned>* out) {
 
 /// Whether two processes can open a card of this name, each one of its own.
 bool is_shared_by_both(const std::string& card) {
-  name::CardName name;
+  std::vector<std::string> names;
+  std::vector<name::CardName> cards;
   std::string ignored;  // opening the card tells it
-  return card.empty() || (name::parse(name::Place::kProgram, card, {}, &name, &ignored) == 0 &&
-                          std::holds_alternative<name::Shm>(name.kind) && !name.has("id"));
+  return card.empty() || (name::parse_cards(card, &names, &cards, &ignored) == 0 &&
+                          std::ranges::all_of(cards, [](const name::CardName& name) {
+                            return std::holds_alternative<name::Shm>(name.kind) && !name.has("id");
+                          }));
 }
 
 /// @return why these options do not go together; empty: they do.

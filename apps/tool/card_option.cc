@@ -63,8 +63,8 @@ int CardOption::open_to_look(const GlobalOptions& context, LookedAtCard* out) co
   return rc != 0 ? rc : tool::open_to_look(context, name, out);
 }
 
-void LookedAtCard::let_work() const {
-  const pmd::PollHook hook = bus->poll_hook(0);
+void let_work(pmd::Bus& bus) {
+  const pmd::PollHook hook = bus.poll_hook(0);
   for (uint32_t i = 0; hook.fn != nullptr && i < kStepsToSettle; ++i) {
     hook();
   }
@@ -125,6 +125,22 @@ int open_card_bus(const GlobalOptions& context, const std::string& name,
   name::CardName parsed;
   const int rc = parse_card_name(name, &parsed);
   return rc != 0 ? rc : open_bus(parsed, context.paths, out);
+}
+
+int open_endpoint(const GlobalOptions& context, const CardOption& card,
+                  const EndpointConfig& config, std::unique_ptr<Endpoint>* out) {
+  std::string name;
+  int rc = card.resolve(context, &name);
+  if (rc != 0) {
+    return rc;
+  }
+  if (name::CardName parsed;
+      parse_card_name(name, &parsed) == 0 && std::holds_alternative<name::Pci>(parsed.kind)) {
+    rc = refuse_used(context, name, "rio-tool reset --flr " + name);
+  }
+  std::unique_ptr<pmd::Bus> bus;
+  rc = rc != 0 ? rc : open_card_bus(context, name, &bus);
+  return rc != 0 ? rc : Endpoint::open(std::move(bus), config, out);
 }
 
 }  // namespace rio::tool

@@ -9,12 +9,16 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/tool/global_options.hpp"
+#include "pmd/api/riopmd.hpp"
 #include "pmd/bus/bus.hpp"
 #include "pmd/dev/card.hpp"
 
 namespace rio::tool {
 
 struct LookedAtCard;
+
+/// Let an emulated card, which works only while it is polled, do what it has to. Nothing on PCI.
+void let_work(pmd::Bus& bus);
 
 /// The option. It outlives the parsing of the command line. One thread, as all here.
 class CardOption {
@@ -41,8 +45,8 @@ struct LookedAtCard {
   std::unique_ptr<pmd::Bus> bus;
   std::unique_ptr<pmd::Card> card;
 
-  /// Let an emulated card, which works only while it is polled, do what it has to. Nothing on PCI.
-  void let_work() const;
+  /// As tool::let_work().
+  void let_work() const { tool::let_work(*bus); }
 };
 
 /// Open a card to look at its registers: no reset, nothing is owned, works beside a program that
@@ -65,5 +69,11 @@ struct LookedAtCard {
 /// on stderr.
 [[nodiscard]] int open_card_bus(const GlobalOptions& context, const std::string& name,
                                 std::unique_ptr<pmd::Bus>* out);
+
+/// Open the card of an option for a command of its own, which resets it. A card on PCI whose rings
+/// run is refused; any other card has one user anyway.
+/// @return 0 or -errno, said on stderr.
+[[nodiscard]] int open_endpoint(const GlobalOptions& context, const CardOption& card,
+                                const EndpointConfig& config, std::unique_ptr<Endpoint>* out);
 
 }  // namespace rio::tool

@@ -12,7 +12,6 @@
 #include "lib/enumerate/looker.hpp"
 #include "lib/enumerate/ping.hpp"
 #include "lib/enumerate/route_trace.hpp"
-#include "pmd/api/card_name.hpp"
 
 namespace rio::tool {
 namespace {
@@ -65,26 +64,15 @@ struct FabricOptions {
     return complain("--host-id " + std::to_string(host_id) + " cannot be used",
                     "take 0 to 254, or with --id-bits 16 anything below 65535 but 255");
   }
-  std::string name;
-  if (options.card.resolve(context, &name) != 0) {
-    return kExitFailed;
-  }
-  // Other cards than those on PCI have one user, who is refused where there is one.
-  if (name::CardName parsed; parse_card_name(name, &parsed) == 0 &&
-                             std::holds_alternative<name::Pci>(parsed.kind) &&
-                             refuse_used(context, name, "rio-tool reset --flr " + name) != 0) {
-    return kExitFailed;
-  }
-  std::unique_ptr<pmd::Bus> bus;
   std::unique_ptr<Endpoint> endpoint;
   const EndpointConfig config =
       enumerate::CardAccess::config(host_id, options.large(), options.timeout_ms);
-  if (open_card_bus(context, name, &bus) != 0 ||
-      Endpoint::open(std::move(bus), config, &endpoint) != 0) {
+  if (open_endpoint(context, options.card, config, &endpoint) != 0) {
     return kExitFailed;
   }
   if (endpoint->wait_link(kLinkWaitMs) != 0) {
-    return complain("the link of " + name + " is down", "look at the cable and at rio-tool links");
+    return complain("the link of " + endpoint->name() + " is down",
+                    "look at the cable and at rio-tool links");
   }
   *out = std::make_unique<enumerate::CardAccess>(std::move(endpoint), options.timeout_ms);
   return kExitOk;

@@ -47,6 +47,7 @@ void add_selftest(CLI::App& app, GlobalOptions& context);
 void add_links(CLI::App& app, GlobalOptions& context);
 void add_counters(CLI::App& app, GlobalOptions& context);
 void add_errors(CLI::App& app, GlobalOptions& context);
+void add_rail(CLI::App& app, GlobalOptions& context);
 void add_fabric(CLI::App& app, GlobalOptions& context);
 void add_top(CLI::App& app, GlobalOptions& context);
 void add_completion(CLI::App& app, GlobalOptions& context);
@@ -54,6 +55,6 @@ void add_completion(CLI::App& app, GlobalOptions& context);
 /// All subcommands, in the order of the help: of the machine, of a card, of more than one.
 inline constexpr auto kCommands = std::to_array<AddCommand>(
     {add_list, add_doctor, add_bind, add_unbind, add_reset, add_hugepages, add_regs, add_selftest,
-     add_links, add_counters, add_errors, add_fabric, add_top, add_completion});
+     add_links, add_counters, add_errors, add_rail, add_fabric, add_top, add_completion});
 
 }  // namespace rio::tool

@@ -64,6 +64,7 @@ struct Config {
   bool barrier = true;            ///< each queue pair has a barrier engine
   uint32_t early_notices = 1024;  ///< barrier notifications of all queue pairs that may come
                                   ///< before their descriptor, 0 to 65535
+  bool rail = true;               ///< the physical function has a rails block
   uint32_t shared_addr_log2 = 8;
   uint32_t dedicated_addr_log2 = 12;
   uint32_t dedicated_size_log2 = 8;

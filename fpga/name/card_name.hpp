@@ -40,6 +40,7 @@ struct Model {
   uint32_t vfs = 0;              ///< rio-cardsim: virtual functions, 0 to 30
   /// Barrier notifications of all queue pairs that may come before their descriptor, 0 to 65535.
   uint32_t early_notices = 1024;
+  bool rail = true;  ///< the physical function has a rails block
 };
 
 /// A card on a cable of this process.

@@ -172,6 +172,7 @@ constexpr Key kKeys[] = {
     {"barrier", kModels, "0 or 1", "1", kFlag<&Model::barrier>},
     {"early_room", kModels, "0 to 65535 notifications", "1024",
      kNumber<&Model::early_notices, 0, UINT16_MAX>},
+    {"rail", kModels, "0 or 1", "1", kFlag<&Model::rail>},
     {"topology", kSwitched, "a topology file", nullptr, kText<&Switched::topology, is_path>},
     {"at", kSwitched, "the name of an endpoint of the topology file", nullptr,
      kText<&Switched::at, is_path>},

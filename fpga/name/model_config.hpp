@@ -29,6 +29,7 @@ namespace rio::name {
   config.push_slots_log2 = said.push_slots_log2;
   config.barrier = said.barrier;
   config.early_notices = said.early_notices;
+  config.rail = said.rail;
   return config;
 }
 

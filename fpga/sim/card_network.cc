@@ -9,17 +9,31 @@ namespace {
 
 constexpr uint32_t kRingBytes = 64 * 1024;
 // NodeTimer::info
-constexpr uint16_t kLeave = 0;  ///< let a request leave
-constexpr uint16_t kStep = 1;   ///< step a card
-constexpr uint16_t kTick = 2;   ///< step all cards
+constexpr uint16_t kLeave = 0;         ///< let a request leave
+constexpr uint16_t kStep = 1;          ///< step a card
+constexpr uint16_t kTick = 2;          ///< step all cards
+constexpr uint16_t kAnswer = 3;        ///< let a response leave
+constexpr uint16_t kLandRequest = 4;   ///< give a request that is in memory to its card
+constexpr uint16_t kLandResponse = 5;  ///< give a response that is in memory to its card
 /// A card's upkeep is spread over some steps.
 constexpr uint32_t kStepsPerTick = 16;
 
-/// Length of a kept frame's payload, in bytes.
-[[nodiscard]] uint16_t payload_of(const std::vector<uint8_t>& frame) {
+[[nodiscard]] model::Frame header_of(const std::vector<uint8_t>& frame) {
   model::Frame header;
   std::memcpy(&header, frame.data(), sizeof(header));
+  return header;
+}
+
+/// Length of a kept frame's payload, in bytes.
+[[nodiscard]] uint16_t payload_of(const std::vector<uint8_t>& frame) {
+  const model::Frame header = header_of(frame);
   return static_cast<uint16_t>(model::payload_bytes(header.type, header.op, header.length));
+}
+
+/// Whether a frame's payload comes from a host's memory and goes to one.
+[[nodiscard]] bool carries_memory(model::FrameType type) {
+  return type == model::FrameType::kMessage || type == model::FrameType::kSegment ||
+         type == model::FrameType::kRequest || type == model::FrameType::kResponse;
 }
 
 }  // namespace
@@ -68,6 +82,9 @@ int CardNetwork::create(NetworkTopology topology, const CardNetworkSettings& set
   for (uint32_t node = 0; node < nodes; ++node) {
     made->ports_.push_back(std::make_unique<Port>());
   }
+  assert(settings.cards_per_host != 0);
+  made->buses_.assign((nodes + settings.cards_per_host - 1) / settings.cards_per_host,
+                      HostBus(settings.bus));
   made->network_->set_timer(settings.tick_ns, {.info = kTick});
   *out = std::move(made);
   return 0;
@@ -107,17 +124,7 @@ bool CardNetwork::drain(uint32_t node, bool responses) {
     any = true;
     const uint32_t to = frame->dest - kFirstId;
     if (to < ports_.size()) {  // others have no route
-      const uint32_t number = keep(*frame);
-      if (responses) {
-        network_->send({.source = node,
-                        .destination = to,
-                        .tag = number,
-                        .len_bytes = payload_of(frames_[number]),
-                        .kind = kResponse});
-      } else {
-        network_->set_timer(now_ns() + settings_.step_ns,
-                            {.node = node, .tag = number, .word = to, .info = kLeave});
-      }
+      depart(node, to, keep(*frame), responses);
     }
     ring.reader.pop(frame);
   }
@@ -138,10 +145,53 @@ void CardNetwork::step(uint32_t node) {
   }
 }
 
-void CardNetwork::deliver(NetworkBase& /*network*/, const Packet& packet) {
-  Port& port = *ports_[packet.destination];
-  model::RingBox& ring = packet.kind == kResponse ? port.responses_in : port.requests_in;
-  const std::vector<uint8_t>& bytes = frames_[packet.tag];
+/// @param number of a kept frame. @return bytes that it needs of a bus; 0: it needs none.
+uint32_t CardNetwork::bus_bytes(uint32_t number) const {
+  const std::vector<uint8_t>& frame = frames_[number];
+  return settings_.bus.any() && carries_memory(header_of(frame).type) ? payload_of(frame) : 0;
+}
+
+/// A card has made a frame: fetch its data over the bus, and let it leave.
+void CardNetwork::depart(uint32_t node, uint32_t to, uint32_t number, bool is_response) {
+  const uint32_t bytes = bus_bytes(number);
+  const uint64_t ready_ns = bytes != 0 ? bus_of(node).read(now_ns(), bytes) : now_ns();
+  const NodeTimer timer{
+      .node = node, .tag = number, .word = to, .info = is_response ? kAnswer : kLeave};
+  if (!is_response) {
+    network_->set_timer(ready_ns + settings_.step_ns, timer);
+  } else if (bytes != 0) {
+    network_->set_timer(ready_ns, timer);
+  } else {
+    leave(timer, kResponse);
+  }
+}
+
+void CardNetwork::leave(const NodeTimer& timer, uint8_t kind) {
+  network_->send({.source = timer.node,
+                  .destination = timer.word,
+                  .tag = timer.tag,
+                  .len_bytes = payload_of(frames_[timer.tag]),
+                  .kind = kind});
+}
+
+void CardNetwork::deliver(NetworkBase& network, const Packet& packet) {
+  const uint32_t node = packet.destination;
+  const bool is_response = packet.kind == kResponse;
+  const uint32_t bytes = bus_bytes(packet.tag);
+  if (bytes != 0) {
+    const auto info = is_response ? kLandResponse : kLandRequest;
+    network.set_timer(bus_of(node).write(now_ns(), bytes),
+                      {.node = node, .tag = packet.tag, .info = info});
+  } else {
+    land(node, packet.tag, is_response);
+  }
+}
+
+/// Give a frame to its card, and step that.
+void CardNetwork::land(uint32_t node, uint32_t number, bool is_response) {
+  Port& port = *ports_[node];
+  model::RingBox& ring = is_response ? port.responses_in : port.requests_in;
+  const std::vector<uint8_t>& bytes = frames_[number];
   const auto size = static_cast<uint32_t>(bytes.size());
   model::Frame* const frame = port.is_plugged ? ring.writer.reserve(size) : nullptr;
   if (frame != nullptr) {
@@ -153,28 +203,32 @@ void CardNetwork::deliver(NetworkBase& /*network*/, const Packet& packet) {
   } else {
     overflows_ += port.is_plugged ? 1 : 0;
   }
-  free_.push_back(packet.tag);
+  free_.push_back(number);
   if (frame != nullptr) {
-    step(packet.destination);
+    step(node);
   }
 }
 
-void CardNetwork::expire(NetworkBase& network, const NodeTimer& timer) {
-  if (timer.info == kStep) {
-    step(timer.node);
-  } else if (timer.info == kTick) {
-    network.set_timer(now_ns() + settings_.tick_ns, timer);
-    for (uint32_t node = 0; node < ports_.size(); ++node) {
-      for (uint32_t i = 0; i < kStepsPerTick; ++i) {
-        step(node);
-      }
+void CardNetwork::tick(const NodeTimer& timer) {
+  network_->set_timer(now_ns() + settings_.tick_ns, timer);
+  for (uint32_t node = 0; node < ports_.size(); ++node) {
+    for (uint32_t i = 0; i < kStepsPerTick; ++i) {
+      step(node);
     }
-  } else {
-    network.send({.source = timer.node,
-                  .destination = timer.word,
-                  .tag = timer.tag,
-                  .len_bytes = payload_of(frames_[timer.tag]),
-                  .kind = kRequest});
+  }
+}
+
+void CardNetwork::expire(NetworkBase& /*network*/, const NodeTimer& timer) {
+  switch (timer.info) {
+    case kStep:
+      return step(timer.node);
+    case kTick:
+      return tick(timer);
+    case kLandRequest:
+    case kLandResponse:
+      return land(timer.node, timer.tag, timer.info == kLandResponse);
+    default:
+      return leave(timer, timer.info == kAnswer ? kResponse : kRequest);
   }
 }
 

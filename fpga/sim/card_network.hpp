@@ -9,6 +9,7 @@
 
 #include "fpga/model/ends.hpp"
 #include "fpga/model/wire.hpp"
+#include "fpga/sim/host_bus.hpp"
 #include "fpga/sim/network.hpp"
 
 namespace rio::sim {
@@ -19,6 +20,12 @@ struct CardNetworkSettings {
   /// Each card is stepped at this interval of virtual time, and when a frame arrives, so that it
   /// sees its time-outs.
   uint64_t tick_ns = 10'000;
+  /// Node n is a card of host n / cards_per_host. At least 1.
+  uint32_t cards_per_host = 1;
+  /// Bus of each host. The data of a frame that a card sends takes it before the frame leaves; the
+  /// data of a frame that arrives takes it before the card sees the frame. Descriptors, completions
+  /// and frames without data of the host's take no time on it.
+  HostBusRates bus;
 };
 
 /// Connects model cards by a network, on which each card is a node. The caller makes a card for
@@ -65,6 +72,10 @@ class CardNetwork {
   void step(uint32_t node);
   /// Handle all events up to a time. Not reentrant.
   void run(uint64_t until_ns) { network_->run(until_ns); }
+  /// Handle the first events up to a time. Not reentrant. @return whether there were any.
+  [[nodiscard]] bool run_next(uint64_t until_ns) { return network_->run_next(until_ns) != 0; }
+  /// The bus of a host, for its figures. @param host below nodes / cards_per_host, rounded up.
+  [[nodiscard]] const HostBus& bus(uint32_t host) const { return buses_[host]; }
   /// Frames that were dropped because the receiver's ring was full.
   [[nodiscard]] uint64_t overflows() const { return overflows_; }
 
@@ -87,12 +98,19 @@ class CardNetwork {
   CardNetwork(const CardNetworkSettings& settings, Stepper& stepper);
   [[nodiscard]] uint32_t keep(const model::InFrame& frame);
   [[nodiscard]] bool drain(uint32_t node, bool responses);
+  [[nodiscard]] HostBus& bus_of(uint32_t node) { return buses_[node / settings_.cards_per_host]; }
+  [[nodiscard]] uint32_t bus_bytes(uint32_t number) const;
+  void depart(uint32_t node, uint32_t to, uint32_t number, bool is_response);
+  void leave(const NodeTimer& timer, uint8_t kind);
+  void land(uint32_t node, uint32_t number, bool is_response);
+  void tick(const NodeTimer& timer);
 
   CardNetworkSettings settings_;
   Stepper& stepper_;
   NetworkClock clock_{*this};
   std::unique_ptr<Network<CardNetwork>> network_;
   std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<HostBus> buses_;                // of all hosts
   std::vector<std::vector<uint8_t>> frames_;  // under way, by number
   std::vector<uint32_t> free_;                // numbers
   uint64_t overflows_ = 0;

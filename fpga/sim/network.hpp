@@ -154,7 +154,19 @@ class Network final : public NetworkBase {
 
   /// Handle all events up to a time, including those that arise meanwhile. @return how many.
   uint64_t run(uint64_t until_ns) {
-    return std::visit([&](const auto& shape) { return run_on(shape, until_ns); },
+    const auto run_on = [&](const auto& shape) {
+      uint64_t handled = 0;
+      for (size_t count; (count = run_burst(shape, until_ns)) != 0;) {
+        handled += count;
+      }
+      return handled;
+    };
+    return std::visit(run_on, topology().shape());
+  }
+  /// Handle the first events up to a time, some or all of those that happen at the earliest time.
+  /// @return how many; 0: there are none.
+  uint64_t run_next(uint64_t until_ns) {
+    return std::visit([&](const auto& shape) { return run_burst(shape, until_ns); },
                       topology().shape());
   }
 
@@ -166,18 +178,16 @@ class Network final : public NetworkBase {
       : NetworkBase(std::move(topology), settings), handler_(handler) {}
 
   template <class Shape>
-  uint64_t run_on(const Shape& shape, uint64_t until_ns) {
+  size_t run_burst(const Shape& shape, uint64_t until_ns) {
     std::array<Event, kBurst> burst;
     std::array<uint32_t, kBurst> next;
-    uint64_t handled = 0;
-    for (size_t count; (count = calendar_.pop(until_ns, burst)) != 0; handled += count) {
-      const std::span<const Event> events(burst.data(), count);
-      find_links(shape, events, next.data());
-      for (size_t i = 0; i < count; ++i) {
-        handle(events[i], next[i]);
-      }
+    const size_t count = calendar_.pop(until_ns, burst);
+    const std::span<const Event> events(burst.data(), count);
+    find_links(shape, events, next.data());
+    for (size_t i = 0; i < count; ++i) {
+      handle(events[i], next[i]);
     }
-    return handled;
+    return count;
   }
 
   /// Routes do not change, so each packet's next link can be computed before its turn.

@@ -161,7 +161,7 @@ int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes)
 
 int rio_msg_fd(rio_msg_port* port) {
   const int rc = check_fd("rio_msg_fd", *port->port);
-  return rc != 0 ? rc : port->port->endpoint().irq_fd();
+  return rc != 0 ? rc : port->port->irq_fd();
 }
 
 int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms) {

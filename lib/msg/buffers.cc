@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 
 #include "base/log.hpp"
@@ -19,35 +20,48 @@ int alloc_area(Endpoint& endpoint, uint32_t count, pmd::DmaMemory* out) {
   return endpoint.alloc(uint64_t{count} * kStrideBytes, align, out);
 }
 
-int Buffers::start(uint32_t count) {
-  pmd::DmaMemory memory;
-  if (const int rc = alloc_area(endpoint_, count, &memory); rc != 0) {
+int Buffers::create(Endpoint& endpoint, uint32_t count) {
+  if (const int rc = alloc_area(endpoint, count, &memory_); rc != 0) {
     return rc;
   }
   spare_.reset(new (std::nothrow) uint8_t*[count]);
   if (spare_ == nullptr) {
     return -ENOMEM;
   }
-  auto* const base = static_cast<uint8_t*>(memory.va);
-  iova_minus_va_ = memory.iova - reinterpret_cast<uintptr_t>(base);
   for (uint32_t i = 0; i < count; ++i) {
-    give_back(base + uint64_t{i} * kStrideBytes);
+    give_back(static_cast<uint8_t*>(memory_.va) + uint64_t{i} * kStrideBytes);
   }
+  return 0;
+}
+
+int BufferRing::start() {
+  const pmd::DmaMemory& memory = buffers_.memory();
+  uint64_t iova = 0;
+  if (endpoint_.iova(memory.va, memory.len_bytes, &iova) != 0) {  // another card's memory
+    int rc = endpoint_.register_memory(memory.va, memory.len_bytes, nullptr);
+    rc = rc != 0 ? rc : endpoint_.iova(memory.va, memory.len_bytes, &iova);
+    if (rc != 0) {
+      base::log_error("%s cannot use the receive buffers of the port's first card: %s",
+                      endpoint_.name().c_str(), std::strerror(-rc));
+      return rc;
+    }
+  }
+  iova_minus_va_ = iova - reinterpret_cast<uintptr_t>(memory.va);
   refill();
   return 0;
 }
 
-void Buffers::refill() {
-  // Post the buffers returned last, which are still in the cache. The ring may be fuller than
-  // posted_ says: messages that were complete before an older one keep their entries.
-  while (posted_ + kBurst <= kPosted && spare_count_ >= kBurst && ring_.free_count() >= kBurst) {
-    const uint32_t taken =
-        ring_.post_each(kBurst, [&, first = spare_.get() + spare_count_ - kBurst](size_t i) {
-          const auto va = reinterpret_cast<uintptr_t>(first[i]);
-          return pmd::RxBuffer{va + iova_minus_va_, va};
-        });
+void BufferRing::refill() {
+  // The ring may be fuller than posted_ says: messages that were complete before an older one keep
+  // their entries.
+  while (posted_ + kBurst <= kPosted && buffers_.spare_count() >= kBurst &&
+         ring_.free_count() >= kBurst) {
+    const uint32_t taken = ring_.post_each(kBurst, [&, first = buffers_.last(kBurst)](size_t i) {
+      const auto va = reinterpret_cast<uintptr_t>(first[i]);
+      return pmd::RxBuffer{va + iova_minus_va_, va};
+    });
     posted_ += taken;
-    spare_count_ -= taken;
+    buffers_.take(taken);
     if (taken != kBurst) [[unlikely]] {  // the ring takes all or none, so the card is gone
       return;
     }

@@ -22,16 +22,15 @@ namespace rio::msg {
 /// sets of the L1 cache.
 inline constexpr uint32_t kStrideBytes = regs::kMessageBytesMax + regs::kSegmentBytesMax;
 
-/// One per port; used only on the port's thread. A buffer is posted to the card, holds a message,
-/// or is spare.
+/// The buffers of a port that no card has and no message fills. One per port; used only on the
+/// port's thread. Each rail posts them to its card: BufferRing.
 class Buffers {
  public:
-  static constexpr uint32_t kBurst = 32;
-
-  explicit Buffers(Endpoint& endpoint) : endpoint_(endpoint), ring_(endpoint.shared()) {}
-  /// Allocate `count` buffers and post the first ones to the card. @return 0, -ENOTSUP, -ENOMEM,
-  /// -errno.
-  [[nodiscard]] int start(uint32_t count);
+  /// Allocate `count` buffers, all spare. @param endpoint owns the memory; other cards register it.
+  /// @return 0, -ENOTSUP, -ENOMEM, -errno.
+  [[nodiscard]] int create(Endpoint& endpoint, uint32_t count);
+  /// The memory of all buffers.
+  [[nodiscard]] const pmd::DmaMemory& memory() const { return memory_; }
 
   /// Hot. Return a buffer: its message is no longer needed.
   void give_back(uint8_t* buffer) { spare_[spare_count_++] = buffer; }
@@ -44,10 +43,41 @@ class Buffers {
     }
     spare_count_ += count;
   }
-  /// Hot. Note that the card has filled `count` posted buffers.
-  void filled(uint32_t count) {
-    posted_ -= count;
+  /// Number of spare buffers.
+  [[nodiscard]] uint32_t spare_count() const {
+    return spare_count_;
   }
+  /// The `n` buffers that were returned last, which are still in the cache. @param n up to
+  /// spare_count(). @return the first of them; valid until the next call.
+  [[nodiscard]] uint8_t* const* last(uint32_t n) const {
+    return spare_.get() + spare_count_ - n;
+  }
+  /// The last `n` buffers are spare no more.
+  void take(uint32_t n) {
+    spare_count_ -= n;
+  }
+
+ private:
+  std::unique_ptr<uint8_t*[]> spare_;
+  uint32_t spare_count_ = 0;
+  pmd::DmaMemory memory_;
+};
+
+/// The receive buffers that a rail has posted to its card. One per rail; used only on the port's
+/// thread.
+class BufferRing {
+ public:
+  static constexpr uint32_t kBurst = 32;
+  static constexpr uint32_t kPosted = 256;  ///< target number of buffers posted to the card
+
+  BufferRing(Endpoint& endpoint, Buffers& buffers)
+      : buffers_(buffers), endpoint_(endpoint), ring_(endpoint.shared()) {}
+  /// Make the memory of the buffers known to the card, and post the first ones. @return 0; -EXDEV:
+  /// the card finds the memory in several pieces (logged); -ENOMEM, -errno.
+  [[nodiscard]] int start();
+
+  /// Hot. Note that the card has filled `count` posted buffers.
+  void filled(uint32_t count) { posted_ -= count; }
   /// Hot. Post spare buffers if the card is short of at least one burst.
   void top_up() {
     if (posted_ + kBurst <= kPosted) {
@@ -56,14 +86,11 @@ class Buffers {
   }
 
  private:
-  static constexpr uint32_t kPosted = 256;  // target number of buffers posted to the card
-
   void refill();
 
-  std::unique_ptr<uint8_t*[]> spare_;
-  uint32_t spare_count_ = 0;
   uint32_t posted_ = 0;
   uint64_t iova_minus_va_ = 0;
+  Buffers& buffers_;
   Endpoint& endpoint_;
   pmd::SharedRxQueue& ring_;
 };

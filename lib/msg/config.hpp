@@ -7,6 +7,9 @@
 
 namespace rio::msg {
 
+/// Most rails, which are cards, of a port.
+inline constexpr uint32_t kRailsMax = 8;
+
 /// The threads that may use a port and its contexts.
 enum class Threads : uint8_t {
   kOne,         ///< one thread; no locking

@@ -52,7 +52,7 @@ int read(std::span<const uint8_t> bytes, RequestBody* out) {
 int read(std::span<const uint8_t> bytes, GrantBody* out) {
   return read_if(bytes, out, [](const GrantBody& body) {
     return body.transfer != 0 && body.attempt < kAttemptsMax && is_mailbox(body.mailbox) &&
-           body.zero == 0 && body.total != 0;
+           body.rail < kRailsMax && body.zero == 0 && body.total != 0;
   });
 }
 

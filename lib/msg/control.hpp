@@ -61,7 +61,8 @@ struct GrantBody {
   uint32_t transfer;
   uint8_t attempt;  ///< below kAttemptsMax
   uint8_t mailbox;  ///< 1 to 3
-  uint16_t zero;
+  uint8_t rail;     ///< of the receiver, below kRailsMax
+  uint8_t zero;
   uint32_t total;                        ///< total of messages that may be sent, at least 1
   uint8_t cut[pmd::mem::kCutWireBytes];  ///< for decode_cut(), of the bytes behind the edge
 };

@@ -14,6 +14,7 @@
 namespace rio::msg {
 
 class Link;
+struct Path;
 
 /// The source of a message.
 struct Origin {

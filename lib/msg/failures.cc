@@ -5,39 +5,45 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "lib/msg/paths.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 
 void Failures::on_failed(const pmd::TxDone& done) {
   // A message stays in its slot until the entry is used again.
-  const pmd::TxQueue& ring = works_.outbox.ring();
+  const pmd::TxQueue& ring = rail_.outbox.ring();
   const auto entry = static_cast<uint32_t>(done.cookie);
   const HeaderWords header = load_header(ring.slot_va(entry));
-  Link* const link = works_.peers.find(ring.slot_dest_id(entry));
-  const uint64_t first_ns = works_.retries.take_since(entry);
+  Path* const path = works_.peers.find(rail_.index, ring.slot_dest_id(entry));
+  const uint64_t first_ns = works_.retries.take_since(rail_, entry);
   // A message lost once usually arrives when it is resent.
   const bool in_doubt = done.status == pmd::Status::kResponseTimeout;
-  if (link != nullptr && in_doubt &&
-      (works_.outbox.stopped() ||
-       (first_ns != 0 && works_.silence.others_wait(link->dest_id(), ring.next_index())))) {
-    works_.silence.begin_rest(*link);
+  if (path != nullptr) {
+    works_.paths.on_failed(*path, done.status);
+  }
+  if (path != nullptr && in_doubt && path->link.path == path &&
+      (rail_.outbox.stopped() ||
+       (first_ns != 0 && rail_.silence.others_wait(path->dest_id, ring.next_index())))) {
+    rail_.silence.begin_rest(*path);
   }
   if (header.kind() >= Kind::kHello) {
     on_session_failed(header, entry, done.status);
-  } else if (link != nullptr &&
-             link->keys.remote == header.key()) {  // otherwise its session is over
-    on_message_failed(*link, entry, done.status, first_ns);
+  } else if (path != nullptr &&
+             path->link.keys.remote == header.key()) {  // otherwise its session is over
+    on_message_failed(*path, entry, done.status, first_ns);
   }
 }
 
 /// Resend a failed message, or end its session. @param first_ns first failure; 0: now.
-void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
+void Failures::on_message_failed(Path& path, uint32_t entry, pmd::Status status,
                                  uint64_t first_ns) {
-  const uint8_t* const slot = works_.outbox.ring().slot_va(entry);
+  Link& link = path.link;
+  const uint8_t* const slot = rail_.outbox.ring().slot_va(entry);
   const uint64_t since_ns = first_ns != 0 ? first_ns : base::now_ns();
   Again again = {
-      link.index(), link.session, since_ns, {slot, slot + works_.outbox.ring().slot_bytes(entry)}};
-  if (works_.outbox.stopped() && status == pmd::Status::kFlushed) {
+      link.index(), link.session, since_ns, {slot, slot + rail_.outbox.ring().slot_bytes(entry)}};
+  if (rail_.outbox.stopped() && status == pmd::Status::kFlushed) {
     again.resent = first_ns != 0;
     works_.retries.keep_flushed(std::move(again));
     return;
@@ -64,15 +70,15 @@ void Failures::on_message_failed(Link& link, uint32_t entry, pmd::Status status,
 /// peer's repeated hello causes a new welcome.
 void Failures::on_session_failed(const HeaderWords& header, uint32_t entry, pmd::Status status) {
   // Do not repeat a reset to a silent peer: its next message causes another reset.
-  const bool stopped = works_.outbox.stopped();
+  const bool stopped = rail_.outbox.stopped();
   if (header.kind() != Kind::kReset || (stopped && status == pmd::Status::kResponseTimeout)) {
     return;
   }
   SessionBody body;
-  std::memcpy(&body, works_.outbox.ring().slot_va(entry) + sizeof(header), sizeof(body));
+  std::memcpy(&body, rail_.outbox.ring().slot_va(entry) + sizeof(header), sizeof(body));
   const uint32_t tried = stopped && status == pmd::Status::kFlushed ? 0 : 1;
-  works_.speaker.tell_unknown({works_.outbox.ring().slot_dest_id(entry), body.session, body.first,
-                               header.number() + tried});
+  works_.speaker.tell_unknown({&rail_, rail_.outbox.ring().slot_dest_id(entry), body.session,
+                               body.first, header.number() + tried});
 }
 
 }  // namespace rio::msg

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "lib/msg/config.hpp"
 
 namespace rio::msg {
 
@@ -45,6 +46,10 @@ enum class Kind : uint8_t {
   kHello = 32,
   kWelcome = 33,
   kReset = 34,  ///< a message of the receiver's belonged to no known session
+  // Not numbered: which rails reach which. paths.hpp
+  kRails = 35,  ///< RailsBody: the sender's rails
+  kFind = 36,   ///< RailBody: asks whether a rail reaches the peer
+  kFound = 37,  ///< RailBody: answers kFind, by the rail that it came by
 };
 
 /// Most contexts of a port; ids are 0 to kContexts - 1.
@@ -77,9 +82,41 @@ struct SessionBody {
   uint32_t first;    ///< number that the receiver has to begin with; in kReset: number of the first
                      ///< message not received
   uint32_t instance;  ///< MessagePort::instance() of the sender
-  uint32_t zero;
+  uint32_t rails;     ///< rails of the sender; 0: one
 };
 static_assert(sizeof(SessionBody) == 24 && offsetof(SessionBody, instance) == 16);
+
+/// Body of kFind and kFound, behind the header.
+struct RailBody {
+  static constexpr uint16_t kNone = 0xFFFF;
+
+  uint32_t magic;      ///< kMagic
+  uint32_t session;    ///< key that the receiver chose
+  uint32_t peer;       ///< key that the receiver has to use
+  uint16_t asking;     ///< rail that sent kFind; kFound repeats it
+  uint16_t answering;  ///< rail that kFind came to; kNone in kFind
+};
+static_assert(sizeof(RailBody) == 16);
+
+/// Body of kRails, behind the header.
+struct RailsBody {
+  static constexpr uint32_t kAddressBytes = 60;
+
+  struct Rail {
+    uint32_t dest_id;
+    /// Endpoint::address(), and zeros; empty: the rail is reached by its destID.
+    char address[kAddressBytes];
+  };
+
+  uint32_t magic;    ///< kMagic
+  uint32_t session;  ///< key that the receiver chose
+  uint32_t peer;     ///< key that the receiver has to use
+  uint32_t is_seen;  ///< 1: the sender has the receiver's rails
+  uint32_t count;    ///< of `rails`, 1 to kRailsMax
+  uint32_t zero;
+  Rail rails[kRailsMax];
+};
+static_assert(sizeof(RailsBody) == 24 + 8 * 64);
 
 /// Format version in the low byte, then "iom".
 inline constexpr uint32_t kMagic = 0x6D6F6903;

@@ -2,7 +2,20 @@
 
 #include <algorithm>
 
+#include "lib/msg/rail.hpp"
+
 namespace rio::msg {
+
+Intake::Intake(const PortObjects& port, Rail& rail)
+    : ring_(rail.endpoint.shared()),
+      peers_(port.peers),
+      contexts_(port.contexts),
+      buffers_(rail.buffers),
+      sorter_(port.sorter),
+      queues_(rail.queues),
+      rail_(rail),
+      pool_(port.buffers),
+      stats_(port.stats) {}
 
 /// Check the first message of a run. @return its link; null: the message is for Sorter.
 inline Link* Intake::begin_run(const Arrival& arrival, const HeaderWords& header) const {
@@ -61,7 +74,7 @@ uint32_t Intake::take(bool late) {
 void Intake::take_all() {
   uint32_t taken = 1;
   while (ring_.ready() && taken != 0) {
-    taken = large_.late_possible() ? 0 : fetch_plain();
+    taken = queues_.late_possible() ? 0 : fetch_plain();
     buffers_.filled(taken);
     if (taken == 0) {
       taken = fetch_each();
@@ -91,7 +104,7 @@ uint32_t Intake::fetch_plain() {
     done += take_run(*link, header, first.source, kBurst - done);
   }
   for (uint32_t i = 0; i < unsorted_count; ++i) {
-    sorter_.take(unsorted_[i]);
+    sorter_.take(rail_, unsorted_[i]);
   }
   return done;
 }
@@ -144,10 +157,10 @@ uint32_t Intake::fetch_each() {
     const bool late =
         messages[i].mbox - 1u < QueueSource::kMailboxes;  // sent for a queue that is closed now
     if (messages[i].status == pmd::Status::kOk && !late) {
-      sorter_.take({buffer, messages[i].source, messages[i].length_bytes});
+      sorter_.take(rail_, {buffer, messages[i].source, messages[i].length_bytes});
     } else {
       ++stats_.bad;
-      buffers_.give_back(buffer);
+      pool_.give_back(buffer);
     }
   }
   return n;

@@ -1,5 +1,5 @@
 /// @file
-/// Takes messages from the shared queue and gives them to contexts.
+/// Takes messages from the shared queue of a rail and gives them to contexts.
 #pragma once
 
 #include <array>
@@ -8,30 +8,23 @@
 #include "lib/msg/buffers.hpp"
 #include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
-#include "lib/msg/large.hpp"
 #include "lib/msg/peers.hpp"
+#include "lib/msg/port_objects.hpp"
+#include "lib/msg/receive_queues.hpp"
 #include "lib/msg/sorter.hpp"
 #include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
 
-/// One per port; used only on the port's thread. A run is several messages from one sender to one
+/// One per rail; used only on the port's thread. A run is several messages from one sender to one
 /// context: the first one is checked field by field, the others only by comparing two header words.
 /// Messages that fit no run go to Sorter.
 class Intake {
  public:
-  Intake(pmd::SharedRxQueue& ring, Buffers& buffers, const Peers& peers, Sorter& sorter,
-         const Large& large, const ContextSlots& contexts, PortStats& stats)
-      : ring_(ring),
-        peers_(peers),
-        contexts_(contexts),
-        buffers_(buffers),
-        sorter_(sorter),
-        large_(large),
-        stats_(stats) {}
+  Intake(const PortObjects& port, Rail& rail);
 
   /// Hot. Take arrivals, up to two bursts, and post new buffers to the card. @param late
-  /// Large::late_possible(). @return messages taken.
+  /// ReceiveQueues::late_possible(). @return messages taken.
   [[nodiscard]] uint32_t take(bool late);
   /// Take all arrivals. It posts no buffers meanwhile, so it ends.
   void take_all();
@@ -40,7 +33,7 @@ class Intake {
   [[nodiscard]] uint64_t received() const { return received_; }
 
  private:
-  static constexpr uint32_t kBurst = Buffers::kBurst;
+  static constexpr uint32_t kBurst = BufferRing::kBurst;
 
   [[nodiscard]] Link* begin_run(const Arrival& arrival, const HeaderWords& header) const;
   [[nodiscard]] bool take_alone();
@@ -51,10 +44,12 @@ class Intake {
   pmd::SharedRxQueue& ring_;
   const Peers& peers_;
   const ContextSlots& contexts_;
-  Buffers& buffers_;
+  BufferRing& buffers_;
   uint64_t received_ = 0;
   Sorter& sorter_;
-  const Large& large_;
+  const ReceiveQueues& queues_;
+  Rail& rail_;
+  Buffers& pool_;
   PortStats& stats_;
   std::array<Arrival, kBurst> unsorted_;  // messages of the current burst for Sorter
 };

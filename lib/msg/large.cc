@@ -1,9 +1,12 @@
 #include "lib/msg/large.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <new>
 #include <utility>
+
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 
@@ -13,8 +16,10 @@ int Large::start() {
   }
   std::unique_ptr<Sender> sender(new (std::nothrow) Sender(works_));
   std::unique_ptr<Receiver> receiver(new (std::nothrow) Receiver(works_));
-  int rc = sender == nullptr || receiver == nullptr ? -ENOMEM : sender->create();
-  rc = rc != 0 ? rc : receiver->create();
+  int rc = sender == nullptr || receiver == nullptr ? -ENOMEM : 0;
+  for (Rail* const rail : works_.rails) {
+    rc = rc != 0 ? rc : rail->start_large();
+  }
   if (rc == 0) {
     sender_ = std::move(sender);
     receiver_ = std::move(receiver);
@@ -30,7 +35,9 @@ void Large::progress() {
   receiver_->progress();
   sender_->progress();
   works_.control.say_answers();
-  awake_ = busy() || late_possible();
+  awake_ = stays_awake_ || busy() ||
+           std::any_of(works_.rails.begin(), works_.rails.end(),
+                       [](const Rail* rail) { return rail->queues.late_possible(); });
 }
 
 bool Large::on_message(Link& link, const Numbered& message) {
@@ -127,9 +134,9 @@ bool Large::on_control(Link& link, const HeaderWords& header, std::span<const ui
   }
 }
 
-void Large::resume() {
+void Large::resume(const Rail& rail) {
   if (started()) {
-    sender().resume();
+    sender().resume(rail);
   }
 }
 
@@ -140,9 +147,12 @@ void Large::end_session(Link& link, int error) {
   }
 }
 
-void Large::card_gone() {
+void Large::card_gone(Rail& rail) {
   if (started()) {
-    sender().card_gone();
+    sender().card_gone(rail);
+    if (works_.rails.count() > 1) {
+      receiver().card_gone(rail);
+    }
   }
 }
 

@@ -34,23 +34,22 @@ class Large {
     return *receiver_;
   }
 
-  /// Hot. Whether progress() has anything to do, or late_possible().
+  /// Hot. Whether progress() has anything to do, or large data may arrive that no transfer expects.
   [[nodiscard]] bool awake() const { return awake_; }
+  /// The port has several rails, so its progress never takes the short way.
+  void stay_awake() { awake_ = stays_awake_ = true; }
   void progress();
   /// Whether large data is under way.
   [[nodiscard]] bool busy() const;
-  /// Whether large data may arrive that no transfer expects.
-  [[nodiscard]] bool late_possible() const { return started() && receiver_->late_possible(); }
-
   /// Handle a message about large data, in order of its number. @return false: the peer broke the
   /// protocol.
   [[nodiscard]] bool on_message(Link& link, const Numbered& message);
 
-  /// The transmit ring runs again after a stop.
-  void resume();
+  /// The transmit ring of a rail runs again after a stop.
+  void resume(const Rail& rail);
   void end_session(Link& link, int error);
-  /// The card is gone. Called before all sessions end.
-  void card_gone();
+  /// The card of a rail is gone. Called before all sessions end.
+  void card_gone(Rail& rail);
   /// A context of ours closes: end its transfers with this peer.
   void close_context(Link& link, uint16_t context);
 
@@ -61,7 +60,8 @@ class Large {
   [[nodiscard]] bool on_control(Link& link, const HeaderWords& header,
                                 std::span<const uint8_t> body);
 
-  bool awake_ = false;  // busy() or late_possible() may be true
+  bool awake_ = false;  // see awake()
+  bool stays_awake_ = false;
   PortObjects works_;
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;

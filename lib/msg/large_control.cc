@@ -4,7 +4,7 @@ namespace rio::msg {
 
 bool LargeControl::may_say(const Link& link) {
   // Reaping completions to make room may end the session: check it afterwards.
-  return outbox_.take_room() && link.state == LinkState::kUp && !link.rest.on &&
+  return link.outbox->take_room() && link.state == LinkState::kUp && !link.path->rest.on &&
          link.large.control_out.available() != 0;
 }
 
@@ -14,7 +14,7 @@ bool LargeControl::say(Link& link, Kind kind, const void* body, uint32_t bytes, 
     return false;
   }
   link.large.control_out.take_known();
-  outbox_.post_body(
+  link.outbox->post_body(
       link, HeaderWords::rest_of(to, from, link.large.control_in.tell(), kind, padding_of(bytes)),
       body, bytes);
   return true;

@@ -25,8 +25,6 @@ class LargeControl {
     uint16_t number = 0;   ///< REVOKED only: number of the message that was next then
   };
 
-  explicit LargeControl(Outbox& outbox) : outbox_(outbox) {}
-
   /// Whether say() would succeed. May reap completions, which can end any session.
   [[nodiscard]] bool may_say(const Link& link);
   /// Send one message. @param to, from contexts, for kinds that have any. @return false: not now;
@@ -46,7 +44,6 @@ class LargeControl {
  private:
   [[nodiscard]] bool say(const Answer& answer);
 
-  Outbox& outbox_;
   std::vector<Answer> answers_;
 };
 

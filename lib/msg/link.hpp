@@ -4,17 +4,25 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/fifo.hpp"
+#include "lib/msg/config.hpp"
 #include "lib/msg/credit.hpp"
 #include "lib/msg/dma.hpp"
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
+#include "lib/rail/rail_state.hpp"
 
 namespace rio::msg {
+
+class Link;
+class Outbox;
+class Rails;
+struct Rail;
 
 /// A message to resend. It keeps its number.
 struct Again {
@@ -48,8 +56,8 @@ enum class LinkState : uint8_t {
   kUp,     ///< each side has the other's key, and knows that its own has arrived
 };
 
-/// State of a peer that rests: it was silent for so long that it blocked other peers, so nothing is
-/// posted for it until it answers.
+/// State of a path that rests: the peer was silent for so long that it blocked other peers, so
+/// nothing is posted for it until it answers.
 struct Rest {
   bool on = false;
   bool asked = false;      ///< the card has `question` under way
@@ -61,6 +69,45 @@ struct Rest {
   uint64_t over_ns = 0;    ///< when the last rest ended
   uint32_t passed = 0;     ///< ring entry of a message to the peer that others have passed
   uint64_t passed_ns = 0;  ///< when that was seen; 0: not seen
+};
+
+/// The way from one rail of ours, a card of the port, to a peer.
+struct Path {
+  /// @param timeout_ns the card's response time-out.
+  Path(Rail& from, Link& to, uint32_t id, uint64_t timeout_ns)
+      : rail(from), link(to), dest_id(id), state(timeout_ns) {}
+
+  Rail& rail;
+  Link& link;
+  uint32_t dest_id;  ///< by which the rail reaches the peer
+  Rest rest;
+  QueueSource source;  ///< dedicated queues of the rail for the peer's large data
+
+  // With several rails only. Written by Paths.
+  rail::RailState state;
+  bool is_found = false;   ///< the peer has answered by this path in this session
+  uint32_t remote = 0;     ///< the peer's rail at the other end
+  bool is_told = false;    ///< the log has said that the path does not work
+  bool is_asked = false;   ///< the state was probed by a message, and has no answer yet
+  bool is_probed = false;  ///< the card has `probe` under way
+  DmaTransfer probe;
+};
+
+/// A peer with several rails, as it has told in this session. Written by Paths.
+struct PeerRails {
+  /// How far a rail of ours has searched for a path.
+  struct Search {
+    uint32_t asked = 0;     ///< questions
+    uint64_t again_ns = 0;  ///< when to ask again
+  };
+
+  uint32_t session = 0;  ///< Link::session
+  uint32_t known = 0;    ///< rails in `rails`; 0: the peer has not told them yet
+  std::array<RailsBody::Rail, kRailsMax> rails{};
+  std::array<Search, kRailsMax> searches{};  ///< by our rail
+  bool has_ours = false;                     ///< the peer has our rails
+  uint64_t tell_ns = 0;                      ///< when to tell it our rails
+  uint64_t wait_ns = 20'000'000;             ///< and then how long to wait
 };
 
 /// A numbered message that is being handled, or is kept because it arrived before one with a lower
@@ -139,7 +186,6 @@ struct LargeLink {
   base::Fifo<RecvTransfer, &RecvTransfer::links> receives;
   uint32_t requests_seen = 0;
   uint32_t answers = 0;  ///< answers that wait to be sent
-  QueueSource source;
 };
 
 /// A peer. The port owns it and frees it only with itself, so pointers stay valid. State remembered
@@ -154,9 +200,12 @@ class Link {
   Link(uint32_t dest_id, uint32_t index) : dest_id_(dest_id), index_(index) {}
 
   // Used for each message.
-  uint64_t expected = 0;  ///< first header word of the next message from the peer; see expect()
-  uint64_t next_out = 0;  ///< first header word of our next message
-  uint32_t session = 1;   ///< increments when a session ends
+  uint64_t expected = 0;     ///< first header word of the next message from the peer; see expect()
+  uint64_t next_out = 0;     ///< first header word of our next message
+  Outbox* outbox = nullptr;  ///< of the rail of `path`
+  /// First descriptor words of a one-segment message by `path` to the first mailbox.
+  uint64_t one_segment = 0;
+  uint32_t session = 1;  ///< increments when a session ends
   LinkState state = LinkState::kIdle;
   std::array<Outflow, kContexts> out;
   std::array<Inflow, kContexts> in;
@@ -172,6 +221,7 @@ class Link {
       refusals{};  ///< how often each context of the peer was closed, modulo 2^8
   /// MessagePort::instance() of the peer, as announced when a session last began; 0: never.
   uint32_t instance = 0;
+  uint32_t rails = 0;  ///< of the peer, as it announced them with that; 0: one
 
   LinkKeys keys;
   ToSay say;
@@ -179,9 +229,13 @@ class Link {
   OwnContexts routes;
   LinkClock clock;
   Backlog backlog;
-  Rest rest;
   LargeLink large;
+  Path* path = nullptr;  ///< in use; Outbox::use() changes it
+  /// By the number of the rail; null: the rail does not reach the peer.
+  std::array<std::unique_ptr<Path>, kRailsMax> paths;
+  std::unique_ptr<PeerRails> peer_rails;  ///< null: we or the peer have one rail
 
+  /// Of the peer on the port's first rail.
   [[nodiscard]] uint32_t dest_id() const { return dest_id_; }
   [[nodiscard]] uint32_t index() const { return index_; }
 

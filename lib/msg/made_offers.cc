@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/msg/rail.hpp"
+
 namespace rio::msg {
 namespace {
 
@@ -22,8 +24,8 @@ int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_
                       void* buffer, uint64_t capacity) {
   // If other transfers are under way, the peer has probably sent its next request already.
   // Making room for OFFER may end the session, so may_say() comes before a place is taken.
-  if (!link.in[context].open || !link.large.receives.is_empty() ||
-      !link.large.requests.is_empty() || queues_.rules().dedicated_size < kUnitMin ||
+  if (!link.in[context].open || link.peer_rails != nullptr || !link.large.receives.is_empty() ||
+      !link.large.requests.is_empty() || link.path->rail.queues.rules().dedicated_size < kUnitMin ||
       buffer == nullptr || capacity == 0 || capacity > kTransferMax || !control_.may_say(link)) {
     return -EAGAIN;
   }
@@ -41,7 +43,8 @@ int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_
     return -EAGAIN;
   }
   QueuePlace place;
-  if (!queues_.assigner().offer(link.large.source, &place)) {
+  ReceiveQueues& queues = link.path->rail.queues;
+  if (!queues.assigner().offer(link.path->source, &place)) {
     return -EAGAIN;
   }
   const auto at = reinterpret_cast<uintptr_t>(buffer);
@@ -53,16 +56,17 @@ int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_
   body.match_bits = match_bits;
   body.ignore_bits = ignore_bits;
   body.head_bytes = static_cast<uint16_t>((0 - at) % pmd::mem::kMessagePage);
-  body.unit_bytes = static_cast<uint16_t>(queues_.rules().dedicated_size);
+  body.unit_bytes = static_cast<uint16_t>(queues.rules().dedicated_size);
   body.window = ReceiveQueues::kWindow;
   body.mailbox = place.mailbox;
-  if (!queues_.open(link, place) ||
+  if (!queues.open(*link.path, place) ||
       !control_.say(link, Kind::kOffer, &body, sizeof(body), 0, context)) {
-    queues_.assigner().close(link.large.source, place);
-    queues_.stop(place.queue);
+    queues.assigner().close(link.path->source, place);
+    queues.stop(place.queue);
     return -EAGAIN;
   }
   static_cast<void>(offer->maker.open(body.message_number));
+  offer->path = link.path;
   offer->place = place;
   offer->buffer = buffer;
   offer->age = ++age_;
@@ -94,7 +98,7 @@ void MadeOffers::end(Offer& offer, bool refused) {
   if (refused) {
     offer.failed();
   }
-  queues_.assigner().release(offer.link->large.source, offer.place);
+  offer.path->rail.queues.assigner().release(offer.path->source, offer.place);
 }
 
 void MadeOffers::progress() {
@@ -124,7 +128,8 @@ void MadeOffers::progress() {
           !control_.say(*offer.link, Kind::kRevoke, &body, sizeof(body), 0, offer.context);
     }
   }
-  if (oldest != nullptr && queues_.assigner().wants_revoke() && oldest->maker.revoke()) {
+  if (oldest != nullptr && oldest->path->rail.queues.assigner().wants_revoke() &&
+      oldest->maker.revoke()) {
     oldest->say_revoke = true;
   }
 }
@@ -147,8 +152,9 @@ bool MadeOffers::take(Request& request, uint16_t number) {
     return true;
   }
   --open_count_;
-  queues_.assigner().accepted(offer.link->large.source, offer.place);
+  offer.path->rail.queues.assigner().accepted(offer.path->source, offer.place);
   request.accepted = true;
+  request.path = offer.path;
   request.place = offer.place;
   request.window = offer.body.window;
   request.buffer = offer.buffer;

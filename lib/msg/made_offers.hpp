@@ -9,14 +9,13 @@
 
 #include "lib/msg/large_control.hpp"
 #include "lib/msg/offer.hpp"
-#include "lib/msg/receive_queues.hpp"
 
 namespace rio::msg {
 
 /// Part of a port's receiver; used only on the port's thread.
 class MadeOffers {
  public:
-  MadeOffers(ReceiveQueues& queues, LargeControl& control) : queues_(queues), control_(control) {}
+  explicit MadeOffers(LargeControl& control) : control_(control) {}
 
   /// Implements MessageContext::offer_large().
   [[nodiscard]] int offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
@@ -43,6 +42,7 @@ class MadeOffers {
   struct Offer {
     Link* link = nullptr;  // null: its session is over, and the entry is free
     uint16_t context = 0;
+    Path* path = nullptr;  // of the place
     OfferMaker maker{};
     OfferBody body{};
     QueuePlace place{};
@@ -58,7 +58,6 @@ class MadeOffers {
   [[nodiscard]] Offer* find(const Link& link, uint32_t context);
   void end(Offer& offer, bool refused);
 
-  ReceiveQueues& queues_;
   LargeControl& control_;
   uint32_t open_count_ = 0;
   uint64_t age_ = 0;

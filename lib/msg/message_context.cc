@@ -27,7 +27,9 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
     if (base::now_ns() > end_ns) {
       return !is_untold();
     }
-    port.outbox_.reap();
+    for (Rail* const rail : port.rails_) {
+      rail->outbox.reap();
+    }
     port.progress();
   }
   port.speaker_.forget_news(id);
@@ -103,7 +105,7 @@ int MessageContext::send_large(const Route& route, uint64_t match_bits, const vo
   if ((empty && !small) || (!empty && data == nullptr) || len_bytes > kTransferMax) {
     return -EINVAL;
   }
-  if (!port_.outbox_.may_request(route)) {
+  if (!route.link->outbox->may_request(route)) {
     return port_.not_now(route);
   }
   port_.large_.sender().send(slot_, route, match_bits, data, len_bytes, transfer, small, immediate);

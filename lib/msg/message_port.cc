@@ -1,7 +1,9 @@
 #include "lib/msg/message_port.hpp"
 
+#include <sys/epoll.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -68,19 +70,8 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
   return 0;
 }
 
-/// Create the DMA object. @return null: the card has no DMA queue.
-[[nodiscard]] std::unique_ptr<Dma> make_dma(Endpoint& endpoint) {
-  const bool there = (endpoint.queues().rings() & pmd::ring_bit(regs::Ring::kDma)) != 0;
-  return there ? std::make_unique<Dma>(endpoint) : nullptr;
-}
-
-void add(uint64_t* sum, const pmd::QueueStats& stats) {
-  *sum += stats.messages + stats.failed;
-}
-
-}  // namespace
-
-int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* out) {
+/// Check a configuration and load its profile. @return 0, -EINVAL (logged), or as load_profile().
+[[nodiscard]] int prepare(const PortConfig& config, Profile* profile) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||
       config.share > kShareMax || config.response_timeout_us == 0 ||
       config.response_timeout_us > kTimeoutUsMax) {
@@ -91,61 +82,109 @@ int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* ou
         config.share, kTimeoutUsMax, config.response_timeout_us);
     return -EINVAL;
   }
+  return load_profile(config.profile, profile);
+}
+
+}  // namespace
+
+int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* out) {
   Profile profile;
-  std::unique_ptr<Endpoint> endpoint;
+  Endpoints endpoints;
+  int rc = prepare(config, &profile);
+  rc = rc != 0 ? rc : Endpoint::open_all(config.card, endpoint_config(config), &endpoints);
+  return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, out);
+}
+
+int MessagePort::open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
+                      std::unique_ptr<MessagePort>* out) {
+  Profile profile;
+  Endpoints endpoints(1);
+  int rc = prepare(config, &profile);
+  rc = rc != 0 ? rc
+               : Endpoint::open(std::move(bus), endpoint_config(config), &endpoints.front());
+  return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, out);
+}
+
+int MessagePort::open_on(Endpoints endpoints, const PortConfig& config, const Profile& profile,
+                         std::unique_ptr<MessagePort>* out) {
   uint64_t seed = 0;
   uint32_t instance = 0;
-  int rc = load_profile(config.profile, &profile);
-  rc = rc != 0 ? rc : draw(config, &seed, &instance);
-  rc = rc != 0 ? rc : Endpoint::open(config.card, endpoint_config(config), &endpoint);
+  int rc = draw(config, &seed, &instance);
   if (rc != 0) {
     return rc;
   }
   std::unique_ptr<MessagePort> port(
-      new (std::nothrow) MessagePort(config, profile, std::move(endpoint), seed, instance));
+      new (std::nothrow) MessagePort(config, profile, std::move(endpoints), seed, instance));
   if (port == nullptr) {
     return -ENOMEM;
   }
-  rc = port->buffers_.start(config.buffers);
-  rc = rc != 0 ? rc : port->outbox_.start();
+  rc = port->start();
   if (rc == 0) {
     *out = std::move(port);
   }
   return rc;
 }
 
-MessagePort::MessagePort(const PortConfig& config, const Profile& profile,
-                         std::unique_ptr<Endpoint> endpoint, uint64_t seed, uint32_t instance)
-    : endpoint_(std::move(endpoint)),
-      dma_(make_dma(*endpoint_)),
-      outbox_(*endpoint_, failures_),
-      intake_(endpoint_->shared(), buffers_, peers_, sorter_, large_, contexts_, stats_),
-      buffers_(*endpoint_),
-      peers_(seed, config.first_number),
+MessagePort::MessagePort(const PortConfig& config, const Profile& profile, Endpoints endpoints,
+                         uint64_t seed, uint32_t instance)
+    : endpoints_(std::move(endpoints)),
+      rails_(*endpoints_.front(), objects()),
+      peers_(seed, config_, rails_),
+      paths_(objects()),
       large_(objects()),
       inflows_(config.buffers, config.share, peers_, contexts_),
-      retries_(outbox_, peers_, stats_),
-      health_(*endpoint_),
-      control_(outbox_),
-      memory_(*endpoint_),
+      retries_(rails_, peers_, stats_),
       speaker_(objects(), instance),
-      sessions_(objects(), endpoint_->dest_id()),
-      silence_(objects()),
-      failures_(objects()),
+      sessions_(objects(), endpoints_.front()->dest_id()),
       sorter_(objects()),
       config_(config),
       profile_(profile),
-      dest_id_(endpoint_->dest_id()),
-      instance_(instance) {}
+      dest_id_(endpoints_.front()->dest_id()),
+      instance_(instance) {
+  for (size_t i = 1; i < endpoints_.size(); ++i) {
+    rails_.add(*endpoints_[i], objects());
+  }
+}
+
+/// Each rail keeps receive buffers posted, so a port with several has more of them.
+int MessagePort::start() {
+  const uint32_t more = (rails_.count() - 1) * BufferRing::kPosted;
+  int rc = buffers_.create(*endpoints_.front(), config_.buffers + more);
+  for (Rail* const rail : rails_) {
+    rc = rc != 0 ? rc : rail->start();
+  }
+  if (rc == 0 && rails_.count() > 1) {
+    large_.stay_awake();
+    rc = config_.sleeps ? join_irqs() : 0;
+  }
+  return rc;
+}
+
+int MessagePort::join_irqs() {
+  irq_set_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
+  base::Trouble trouble = irq_set_.valid() ? base::Trouble{} : base::failed("epoll_create1");
+  for (size_t i = 0; !trouble && i < endpoints_.size(); ++i) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
+    if (epoll_ctl(irq_set_.get(), EPOLL_CTL_ADD, endpoints_[i]->irq_fd(), &event) != 0) {
+      trouble = base::failed("epoll_ctl");
+    }
+  }
+  if (trouble) {
+    base::log_error("port on %s: %s", config_.card.c_str(), base::why(trouble).c_str());
+  }
+  return trouble.rc;
+}
 
 PortObjects MessagePort::objects() {
-  return {config_, *endpoint_, dma_.get(), outbox_,   buffers_, peers_,
-          large_,  control_,   memory_,    contexts_, inflows_, retries_,
-          health_, speaker_,   sessions_,  silence_,  stats_};
+  return {config_,   rails_,   buffers_, peers_,   paths_,    large_,  control_,
+          contexts_, inflows_, retries_, speaker_, sessions_, sorter_, stats_};
 }
 
 MessagePort::~MessagePort() {
-  static_cast<void>(endpoint_->close());
+  // The first card's endpoint owns the receive buffers, which all cards write to.
+  for (size_t i = endpoints_.size(); i-- > 0;) {
+    static_cast<void>(endpoints_[i]->close());
+  }
 }
 
 int MessagePort::route(uint32_t dest_id, uint32_t to, uint32_t from, Kind kind, Route* out) {
@@ -165,10 +204,11 @@ int MessagePort::send(const Route& route, const iovec* iov, int count, uint32_t 
   if (bytes > kPartBytesMax) {
     return -EMSGSIZE;
   }
-  if (!outbox_.may_send(route)) {
+  Outbox& outbox = *route.link->outbox;
+  if (!outbox.may_send(route)) {
     return not_now(route);
   }
-  uint8_t* const at = outbox_.begin_message(route, bytes);
+  uint8_t* const at = outbox.begin_message(route, bytes);
   uint8_t* to = at + kHeaderBytes;
   for (int i = 0; i < count; ++i) {
     if (iov[i].iov_len != 0) {
@@ -176,7 +216,7 @@ int MessagePort::send(const Route& route, const iovec* iov, int count, uint32_t 
       to += iov[i].iov_len;
     }
   }
-  outbox_.post(*route.link, at, kHeaderBytes + bytes);
+  outbox.post(*route.link, at, kHeaderBytes + bytes);
   return 0;
 }
 
@@ -205,7 +245,10 @@ int MessagePort::not_now(const Route& route) {
     link.clock.stuck = true;
     peers_.watch(link, 0);
   }
-  outbox_.reap();
+  link.outbox->reap();
+  if (link.peer_rails != nullptr && !link.outbox->ring().has_room(Outbox::kReserve)) {
+    paths_.choose(link);
+  }
   progress();
   return -EAGAIN;
 }
@@ -217,39 +260,69 @@ uint32_t MessagePort::progress() {
   if (peers_.has_talkers()) [[unlikely]] {
     speaker_.speak();
   }
-  bool late = false;
   if (large_.awake()) [[unlikely]] {
-    large_.progress();
-    late = large_.late_possible();
+    return progress_more();
   }
-  return intake_.take(late);
+  return rails_.first().intake.take(false);
+}
+
+/// Progress with large data, or with several rails.
+uint32_t MessagePort::progress_more() {
+  if (large_.started()) {
+    large_.progress();
+  }
+  const bool looks_at_all = --until_all_ == 0;
+  if (looks_at_all) {
+    until_all_ = kCallsPerRail;
+  }
+  uint32_t taken = 0;
+  for (Rail* const rail : rails_) {
+    if (!looks_at_all && rail->index != busy_rail_) {
+      continue;
+    }
+    const uint32_t n = rail->intake.take(rail->queues.late_possible());
+    busy_rail_ = n != 0 ? rail->index : busy_rail_;
+    taken += n;
+  }
+  return taken;
 }
 
 void MessagePort::check_periodically() {
   until_look_ = kCallsPerLook;
-  outbox_.reap();
+  for (Rail* const rail : rails_) {
+    rail->outbox.reap();
+  }
   look_for_gone();
   sessions_.check_card();
-  silence_.check_ring();
-  if (silence_.any_rests()) {
-    silence_.check_rests();
+  for (Rail* const rail : rails_) {
+    rail->silence.check_ring();
+    if (rail->silence.any_rests()) {
+      rail->silence.check_rests();
+    }
   }
+  paths_.check();
   retries_.progress();
   sessions_.check_deadlines();
 }
 
 int MessagePort::flush(uint32_t timeout_ms) {
-  if (!endpoint_->is_ours()) {
+  if (!endpoints_.front()->is_ours()) {
     return 0;  // after fork(): entries in flight belong to the parent
   }
   const uint64_t end = base::now_ns() + uint64_t{timeout_ms} * 1'000'000;
-  while (outbox_.ring().outstanding() != 0 || outbox_.stopped() || retries_.has_any() ||
-         peers_.has_talkers()) {
+  const auto is_out = [&] {
+    return std::any_of(rails_.begin(), rails_.end(), [](const Rail* rail) {
+      return rail->outbox.ring().outstanding() != 0 || rail->outbox.stopped();
+    });
+  };
+  while (is_out() || retries_.has_any() || peers_.has_talkers()) {
     sessions_.check_card();
     if (error() != 0 || base::now_ns() > end) {
       return error() != 0 ? error() : -ETIMEDOUT;
     }
-    outbox_.reap();
+    for (Rail* const rail : rails_) {
+      rail->outbox.reap();
+    }
     progress();
   }
   return 0;
@@ -264,36 +337,45 @@ void MessagePort::leave() {
 
 uint64_t MessagePort::activity() const {
   uint64_t sum = sessions_.ended();
-  add(&sum, endpoint_->tx().stats());
-  add(&sum, endpoint_->shared().stats());
-  add(&sum, endpoint_->events().stats());
-  if (dma_ != nullptr) {
-    add(&sum, endpoint_->dma().stats());
-  }
-  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
-    add(&sum, endpoint_->queues().dedicated_totals(i).stats);
+  for (const Rail* const rail : rails_) {
+    sum += rail->activity();
   }
   return sum;
 }
 
 void MessagePort::check_all() {
-  health_.check_soon();
+  for (Rail* const rail : rails_) {
+    rail->health.check_soon();
+  }
   check_periodically();
-  for (uint32_t looks = 0; progress() != 0 && looks < kLooksMax;) {
-    ++looks;
+  uint32_t taken = 1;
+  for (uint32_t looks = 0; taken != 0 && looks < kLooksMax; ++looks) {
+    until_all_ = 1;
+    taken = progress();
   }
 }
 
 void MessagePort::arm() {
-  static_cast<void>(endpoint_->irq_ack());
-  static_cast<void>(endpoint_->irq_arm(irq_rings() & endpoint_->queues().rings()));
+  for (Rail* const rail : rails_) {
+    static_cast<void>(rail->endpoint.irq_ack());
+    static_cast<void>(rail->endpoint.irq_arm(irq_rings() & rail->endpoint.queues().rings()));
+  }
+}
+
+void MessagePort::irq_ack() const {
+  for (const std::unique_ptr<Endpoint>& endpoint : endpoints_) {
+    static_cast<void>(endpoint->irq_ack());
+  }
 }
 
 uint32_t MessagePort::sleep_bound_ms() const {
   constexpr uint64_t kNsPerMs = 1'000'000;
-  const bool busy =
-      large_.busy() || outbox_.stopped() || retries_.has_due() || peers_.has_talkers();
-  const bool silent = outbox_.ring().outstanding() != 0 || silence_.any_rests();
+  bool busy = large_.busy() || retries_.has_due() || peers_.has_talkers();
+  bool silent = false;
+  for (const Rail* const rail : rails_) {
+    busy = busy || rail->outbox.stopped();
+    silent = silent || rail->outbox.ring().outstanding() != 0 || rail->silence.any_rests();
+  }
   const uint64_t now = base::now_ns();
   const uint64_t most = now + (busy ? kBusyMs : silent ? kSilentMs : kSleepBoundMs) * kNsPerMs;
   const uint64_t next = sessions_.next_deadline_ns(most);

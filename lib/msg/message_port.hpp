@@ -12,25 +12,21 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "lib/msg/buffers.hpp"
-#include "lib/msg/card_health.hpp"
 #include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
 #include "lib/msg/copy.hpp"
-#include "lib/msg/dma.hpp"
-#include "lib/msg/failures.hpp"
 #include "lib/msg/inflows.hpp"
-#include "lib/msg/intake.hpp"
 #include "lib/msg/large.hpp"
 #include "lib/msg/large_control.hpp"
-#include "lib/msg/outbox.hpp"
+#include "lib/msg/paths.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
 #include "lib/msg/profile.hpp"
-#include "lib/msg/registrations.hpp"
+#include "lib/msg/rail.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
-#include "lib/msg/silence.hpp"
 #include "lib/msg/sleepers.hpp"
 #include "lib/msg/sorter.hpp"
 #include "lib/msg/speaker.hpp"
@@ -45,6 +41,11 @@ class MessagePort {
   /// Open the card's queue pair. @return 0; -EINVAL (configuration; logged), or as
   /// rio::Endpoint::open().
   [[nodiscard]] static int open(const PortConfig& config, std::unique_ptr<MessagePort>* out);
+  /// Open the queue pair of a card on a bus of the caller's making, such as one in virtual time.
+  /// @param bus the port owns it. @param config its `card` only names the port in errors. @return
+  /// as open() by name.
+  [[nodiscard]] static int open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
+                                std::unique_ptr<MessagePort>* out);
   /// All contexts must be closed before.
   ~MessagePort();
   MessagePort(const MessagePort&) = delete;
@@ -75,14 +76,15 @@ class MessagePort {
     if (bytes > kPartBytesMax) [[unlikely]] {
       return -EMSGSIZE;
     }
-    if (!outbox_.may_send(route)) [[unlikely]] {
+    Outbox& outbox = *route.link->outbox;
+    if (!outbox.may_send(route)) [[unlikely]] {
       return not_now(route);
     }
-    uint8_t* const at = outbox_.begin_message(route, bytes);
+    uint8_t* const at = outbox.begin_message(route, bytes);
     if (bytes != 0) {
       std::memcpy(at + kHeaderBytes, data, bytes);
     }
-    outbox_.post(*route.link, at, kHeaderBytes + bytes);
+    outbox.post(*route.link, at, kHeaderBytes + bytes);
     return 0;
   }
   /// Send one message gathered from `count` pieces. @param bytes their total. @return as the first
@@ -92,15 +94,16 @@ class MessagePort {
   /// `bytes`: at most kPartBytesMax. @return as the first send().
   [[nodiscard]] int send(const Route& route, const void* head, uint32_t head_bytes,
                          const void* data, uint32_t bytes) {
-    if (!outbox_.may_send(route)) [[unlikely]] {
+    Outbox& outbox = *route.link->outbox;
+    if (!outbox.may_send(route)) [[unlikely]] {
       return not_now(route);
     }
-    uint8_t* const at = outbox_.begin_message(route, head_bytes + bytes);
+    uint8_t* const at = outbox.begin_message(route, head_bytes + bytes);
     std::memcpy(at + kHeaderBytes, head, head_bytes);
     if (bytes != 0) {
       std::memcpy(at + kHeaderBytes + head_bytes, data, bytes);
     }
-    outbox_.post(*route.link, at, kHeaderBytes + head_bytes + bytes);
+    outbox.post(*route.link, at, kHeaderBytes + head_bytes + bytes);
     return 0;
   }
 
@@ -108,14 +111,14 @@ class MessagePort {
   /// session has ended (MessageContext::on_session_end()), call send() first. @return false: not
   /// sent; send() returns the reason.
   [[nodiscard]] bool send_tiny(const Route& route, const void* data, uint32_t bytes) {
-    return outbox_.send_one(route, bytes, [&](uint8_t* at) {
+    return Outbox::send_one(route, bytes, [&](uint8_t* at) {
       copy_tiny(at, static_cast<const uint8_t*>(data), bytes);
     });
   }
   /// Hot. send_tiny() with a word before the data. @param bytes 0 to kTinyBytesMax.
   [[nodiscard]] bool send_tiny(const Route& route, uint64_t word, const void* data,
                                uint32_t bytes) {
-    return outbox_.send_one(route, sizeof(word) + bytes, [&](uint8_t* at) {
+    return Outbox::send_one(route, sizeof(word) + bytes, [&](uint8_t* at) {
       std::memcpy(at, &word, sizeof(word));
       copy_tiny(at + sizeof(word), static_cast<const uint8_t*>(data), bytes);
     });
@@ -129,7 +132,7 @@ class MessagePort {
       std::memcpy(at + sizeof(word), &immediate, sizeof(immediate));
       copy_tiny(at + 2 * sizeof(word), static_cast<const uint8_t*>(data), bytes);
     };
-    return outbox_.send_one(route, 2 * sizeof(word) + bytes, fill, Kind::kDataImmediate);
+    return Outbox::send_one(route, 2 * sizeof(word) + bytes, fill, Kind::kDataImmediate);
   }
 
   // Peers.
@@ -150,7 +153,9 @@ class MessagePort {
   }
   /// Process the card's events, which report peers that have gone.
   void look_for_gone() {
-    silence_.look_for_gone([this] { intake_.take_all(); });
+    for (Rail* const rail : rails_) {
+      rail->look_for_gone();
+    }
   }
   /// The caller knows that the process at this destID is `instance`: end a session with any other
   /// instance.
@@ -160,10 +165,12 @@ class MessagePort {
   }
   /// Whether the card has reported that the process at this destID has gone, and no other has taken
   /// the destID since.
-  [[nodiscard]] bool has_gone(uint32_t dest_id) const { return silence_.has_gone(dest_id); }
+  [[nodiscard]] bool has_gone(uint32_t dest_id) const {
+    return rails_.first().silence.has_gone(dest_id);
+  }
   /// As in rio::Endpoint.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
-    return endpoint_->reach(address, dest_id);
+    return endpoints_.front()->reach(address, dest_id);
   }
 
   // This port.
@@ -172,16 +179,20 @@ class MessagePort {
   /// Random number of this port, never 0: distinguishes processes that had the same destID.
   [[nodiscard]] uint32_t instance() const { return instance_; }
   /// As in rio::Endpoint.
-  [[nodiscard]] std::string address() const { return endpoint_->address(); }
-  [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
+  [[nodiscard]] std::string address() const { return endpoints_.front()->address(); }
+  [[nodiscard]] Endpoint& endpoint() { return *endpoints_.front(); }
+  /// The cards of the port.
+  [[nodiscard]] const Rails& rails() const { return rails_; }
   /// @return 0, or -ENODEV: the card is gone, or was reset by another program.
-  [[nodiscard]] int error() const { return health_.error(); }
+  [[nodiscard]] int error() const { return rails_.error(); }
   [[nodiscard]] const PortConfig& config() const { return config_; }
   [[nodiscard]] const Profile& profile() const { return profile_; }
   [[nodiscard]] PortStats stats() const {
     PortStats all = stats_;
-    all.copied += outbox_.copied();
-    all.received += intake_.received();
+    for (const Rail* const rail : rails_) {
+      all.copied += rail->outbox.copied();
+      all.received += rail->intake.received();
+    }
     all.woken = sleepers_.woken;
     all.overslept = sleepers_.overslept;
     return all;
@@ -192,9 +203,9 @@ class MessagePort {
   [[nodiscard]] uint32_t unshared() const { return inflows_.unshared(); }
   /// Access to the memory of peers; null: the card has no DMA queue. progress() advances its
   /// transfers.
-  [[nodiscard]] Dma* dma() { return dma_.get(); }
+  [[nodiscard]] Dma* dma() { return rails_.first().dma.get(); }
   /// Registrations of the user's memory.
-  [[nodiscard]] Registrations& registrations() { return memory_; }
+  [[nodiscard]] Registrations& registrations() { return rails_.first().memory; }
 
   // Threads and sleep, for waiting.hpp.
 
@@ -209,8 +220,15 @@ class MessagePort {
   [[nodiscard]] uint64_t activity() const;
   /// Do now all checks that progress() makes only every now and then.
   void check_all();
-  /// Ask the card for interrupts.
+  /// Ask the cards for interrupts.
   void arm();
+  /// Becomes readable when a card has raised an interrupt. @return descriptor; -ENOENT: the port
+  /// was opened without sleeps.
+  [[nodiscard]] int irq_fd() const {
+    return irq_set_.valid() ? irq_set_.get() : endpoints_.front()->irq_fd();
+  }
+  /// Take the interrupts that woke the thread.
+  void irq_ack() const;
   /// How long a sleep may last before work is due that no interrupt announces.
   [[nodiscard]] uint32_t sleep_bound_ms() const;
   /// Call its functions, and change its counters, under a Guard.
@@ -221,22 +239,30 @@ class MessagePort {
  private:
   friend class MessageContext;
   static constexpr uint32_t kCallsPerLook = 32;  // calls of progress() per check
+  static constexpr uint32_t kCallsPerRail = 16;  // of these per look at rails with no arrivals
 
-  MessagePort(const PortConfig& config, const Profile& profile, std::unique_ptr<Endpoint> endpoint,
-              uint64_t seed, uint32_t instance);
+  using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
+
+  [[nodiscard]] static int open_on(Endpoints endpoints, const PortConfig& config,
+                                   const Profile& profile, std::unique_ptr<MessagePort>* out);
+  MessagePort(const PortConfig& config, const Profile& profile, Endpoints endpoints, uint64_t seed,
+              uint32_t instance);
+  [[nodiscard]] int start();
+  [[nodiscard]] int join_irqs();
+  [[nodiscard]] uint32_t progress_more();
   [[nodiscard]] PortObjects objects();
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void check_periodically();
 
   std::vector<std::shared_ptr<void>> taken_over_;  // destroyed last
-  std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<Dma> dma_;  // null: the card has no DMA queue
+  Endpoints endpoints_;
+  base::Fd irq_set_;  // epoll: the interrupts of several cards
 
   // Used for each message.
-  Outbox outbox_;
-  Intake intake_;
+  Rails rails_;
   Buffers buffers_;
   Peers peers_;
+  Paths paths_;
   uint32_t until_look_ = kCallsPerLook;
   Large large_;
   ContextSlots contexts_{};
@@ -244,15 +270,13 @@ class MessagePort {
   // Used less often. An object may hold references to objects constructed after it.
   Inflows inflows_;
   Retries retries_;
-  CardHealth health_;
   LargeControl control_;
-  Registrations memory_;
   Speaker speaker_;
   Sessions sessions_;
-  Silence silence_;
-  Failures failures_;
   Sorter sorter_;
   Sleepers sleepers_;
+  uint32_t until_all_ = kCallsPerRail;
+  uint32_t busy_rail_ = 0;  // gave the last arrivals
   PortStats stats_;
   PortConfig config_;
   Profile profile_;

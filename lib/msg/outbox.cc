@@ -18,8 +18,9 @@ bool Outbox::may_request(const Route& route) {
   const Link& link = *route.link;
   const uint32_t to = HeaderWords{0, route.word}.to();
   // Reap first: a reaped completion may end the session, and the other conditions then change.
-  return (in_budget(tx_.next_index()) || reap_for_more()) && link.has_opened(to) &&
-         !link.backlog.held && !has_to_hear(route) && link.large.records_out[to].available() != 0 &&
+  return (in_budget(tx_.next_index()) || (reap_for_more() && link.outbox == this)) &&
+         link.has_opened(to) && !link.backlog.held && !has_to_hear(route) &&
+         link.large.records_out[to].available() != 0 &&
          link.large.control_out.available() > kForAnswers;
 }
 
@@ -44,22 +45,22 @@ bool Outbox::take_room() {
 
 bool Outbox::say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit) {
   // Reaping completions to make room may end the session: check it afterwards.
-  if (!take_room() || link.state != LinkState::kUp || link.rest.on) {
+  if (!take_room() || link.state != LinkState::kUp || link.path->rest.on) {
     return false;
   }
   post_body(link, HeaderWords::rest_of(to, from, credit, kind, 0), nullptr, 0);
   return true;
 }
 
-bool Outbox::say_session(uint32_t dest_id, const HeaderWords& header, const SessionBody& body) {
+bool Outbox::say_to(uint32_t dest_id, const HeaderWords& header, const void* body, uint32_t bytes) {
   if (!take_room()) {
     return false;
   }
   uint8_t* const at = tx_.slot_va();
   std::memcpy(at, &header, sizeof(header));
-  std::memcpy(at + sizeof(header), &body, sizeof(body));
-  tx_.send_slot(at, pmd::TxQueue::slot_words(dest_id, mailbox(0, sizeof(header))),
-                sizeof(header) + sizeof(body));
+  std::memcpy(at + sizeof(header), body, bytes);
+  tx_.send_slot(at, pmd::TxQueue::slot_words(dest_id, mailbox(0, kHeaderBytes + bytes)),
+                kHeaderBytes + bytes);
   return true;
 }
 
@@ -78,8 +79,7 @@ void Outbox::post_again(const Link& link, const std::vector<uint8_t>& message) {
   std::memcpy(at, message.data(), message.size());
   const auto length_bytes = static_cast<uint32_t>(message.size());
   const uint32_t number = load_header(message.data()).number();
-  tx_.send_slot(at, pmd::TxQueue::slot_words(link.dest_id(), mailbox(number, length_bytes)),
-                length_bytes);
+  tx_.send_slot(at, words(link, number, length_bytes), length_bytes);
 }
 
 /// Reap, because the budget is used up. @return whether there is a new budget.

@@ -1,5 +1,5 @@
 /// @file
-/// The transmit ring of a port, and the messages in it until the card completes them.
+/// The transmit ring of a rail, and the messages in it until the card completes them.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,9 @@ struct Route {
   Outflow* out = nullptr;  ///< our credits for the peer's context
   Inflow* back = nullptr;  ///< the peer's credits for our context
   uint64_t word = 0;       ///< second header word, without credit and padding
-  uint64_t one_segment =
-      0;  ///< first descriptor words of a one-segment message to the first mailbox
 };
 
-/// One per port; used only on the port's thread. Each ring entry has a slot. A message is written
+/// One per rail; used only on the port's thread. Each ring entry has a slot. A message is written
 /// into the slot of the next entry and stays there until the entry is used again.
 class Outbox {
  public:
@@ -56,8 +54,13 @@ class Outbox {
   [[nodiscard]] int start();
 
   [[nodiscard]] static Route route(Link& link, uint32_t to, uint32_t from, Kind kind) {
-    return {&link, &link.out[to], &link.in[from], HeaderWords::rest_of(to, from, 0, kind, 0),
-            pmd::TxQueue::slot_words(link.dest_id(), kSpread)};
+    return {&link, &link.out[to], &link.in[from], HeaderWords::rest_of(to, from, 0, kind, 0)};
+  }
+  /// Messages of the path's link take this path from now on. @param path of this rail.
+  void use(Path& path) {
+    path.link.path = &path;
+    path.link.outbox = this;
+    path.link.one_segment = pmd::TxQueue::slot_words(path.dest_id, kSpread);
   }
 
   // User messages.
@@ -66,8 +69,8 @@ class Outbox {
   /// next.
   [[nodiscard]] bool may_send(const Route& route) {
     // Reap first: a reaped completion may end the session, and the other conditions then change.
-    return (in_budget(tx_.next_index()) || reap_for_more()) && route.out->available() != 0 &&
-           !has_to_hear(route);
+    return (in_budget(tx_.next_index()) || (reap_for_more() && route.link->outbox == this)) &&
+           route.out->available() != 0 && !has_to_hear(route);
   }
   /// Hot. Take a credit and write the header. @return address of the header; write the payload
   /// behind it.
@@ -86,26 +89,29 @@ class Outbox {
   void post(Link& link, const uint8_t* at, uint32_t length_bytes) {
     const auto number = static_cast<uint32_t>(link.next_out >> 32);
     link.next_out += 1ull << 32;
-    tx_.send_slot(at, pmd::TxQueue::slot_words(link.dest_id(), mailbox(number, length_bytes)),
-                  length_bytes);
+    tx_.send_slot(at, words(link, number, length_bytes), length_bytes);
   }
   /// Hot. may_send(), begin_message() and post() in one, for a message of one segment within the
-  /// budget. Values read repeatedly are in locals, because the compiler cannot tell what the
-  /// written bytes alias.
+  /// budget, in the ring of the route's link. Values read repeatedly are in locals, because the
+  /// compiler cannot tell what the written bytes alias.
   /// @param fill writes the payload. @param kind of the message; other than kData only if the
   /// route's is kData.
   /// @return false: not sent.
   template <class Fill>
-  [[nodiscard]] [[gnu::always_inline]] bool send_one(const Route& route, uint32_t bytes, Fill fill,
-                                                     Kind kind = Kind::kData) {
+  [[nodiscard]] [[gnu::always_inline]] static bool send_one(const Route& route, uint32_t bytes,
+                                                            Fill fill, Kind kind = Kind::kData) {
     Outflow& out = *route.out;
-    pmd::TxQueue& tx = tx_;
-    if (out.available() == 0 || !in_budget(tx.next_index())) [[unlikely]] {
+    if (out.available() == 0) [[unlikely]] {
+      return false;  // a route without a link has no credit
+    }
+    Outbox& outbox = *route.link->outbox;
+    pmd::TxQueue& tx = outbox.tx_;
+    if (!outbox.in_budget(tx.next_index())) [[unlikely]] {
       return false;
     }
     const pmd::TxQueue::Slot slot = tx.next_slot();
     out.take_known();
-    copied_ += bytes;
+    outbox.copied_ += bytes;
     const uint16_t credit = route.back->tell();
     uint8_t* const at = tx.slot_va(slot);
     const uint64_t key_number = route.link->next_out;
@@ -114,7 +120,7 @@ class Outbox {
     std::memcpy(at, &header, sizeof(header));
     route.link->next_out = key_number + (1ull << 32);
     const uint64_t words =
-        route.one_segment |
+        route.link->one_segment |
         pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
     fill(at + kHeaderBytes);
     tx.send_slot(slot, at, words, kHeaderBytes + bytes);
@@ -133,9 +139,9 @@ class Outbox {
   [[nodiscard]] bool take_room();
   /// Send a numbered message that is only a header. @return false: not now.
   [[nodiscard]] bool say(Link& link, Kind kind, uint32_t to, uint32_t from, uint32_t credit);
-  /// Send a message that begins or ends a session. @return false: not now.
-  [[nodiscard]] bool say_session(uint32_t dest_id, const HeaderWords& header,
-                                 const SessionBody& body);
+  /// Send a message without a number, of one about sessions or rails. @return false: not now.
+  [[nodiscard]] bool say_to(uint32_t dest_id, const HeaderWords& header, const void* body,
+                            uint32_t bytes);
   /// Send a numbered message with a body; take_room() has succeeded. @param header second word of
   /// the header.
   void post_body(Link& link, uint64_t header, const void* body, uint32_t bytes);
@@ -188,6 +194,11 @@ class Outbox {
   // spreading them lets more be in flight, because each mailbox has letters of its own.
   [[nodiscard]] static uint32_t mailbox(uint32_t number, uint32_t length_bytes) {
     return length_bytes <= regs::kSegmentBytesMax ? kSpread + (number & (kSpread - 1)) : 0;
+  }
+  /// First descriptor words of a message by the link's path.
+  [[nodiscard]] static uint64_t words(const Link& link, uint32_t number, uint32_t length_bytes) {
+    return (link.one_segment ^ pmd::TxQueue::slot_mbox(kSpread)) |
+           pmd::TxQueue::slot_mbox(mailbox(number, length_bytes));
   }
   [[gnu::noinline]] [[nodiscard]] bool reap_for_more();
 

@@ -2,12 +2,13 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 
-Link* Peers::find(uint32_t dest_id) const {
-  const auto known = index_of_.find(dest_id);
-  return known == index_of_.end() ? nullptr : links_[known->second].get();
+Path* Peers::find(uint32_t rail, uint32_t dest_id) const {
+  const auto known = paths_.find(key_of(rail, dest_id));
+  return known == paths_.end() ? nullptr : known->second;
 }
 
 Link* Peers::find_or_make(uint32_t dest_id, uint32_t most) {
@@ -18,10 +19,27 @@ Link* Peers::find_or_make(uint32_t dest_id, uint32_t most) {
     return nullptr;
   }
   links_.push_back(std::make_unique<Link>(dest_id, count_));
-  index_of_.emplace(dest_id, count_);
+  Link& link = *links_.back();
   ++count_;
-  renew(*links_.back());
-  return links_.back().get();
+  Rail& rail = rails_.first();
+  static_cast<void>(add_path(link, rail, dest_id));
+  rail.outbox.use(*link.paths[rail.index]);
+  renew(link);
+  return &link;
+}
+
+Path& Peers::add_path(Link& link, Rail& rail, uint32_t dest_id) {
+  auto path = std::make_unique<Path>(rail, link, dest_id, config_.response_timeout_ns());
+  Path& added = *path;
+  path.swap(link.paths[rail.index]);
+  paths_[key_of(rail.index, dest_id)] = &added;
+  if (path != nullptr && link.path == path.get()) {
+    rail.outbox.use(added);
+  }
+  if (path != nullptr) {
+    former_.push_back(std::move(path));
+  }
+  return added;
 }
 
 void Peers::renew(Link& link) {
@@ -32,7 +50,8 @@ void Peers::renew(Link& link) {
   const uint32_t before = link.keys.local >> 16;
   link.keys.local =
       (nonce == before || nonce == 0 ? (before + 1) | 1u : nonce) << 16 | link.index();
-  link.keys.first_in = first_number_ != 0 ? first_number_ : static_cast<uint32_t>(mixed);
+  link.keys.first_in =
+      config_.first_number != 0 ? config_.first_number : static_cast<uint32_t>(mixed);
   link.expect(link.keys.first_in);
 }
 

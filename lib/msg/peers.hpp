@@ -24,18 +24,28 @@ class Peers {
   /// Peers that contacted us first get at most half of all links, because a link is never freed.
   static constexpr uint32_t kStrangersMax = kLinksMax / 2;
 
-  /// @param seed random. @param first_number as PortConfig::first_number.
-  Peers(uint64_t seed, uint32_t first_number) : key_seed_(seed), first_number_(first_number) {}
+  /// @param seed random.
+  Peers(uint64_t seed, const PortConfig& config, Rails& rails)
+      : rails_(rails), config_(config), key_seed_(seed) {}
 
   /// Hot. The number of links.
   [[nodiscard]] uint32_t count() const { return count_; }
   /// Hot. The link of an index. @param index below count().
   [[nodiscard]] Link& at(uint32_t index) const { return *links_[index]; }
-  /// The link to a peer. @return null: there is none yet.
-  [[nodiscard]] Link* find(uint32_t dest_id) const;
+  /// The link to a peer, by its destID on the first rail. @return null: there is none yet.
+  [[nodiscard]] Link* find(uint32_t dest_id) const {
+    Path* const path = find(0, dest_id);
+    return path != nullptr ? &path->link : nullptr;
+  }
+  /// The path to a peer. @param rail number of ours. @return null: there is none.
+  [[nodiscard]] Path* find(uint32_t rail, uint32_t dest_id) const;
   /// The link to a peer, created on first use. @param most how many links there may be then:
   /// kStrangersMax for a peer that contacted us first. @return null: there are too many.
   [[nodiscard]] Link* find_or_make(uint32_t dest_id, uint32_t most = kLinksMax);
+
+  /// Make the path from a rail to a peer, in place of the one that the rail may have had. That one
+  /// stays valid, since messages and transfers may be under way there.
+  Path& add_path(Link& link, Rail& rail, uint32_t dest_id);
 
   /// Draw a new key, which the peer has to use from now on, and a new first number.
   void renew(Link& link);
@@ -62,13 +72,19 @@ class Peers {
   [[nodiscard]] std::vector<uint32_t>& watched() { return watched_; }
 
  private:
+  [[nodiscard]] static uint64_t key_of(uint32_t rail, uint32_t dest_id) {
+    return uint64_t{rail} << 32 | dest_id;
+  }
+
   uint32_t count_ = 0;
   std::vector<std::unique_ptr<Link>> links_;  // key: index
   std::vector<uint32_t> talkers_;
   std::vector<uint32_t> watched_;
-  std::unordered_map<uint32_t, uint32_t> index_of_;  // key: destID
+  std::unordered_map<uint64_t, Path*> paths_;  // key: key_of()
+  std::vector<std::unique_ptr<Path>> former_;  // paths in whose place others are
+  Rails& rails_;
+  const PortConfig& config_;
   uint64_t key_seed_;
-  uint32_t first_number_;
 };
 
 }  // namespace rio::msg

@@ -4,42 +4,37 @@
 
 #include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
-#include "pmd/api/riopmd.hpp"
 
 namespace rio::msg {
 
 class Buffers;
-class CardHealth;
-class Dma;
 class Inflows;
 class Large;
 class LargeControl;
-class Outbox;
+class Paths;
 class Peers;
-class Registrations;
+class Rails;
 class Retries;
 class Sessions;
-class Silence;
+class Sorter;
 class Speaker;
 
 /// Each outlives all calls among them; some are constructed after the objects that refer to them.
+/// The objects that a port has for each card are in its Rail.
 struct PortObjects {
   const PortConfig& config;
-  Endpoint& endpoint;
-  Dma* dma;  ///< null: the card has no DMA queue
-  Outbox& outbox;
+  Rails& rails;
   Buffers& buffers;
   Peers& peers;
+  Paths& paths;
   Large& large;
   LargeControl& control;
-  Registrations& memory;
   const ContextSlots& contexts;
   Inflows& inflows;
   Retries& retries;
-  CardHealth& health;
   Speaker& speaker;
   Sessions& sessions;
-  Silence& silence;
+  Sorter& sorter;
   PortStats& stats;
 };
 

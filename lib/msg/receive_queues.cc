@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 namespace {
@@ -20,20 +21,20 @@ constexpr uint32_t kBounceShift =
 }  // namespace
 
 int ReceiveQueues::create() {
-  rules_ = works_.endpoint.align_rules();
-  return bounce_.create(works_.endpoint, kQueues * kBounceEach);
+  rules_ = rail_.endpoint.align_rules();
+  return bounce_.create(rail_.endpoint, kQueues * kBounceEach);
 }
 
-bool ReceiveQueues::open(const Link& link, const QueuePlace& place) {
+bool ReceiveQueues::open(const Path& path, const QueuePlace& place) {
   Queue& queue = queues_[place.queue];
   if (place.reopen && queue.ring != nullptr) {
-    if (works_.endpoint.close_dedicated(place.queue) == -ETIMEDOUT) {
+    if (rail_.endpoint.close_dedicated(place.queue) == -ETIMEDOUT) {
       return false;
     }
     queue.ring = nullptr;
   }
-  return queue.ring != nullptr || works_.endpoint.open_dedicated(place.queue, link.dest_id(),
-                                                                 place.mailbox, &queue.ring) == 0;
+  return queue.ring != nullptr ||
+         rail_.endpoint.open_dedicated(place.queue, path.dest_id, place.mailbox, &queue.ring) == 0;
 }
 
 void ReceiveQueues::assign(RecvTransfer& transfer) {
@@ -106,7 +107,7 @@ RecvTransfer* ReceiveQueues::reap(uint32_t index) {
     used_ &= ~(1u << transfer.place.queue);
     queue.transfer = nullptr;
     transfer.held = false;
-    assigner_.release(transfer.link->large.source, transfer.place);
+    assigner_.release(transfer.path->source, transfer.place);
   } else if (transfer.grant.may_post() >= kWindow / 2 || queue.ring->outstanding() == 0 ||
              transfer.grant.may_post() + transfer.grant.next() ==
                  pmd::mem::cut_messages(transfer.cut)) {
@@ -159,7 +160,7 @@ void ReceiveQueues::free_bounced(Queue& queue, uint64_t cookie) {
 }
 
 void ReceiveQueues::leave(RecvTransfer& transfer) {
-  QueueSource& source = transfer.link->large.source;
+  QueueSource& source = transfer.path->source;
   const QueuePlace place = transfer.place;
   if (!transfer.held) {
     end_quarantine(transfer.quarantined, source, place);
@@ -180,8 +181,8 @@ void ReceiveQueues::leave(RecvTransfer& transfer) {
 void ReceiveQueues::stop(uint32_t index) {
   Queue& queue = queues_[index];
   // A card that is gone or was reset has stopped the queue, which another program may own by now.
-  const bool there = queue.ring != nullptr && works_.health.error() == 0;
-  const int rc = there ? works_.endpoint.close_dedicated(index) : 0;
+  const bool there = queue.ring != nullptr && rail_.health.error() == 0;
+  const int rc = there ? rail_.endpoint.close_dedicated(index) : 0;
   if (rc == -ETIMEDOUT) {
     to_stop_ |= 1u << index;  // the card may still write to its memory
     return;
@@ -210,7 +211,7 @@ void ReceiveQueues::quarantine(RecvTransfer& transfer) {
 void ReceiveQueues::quarantine(Request& request) {
   request.quarantined = true;
   ++quarantined_;
-  assigner_.quarantine(request.origin.link->large.source, request.place);
+  assigner_.quarantine(request.path->source, request.place);
   stop(request.place.queue);
 }
 
@@ -222,9 +223,9 @@ void ReceiveQueues::end_quarantine(bool& quarantined, QueueSource& source,
   }
 }
 
-void ReceiveQueues::end_session(Link& link) {
+void ReceiveQueues::end_session(Path& path) {
   const uint32_t dead =
-      assigner_.died(link.large.source, base::now_ns() + 4 * works_.config.response_timeout_ns());
+      assigner_.died(path.source, base::now_ns() + 4 * works_.config.response_timeout_ns());
   for (uint32_t i = 0; i < kQueues; ++i) {
     if ((dead & (1u << i)) != 0) {
       RecvTransfer* const transfer = std::exchange(queues_[i].transfer, nullptr);
@@ -235,16 +236,16 @@ void ReceiveQueues::end_session(Link& link) {
       }
     }
   }
-  if (link.large.source.resting() &&
-      std::find(resting_.begin(), resting_.end(), &link) == resting_.end()) {
-    resting_.push_back(&link);
+  if (path.source.resting() &&
+      std::find(resting_.begin(), resting_.end(), &path) == resting_.end()) {
+    resting_.push_back(&path);
   }
 }
 
 void ReceiveQueues::end_rests() {
   if (!resting_.empty()) {
     const uint64_t now = base::now_ns();
-    std::erase_if(resting_, [&](Link* link) { return assigner_.rested(link->large.source, now); });
+    std::erase_if(resting_, [&](Path* path) { return assigner_.rested(path->source, now); });
   }
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// The dedicated queues of a port, and the entries that large transfers have posted in them.
+/// The dedicated queues of a rail, and the entries that large transfers have posted in them.
 #pragma once
 
 #include <array>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lib/msg/bounce.hpp"
-#include "lib/msg/card_health.hpp"
 #include "lib/msg/link.hpp"
 #include "lib/msg/port_objects.hpp"
 #include "lib/msg/queue_assigner.hpp"
@@ -17,22 +16,23 @@
 
 namespace rio::msg {
 
-/// Part of a port's receiver; used only on the port's thread. QueueAssigner decides which transfer
+/// One per rail; used only on the port's thread. QueueAssigner decides which transfer
 /// gets which queue; this class opens, fills, reaps and stops the queues.
 class ReceiveQueues {
  public:
   static constexpr uint32_t kQueues = QueueAssigner::kQueues;
   static constexpr uint32_t kWindow = 128;  // most entries posted for one transfer
 
-  explicit ReceiveQueues(const PortObjects& works) : works_(works) {}
+  ReceiveQueues(const PortObjects& works, Rail& rail) : works_(works), rail_(rail) {}
   /// Allocate the bounce buffers. @return 0, -ENOMEM.
   [[nodiscard]] int create();
 
   [[nodiscard]] QueueAssigner& assigner() { return assigner_; }
   [[nodiscard]] const pmd::mem::AlignRules& rules() const { return rules_; }
 
-  /// Open the queue of a place for the peer's messages. @return false: the card could not.
-  [[nodiscard]] bool open(const Link& link, const QueuePlace& place);
+  /// Open the queue of a place for the peer's messages by a path of this rail. @return false: the
+  /// card could not.
+  [[nodiscard]] bool open(const Path& path, const QueuePlace& place);
   /// Give the open queue of its place to a transfer, until the transfer is done or leave() is
   /// called.
   void assign(RecvTransfer& transfer);
@@ -69,7 +69,7 @@ class ReceiveQueues {
   }
 
   /// The peer is gone: stop its queues, and let its mailboxes rest for the card's quarantine time.
-  void end_session(Link& link);
+  void end_session(Path& path);
   /// Free the mailboxes whose rest is over.
   void end_rests();
 
@@ -96,13 +96,14 @@ class ReceiveQueues {
   void free_bounced(Queue& queue, uint64_t cookie);
 
   PortObjects works_;
+  Rail& rail_;
   pmd::mem::AlignRules rules_;
   QueueAssigner assigner_;
   std::array<Queue, kQueues> queues_;
   uint32_t used_ = 0;
   uint32_t to_stop_ = 0;      // queues that the card has not stopped yet, one bit each
   uint32_t quarantined_ = 0;  // transfers and requests whose mailbox is in quarantine
-  std::vector<Link*> resting_;
+  std::vector<Path*> resting_;
   Bounce bounce_;
   pmd::mem::Plan plan_;
 };

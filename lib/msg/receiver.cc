@@ -6,7 +6,17 @@
 #include <memory>
 #include <utility>
 
+#include "lib/msg/paths.hpp"
+#include "lib/msg/rail.hpp"
+
 namespace rio::msg {
+namespace {
+
+[[nodiscard]] ReceiveQueues& queues(const RecvTransfer& transfer) {
+  return transfer.path->rail.queues;
+}
+
+}  // namespace
 
 void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
                        RecvTransfer& transfer) {
@@ -17,6 +27,7 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
   transfer.user = user;
   transfer.context = &context;
   transfer.link = request->origin.link;
+  transfer.path = request->path != nullptr ? request->path : transfer.link->path;
   transfer.id = body.transfer;
   transfer.waiter.transfer = &transfer;
   transfer.true_bytes = body.len_bytes;
@@ -53,9 +64,22 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
   } else if (transfer.grant.state() == RecvGrant::State::kWaiting) {
-    queues_.assigner().wait(transfer.link->large.source, transfer.waiter);
+    wait(transfer);
   }
   working_.add(transfer);
+}
+
+/// Wait for a queue, of the rail that suits best.
+void Receiver::wait(RecvTransfer& transfer) {
+  if (transfer.link->peer_rails != nullptr && !queues(transfer).may_be_written(transfer)) {
+    Path& path = works_.paths.choose_for_large(*transfer.link);
+    if (&path != transfer.path) {
+      transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
+      transfer.path = &path;
+      transfer.stuck = 0;
+    }
+  }
+  queues(transfer).assigner().wait(transfer.path->source, transfer.waiter);
 }
 
 /// Receive into the buffer that was offered: post entries for the messages that the peer is already
@@ -63,15 +87,15 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
 void Receiver::accept(const Request& request, RecvTransfer& transfer) {
   const auto messages = static_cast<uint32_t>(pmd::mem::cut_messages(request.cut));
   transfer.cut = request.cut;
-  transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
+  transfer.region = transfer.path->rail.memory.get(transfer.rest, transfer.rest_bytes);
   transfer.granted = true;
   transfer.say_kept = true;
-  queues_.assign(transfer);
+  queues(transfer).assign(transfer);
   offers_.note_end(*transfer.link, request.header.to, true);
   transfer.grant.start(messages, ReceiveQueues::kWindow);
   transfer.grant.told_by_offer(std::min(request.window, messages));
   works_.peers.watch(*transfer.link, 0);
-  queues_.post(transfer);
+  queues(transfer).post(transfer);
   working_.add(transfer);
 }
 
@@ -80,32 +104,44 @@ void Receiver::cancel(RecvTransfer& transfer) {
     return;
   }
   transfer.say_abort = true;
-  queues_.assigner().unwait(transfer.waiter);
+  queues(transfer).assigner().unwait(transfer.waiter);
   if (transfer.held) {
-    queues_.quarantine(transfer);
+    queues(transfer).quarantine(transfer);
   }
   working_.add(transfer);
 }
 
 void Receiver::progress() {
-  queues_.stop_pending();
+  for (Rail* const rail : works_.rails) {
+    progress(*rail);
+  }
+}
+
+void Receiver::progress(Rail& rail) {
+  rail.queues.stop_pending();
   offers_.progress();
-  serve();
+  serve(rail);
   // Reaping a queue may run an emulated card, which takes time: send answers before the next queue.
-  for (uint32_t left = queues_.used(); left != 0; left &= left - 1) {
-    RecvTransfer* const transfer = queues_.reap(static_cast<uint32_t>(__builtin_ctz(left)));
+  for (uint32_t left = rail.queues.used(); left != 0; left &= left - 1) {
+    RecvTransfer* const transfer = rail.queues.reap(static_cast<uint32_t>(__builtin_ctz(left)));
     if (transfer != nullptr) {
       working_.add(*transfer);
-      serve();
+      serve(rail);
     }
   }
-  queues_.end_rests();
+  rail.queues.end_rests();
+}
+
+bool Receiver::busy() const {
+  return offers_.any_open() || !working_.empty() ||
+         std::any_of(works_.rails.begin(), works_.rails.end(),
+                     [](const Rail* rail) { return rail->queues.busy(); });
 }
 
 /// Assign queues to waiting transfers, and send due messages.
-void Receiver::serve() {
+void Receiver::serve(Rail& rail) {
   QueuePlace place;
-  while (QueueWaiter* const waiter = queues_.assigner().assign(&place)) {
+  while (QueueWaiter* const waiter = rail.queues.assigner().assign(&place)) {
     begin(*static_cast<RecvTransfer::Waiter*>(waiter)->transfer, place);
   }
   working_.visit([this](RecvTransfer& transfer) { return look(transfer); });
@@ -115,26 +151,27 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   transfer.place = place;
   working_.add(transfer);
   if (transfer.region == nullptr) {
-    transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
+    transfer.region = transfer.path->rail.memory.get(transfer.rest, transfer.rest_bytes);
   }
+  ReceiveQueues& rings = queues(transfer);
   const pmd::mem::Range range = transfer.range(transfer.rest_bytes);
-  if (!queues_.open(*transfer.link, place) ||
-      pmd::mem::choose_cut(range, queues_.rules(), &transfer.cut) != 0) {
+  if (!rings.open(*transfer.path, place) ||
+      pmd::mem::choose_cut(range, rings.rules(), &transfer.cut) != 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
-    queues_.assigner().close(transfer.link->large.source, place);
-    queues_.stop(place.queue);
+    rings.assigner().close(transfer.path->source, place);
+    rings.stop(place.queue);
     return;
   }
-  queues_.assign(transfer);
+  rings.assign(transfer);
   transfer.grant.start(static_cast<uint32_t>(pmd::mem::cut_messages(transfer.cut)),
                        ReceiveQueues::kWindow);
-  queues_.post(transfer);
+  rings.post(transfer);
 }
 
 /// Advance one transfer. @return whether to visit it again although nothing has arrived for it.
 bool Receiver::look(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;
-  if (queues_.may_be_written(transfer)) {
+  if (queues(transfer).may_be_written(transfer)) {
     return true;  // the card may still write there
   }
   if (transfer.dead) {
@@ -175,6 +212,7 @@ bool Receiver::say_total(RecvTransfer& transfer) {
   body.transfer = transfer.id;
   body.attempt = grant.attempt();
   body.mailbox = transfer.place.mailbox;
+  body.rail = static_cast<uint8_t>(transfer.path->rail.index);
   body.total = grant.tell();
   pmd::mem::encode_cut(transfer.cut, body.cut);
   transfer.granted = true;
@@ -189,7 +227,7 @@ bool Receiver::say_abort(RecvTransfer& transfer) {
 }
 
 void Receiver::finish(RecvTransfer& transfer, int status) {
-  works_.memory.put(std::exchange(transfer.region, nullptr));
+  transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.receives.remove(transfer);
   }
@@ -212,7 +250,8 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   RecvTransfer* const transfer =
       link.large.receives.find([&](const RecvTransfer& each) { return each.id == body.transfer; });
   // All data sent before CLOSED has arrived: reap it.
-  if (transfer != nullptr && transfer->held && queues_.reap(transfer->place.queue) != nullptr) {
+  if (transfer != nullptr && transfer->held &&
+      queues(*transfer).reap(transfer->place.queue) != nullptr) {
     working_.add(*transfer);
   }
   if (transfer == nullptr || transfer->grant.state() == RecvGrant::State::kDone) {
@@ -231,14 +270,18 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   if (!current) {
     return true;
   }
-  queues_.assigner().unwait(transfer->waiter);
-  queues_.leave(*transfer);
+  ReceiveQueues& rings = queues(*transfer);
+  rings.assigner().unwait(transfer->waiter);
+  rings.leave(*transfer);
+  if (transfer->broken || body.again != 0) {  // the sender is in doubt about the path
+    works_.paths.on_failed(*transfer->path, pmd::Status::kResponseTimeout);
+  }
   transfer->say_abort = false;
   if (grant.state() == RecvGrant::State::kWaiting) {
     // Data that has arrived need not be sent again.
     if (transfer->granted && !transfer->say_kept) {
       transfer->arrived_bytes +=
-          pmd::mem::cut_message(transfer->cut, queues_.rules(), grant.kept()).offset_bytes;
+          pmd::mem::cut_message(transfer->cut, rings.rules(), grant.kept()).offset_bytes;
     }
     transfer->granted = false;
     transfer->say_kept = false;
@@ -246,21 +289,37 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
     if (transfer->rest_bytes == 0) {
       transfer->say_abort = grant.stop({StopReason::kEnough, false});
     } else {
-      queues_.assigner().wait(link.large.source, transfer->waiter);
+      wait(*transfer);
     }
   }
   working_.add(*transfer);
   return true;
 }
 
+void Receiver::card_gone(Rail& rail) {
+  for (uint32_t i = 0; i < works_.peers.count(); ++i) {
+    works_.peers.at(i).large.receives.for_each([&](RecvTransfer& transfer) {
+      if (&transfer.path->rail == &rail && transfer.held && transfer.grant.stop({0, true})) {
+        transfer.say_abort = true;
+        rail.queues.quarantine(transfer);
+        working_.add(transfer);
+      }
+    });
+  }
+}
+
 void Receiver::end_session(Link& link, int error) {
   requests_.end_session(link, error);
   offers_.end_session(link);
-  queues_.end_session(link);
+  for (const std::unique_ptr<Path>& path : link.paths) {
+    if (path != nullptr) {
+      path->rail.queues.end_session(*path);
+    }
+  }
   while (!link.large.receives.is_empty()) {
     RecvTransfer& transfer = *link.large.receives.first();
     link.large.receives.remove(transfer);
-    queues_.forget_quarantine(transfer.quarantined);
+    queues(transfer).forget_quarantine(transfer.quarantined);
     transfer.dead = true;
     transfer.status = error;
     transfer.grant.died({StopReason::kFailed, false});

@@ -10,7 +10,6 @@
 #include "lib/msg/made_offers.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
-#include "lib/msg/receive_queues.hpp"
 #include "lib/msg/registrations.hpp"
 #include "lib/msg/requests.hpp"
 #include "lib/msg/transfer.hpp"
@@ -21,12 +20,7 @@ namespace rio::msg {
 class Receiver {
  public:
   explicit Receiver(const PortObjects& works)
-      : works_(works),
-        queues_(works),
-        offers_(queues_, works.control),
-        requests_(works, queues_, offers_) {}
-  /// Allocate what the queues need. @return 0, -ENOMEM.
-  [[nodiscard]] int create() { return queues_.create(); }
+      : works_(works), offers_(works.control), requests_(works, offers_) {}
 
   /// Requests of peers that are not answered yet.
   [[nodiscard]] Requests& requests() { return requests_; }
@@ -42,17 +36,17 @@ class Receiver {
 
   /// The session is over: end its transfers, stop its queues, and let its mailboxes rest.
   void end_session(Link& link, int error);
+  /// The card of a rail is gone: its transfers wait for a queue of another rail.
+  void card_gone(Rail& rail);
   void progress();
   /// Whether progress() has anything to do.
-  [[nodiscard]] bool busy() const {
-    return queues_.busy() || offers_.any_open() || !working_.empty();
-  }
-  /// Whether large data may arrive that no transfer expects.
-  [[nodiscard]] bool late_possible() const { return queues_.late_possible(); }
+  [[nodiscard]] bool busy() const;
 
  private:
   void accept(const Request& request, RecvTransfer& transfer);
-  void serve();
+  void progress(Rail& rail);
+  void wait(RecvTransfer& transfer);
+  void serve(Rail& rail);
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool look(RecvTransfer& transfer);
   [[nodiscard]] bool say_total(RecvTransfer& transfer);
@@ -60,7 +54,6 @@ class Receiver {
   void finish(RecvTransfer& transfer, int status);
 
   PortObjects works_;
-  ReceiveQueues queues_;
   MadeOffers offers_;
   Requests requests_;
   WorkList<RecvTransfer> working_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/msg/rail.hpp"
+
 namespace rio::msg {
 
 Request* Requests::on_request(Link& link, const Header& header, std::span<const uint8_t> bytes,
@@ -76,7 +78,7 @@ void Requests::park(Request& request, StopCause cause) {
   }
   request.accepted = false;
   request.parked = true;
-  queues_.quarantine(request);
+  request.path->rail.queues.quarantine(request);
   say_stop(request, cause.reason);
 }
 
@@ -88,8 +90,9 @@ bool Requests::close(Request& request, const StopBody& body) {
     static_cast<void>(request.grant.stop({0, true}));
     request.accepted = false;
     request.parked = true;
-    queues_.assigner().close(link.large.source, request.place);
-    queues_.stop(request.place.queue);
+    ReceiveQueues& queues = request.path->rail.queues;
+    queues.assigner().close(request.path->source, request.place);
+    queues.stop(request.place.queue);
   }
   if (request.parked) {
     const bool current = body.attempt == request.grant.attempt();
@@ -99,7 +102,8 @@ bool Requests::close(Request& request, const StopBody& body) {
     if (!current) {
       return true;
     }
-    queues_.end_quarantine(request.quarantined, link.large.source, request.place);
+    request.path->rail.queues.end_quarantine(request.quarantined, request.path->source,
+                                             request.place);
     if (request.grant.state() != RecvGrant::State::kEnded) {
       return true;
     }
@@ -119,7 +123,9 @@ void Requests::end_session(Link& link, int error) {
     Request& request = *link.large.requests.first();
     link.large.requests.remove(request);
     request.gone = error;
-    queues_.forget_quarantine(request.quarantined);
+    if (request.path != nullptr) {
+      request.path->rail.queues.forget_quarantine(request.quarantined);
+    }
     if (request.refused) {
       requests_.put(&request);
     }

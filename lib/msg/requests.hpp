@@ -9,7 +9,7 @@
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large_control.hpp"
 #include "lib/msg/made_offers.hpp"
-#include "lib/msg/receive_queues.hpp"
+#include "lib/msg/port_objects.hpp"
 
 namespace rio::msg {
 
@@ -17,8 +17,8 @@ namespace rio::msg {
 /// context has taken.
 class Requests {
  public:
-  Requests(const PortObjects& works, ReceiveQueues& queues, MadeOffers& offers)
-      : inflows_(works.inflows), control_(works.control), queues_(queues), offers_(offers) {}
+  Requests(const PortObjects& works, MadeOffers& offers)
+      : inflows_(works.inflows), control_(works.control), offers_(offers) {}
 
   /// REQUEST arrived. @param number Link::number_in() before it was counted. @return the request,
   /// to be put into the inbox; null: the peer broke the protocol, or no memory.
@@ -43,7 +43,6 @@ class Requests {
 
   Inflows& inflows_;
   LargeControl& control_;
-  ReceiveQueues& queues_;
   MadeOffers& offers_;
   base::Slab<Request> requests_;
 };

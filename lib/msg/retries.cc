@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
+#include "lib/msg/rail.hpp"
+
 namespace rio::msg {
 
 void Retries::keep(Link& link, Again message) {
@@ -9,9 +12,10 @@ void Retries::keep(Link& link, Again message) {
   again_.push_back(std::move(message));
 }
 
-uint64_t Retries::take_since(uint32_t entry) {
-  const auto known = std::find_if(resent_.begin(), resent_.end(),
-                                  [&](const Resent& resent) { return resent.entry == entry; });
+uint64_t Retries::take_since(const Rail& rail, uint32_t entry) {
+  const auto known = std::find_if(resent_.begin(), resent_.end(), [&](const Resent& resent) {
+    return resent.rail == &rail && resent.entry == entry;
+  });
   if (known == resent_.end()) {
     return 0;
   }
@@ -21,9 +25,10 @@ uint64_t Retries::take_since(uint32_t entry) {
   return since_ns;
 }
 
-bool Retries::is_resent(uint32_t entry) const {
-  return std::any_of(resent_.begin(), resent_.end(),
-                     [&](const Resent& resent) { return resent.entry == entry; });
+bool Retries::is_resent(const Rail& rail, uint32_t entry) const {
+  return std::any_of(resent_.begin(), resent_.end(), [&](const Resent& resent) {
+    return resent.rail == &rail && resent.entry == entry;
+  });
 }
 
 /// A resent message is completed.
@@ -33,10 +38,9 @@ void Retries::arrived_or_failed(const Resent& resent) {
 }
 
 void Retries::send_again() {
-  const pmd::TxQueue& ring = outbox_.ring();
-  const uint32_t oldest = ring.oldest_index();
   std::erase_if(resent_, [&](const Resent& resent) {
-    const bool over = ring.next_index() - resent.entry > ring.next_index() - oldest &&
+    const pmd::TxQueue& ring = resent.rail->outbox.ring();
+    const bool over = ring.next_index() - resent.entry > ring.next_index() - ring.oldest_index() &&
                       !ring.is_straggler(resent.entry);
     if (over) {
       arrived_or_failed(resent);
@@ -46,19 +50,21 @@ void Retries::send_again() {
   for (Again& again : std::exchange(again_, {})) {
     Link& link = peers_.at(again.link);
     // Making room may end the session, or begin a rest: check both afterwards.
-    const bool room = outbox_.take_room();
+    const bool room = link.outbox->take_room();
     if (again.session != link.session) {
       continue;
     }
-    if (!room || link.rest.on || link.backlog.resent >= kAgainMax) {
+    if (!room || link.path->rest.on || link.backlog.resent >= kAgainMax) {
       again_.push_back(std::move(again));
       continue;
     }
     ++stats_.again;
     --link.backlog.again;
     ++link.backlog.resent;
-    resent_.push_back({again.link, again.session, ring.next_index(), again.since_ns});
-    outbox_.post_again(link, again.bytes);
+    const Rail& rail = link.path->rail;
+    resent_.push_back(
+        {again.link, again.session, &rail, rail.outbox.ring().next_index(), again.since_ns});
+    link.outbox->post_again(link, again.bytes);
   }
 }
 
@@ -68,11 +74,38 @@ void Retries::post_flushed() {
     if (link.session != each.session) {
       continue;
     }
-    if (link.backlog.held || link.rest.on || each.resent || !outbox_.ring().has_room(0)) {
+    if (link.backlog.held || link.path->rest.on || each.resent || link.outbox->stopped() ||
+        !link.outbox->ring().has_room(0)) {
       hold(link);
       keep(link, std::move(each));
     } else {
-      outbox_.post_again(link, each.bytes);
+      link.outbox->post_again(link, each.bytes);
+    }
+  }
+}
+
+void Retries::salvage(const Rail& rail) {
+  const pmd::TxQueue& ring = rail.outbox.ring();
+  const auto keep_slot = [&](uint32_t entry) {
+    Path* const path = peers_.find(rail.index, ring.slot_dest_id(entry));
+    const uint8_t* const slot = ring.slot_va(entry);
+    if (!ring.is_slot(entry) || path == nullptr || &path->link.path->rail == &rail ||
+        load_header(slot).kind() >= Kind::kHello ||
+        load_header(slot).key() != path->link.keys.remote) {
+      return;
+    }
+    Link& link = path->link;
+    hold(link);
+    const uint64_t since_ns = take_since(rail, entry);
+    keep(link, {link.index(),
+                link.session,
+                since_ns != 0 ? since_ns : base::now_ns(),
+                {slot, slot + ring.slot_bytes(entry)}});
+  };
+  ring.for_each_straggler(keep_slot);
+  for (uint32_t entry = ring.oldest_index(); entry != ring.next_index(); ++entry) {
+    if (ring.is_out(entry)) {
+      keep_slot(entry);
     }
   }
 }
@@ -83,7 +116,7 @@ void Retries::drop(const Link& link) {
 
 bool Retries::has_due() const {
   return std::any_of(again_.begin(), again_.end(),
-                     [&](const Again& again) { return !peers_.at(again.link).rest.on; });
+                     [&](const Again& again) { return !peers_.at(again.link).path->rest.on; });
 }
 
 void Retries::hold(Link& link) {
@@ -93,12 +126,12 @@ void Retries::hold(Link& link) {
   link.hold();
 }
 
-void Retries::hold_if_greedy() {
-  const pmd::TxQueue& ring = outbox_.ring();
+void Retries::hold_if_greedy(const Rail& rail) {
+  const pmd::TxQueue& ring = rail.outbox.ring();
   const auto hold_receiver = [&](uint32_t entry) {
-    Link* const link = peers_.find(ring.slot_dest_id(entry));
-    if (link != nullptr && outbox_.out_to(link->dest_id()) >= Outbox::kOutMax) {
-      hold(*link);
+    Path* const path = peers_.find(rail.index, ring.slot_dest_id(entry));
+    if (path != nullptr && rail.outbox.out_to(path->dest_id) >= Outbox::kOutMax) {
+      hold(path->link);
     }
   };
   hold_receiver(ring.oldest_index());
@@ -111,8 +144,8 @@ void Retries::release_held() {
     if (!link.backlog.held) {
       return true;  // the session has ended
     }
-    if (link.rest.on || link.backlog.again != 0 || link.backlog.resent != 0 ||
-        outbox_.out_to(link.dest_id()) >= Outbox::kOutMax / 2) {
+    if (link.path->rest.on || link.backlog.again != 0 || link.backlog.resent != 0 ||
+        link.outbox->out_to(link.path->dest_id) >= Outbox::kOutMax / 2) {
       link.hold();
       return false;
     }
@@ -122,7 +155,6 @@ void Retries::release_held() {
 }
 
 uint64_t Retries::find_lost(Link& link, uint32_t key, const uint32_t* not_taken) const {
-  const pmd::TxQueue& ring = outbox_.ring();
   uint64_t lost = 0;
   std::vector<Again> unsent;
   const auto sort_out = [&](const Again& message, bool not_taken_yet) {
@@ -137,23 +169,31 @@ uint64_t Retries::find_lost(Link& link, uint32_t key, const uint32_t* not_taken)
       lost |= 1ull << header.from();
     }
   };
-  const auto check_slot = [&](uint32_t entry, bool is_out) {
+  const auto check_slot = [&](const Path& path, uint32_t entry, bool is_out) {
+    const pmd::TxQueue& ring = path.rail.outbox.ring();
     const uint8_t* const slot = ring.slot_va(entry);
     const bool is_late =
         not_taken != nullptr && static_cast<int32_t>(load_header(slot).number() - *not_taken) >= 0;
-    if (ring.slot_dest_id(entry) == link.dest_id() && ring.is_slot(entry) && (is_out || is_late)) {
+    if (ring.slot_dest_id(entry) == path.dest_id && ring.is_slot(entry) && (is_out || is_late)) {
       sort_out({link.index(), link.session, 0, {slot, slot + ring.slot_bytes(entry)}},
-               !is_out && !is_resent(entry));
+               !is_out && !is_resent(path.rail, entry));
     }
   };
   // Each slot keeps its last message; of older ones only stragglers have not arrived. Large data
   // ends with the session.
-  ring.for_each_straggler([&](uint32_t entry) { check_slot(entry, true); });
-  const uint32_t oldest = ring.oldest_index();
-  for (uint32_t back = 1u << Outbox::kRingLog2; back != 0; --back) {
-    const uint32_t entry = ring.next_index() - back;
-    if (!ring.is_straggler(entry)) {
-      check_slot(entry, static_cast<int32_t>(entry - oldest) >= 0 && ring.is_out(entry));
+  for (const std::unique_ptr<Path>& each : link.paths) {
+    if (each == nullptr) {
+      continue;
+    }
+    const Path& path = *each;
+    const pmd::TxQueue& ring = path.rail.outbox.ring();
+    ring.for_each_straggler([&](uint32_t entry) { check_slot(path, entry, true); });
+    for (uint32_t back = 1u << Outbox::kRingLog2; back != 0; --back) {
+      const uint32_t entry = ring.next_index() - back;
+      if (!ring.is_straggler(entry)) {
+        const bool is_posted = static_cast<int32_t>(entry - ring.oldest_index()) >= 0;
+        check_slot(path, entry, is_posted && ring.is_out(entry));
+      }
     }
   }
   for (const std::vector<Again>* const kept : {&again_, &flushed_}) {

@@ -17,31 +17,35 @@ namespace rio::msg {
 /// else is sent to that peer until they have arrived.
 class Retries {
  public:
-  Retries(Outbox& outbox, Peers& peers, PortStats& stats)
-      : outbox_(outbox), peers_(peers), stats_(stats) {}
+  Retries(Rails& rails, Peers& peers, PortStats& stats)
+      : rails_(rails), peers_(peers), stats_(stats) {}
 
   /// Queue a failed message for resending; if the link rests, when the rest is over.
   void keep(Link& link, Again message);
   /// Keep a message that the card returned because its ring was stopped.
   void keep_flushed(Again message) { flushed_.push_back(std::move(message)); }
-  /// The message in a ring entry is completed. @return when it first failed, by now_ns(); 0: it was
-  /// not resent.
-  [[nodiscard]] uint64_t take_since(uint32_t entry);
+  /// The message in an entry of a rail's ring is completed. @return when it first failed, by
+  /// now_ns(); 0: it was not resent.
+  [[nodiscard]] uint64_t take_since(const Rail& rail, uint32_t entry);
 
   /// Whether the message last posted in this entry is a resent one.
-  [[nodiscard]] bool is_resent(uint32_t entry) const;
+  [[nodiscard]] bool is_resent(const Rail& rail, uint32_t entry) const;
 
   /// Hold a link until all its resent messages have arrived.
   void hold(Link& link);
-  /// Much of the ring is in use. If one peer, which does not accept its messages, fills most of it,
-  /// hold that peer's link.
-  void hold_if_greedy();
+  /// Much of a rail's ring is in use. If one peer, which does not accept its messages, fills most
+  /// of it, hold that peer's link.
+  void hold_if_greedy(const Rail& rail);
 
-  /// The ring runs again: post the messages that it returned.
+  /// A ring runs again: post the messages that it returned.
   void post_flushed();
 
   /// The session of a resting link has ended: drop the messages kept for it.
   void drop(const Link& link);
+
+  /// The card of a rail is gone, and completes nothing any more: resend what was in its ring by
+  /// other rails.
+  void salvage(const Rail& rail);
 
   /// Whether any message is to be resent, now or after a rest.
   [[nodiscard]] bool has_any() const { return !again_.empty(); }
@@ -69,9 +73,10 @@ class Retries {
  private:
   /// A resent message that is in the ring.
   struct Resent {
-    uint32_t link;      // index
-    uint32_t session;   // of the link
-    uint32_t entry;     // ring index, free-running
+    uint32_t link;     // index
+    uint32_t session;  // of the link
+    const Rail* rail;
+    uint32_t entry;     // index in the rail's ring, free-running
     uint64_t since_ns;  // as Again::since_ns
   };
 
@@ -83,7 +88,7 @@ class Retries {
   void release_held();
   void arrived_or_failed(const Resent& resent);
 
-  Outbox& outbox_;
+  Rails& rails_;
   Peers& peers_;
   PortStats& stats_;
   std::vector<Again> again_;    // those of resting links wait for the end of the rest

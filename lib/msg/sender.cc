@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "lib/msg/paths.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 namespace {
@@ -28,11 +30,10 @@ constexpr uint8_t kDoublingsMax = 9;         // at most this often
 
 }  // namespace
 
-int Sender::create() {
-  rules_ = works_.endpoint.align_rules();
-  const pmd::Caps& caps = works_.endpoint.caps();
-  flags_ = caps.order_depth >= caps.letters ? 0 : pmd::TxFlags::kOrder;
-  return bounce_.create(works_.endpoint, kOut);
+bool Sender::busy() const {
+  return !working_.empty() ||
+         std::any_of(works_.rails.begin(), works_.rails.end(),
+                     [](const Rail* rail) { return rail->outbox.large_count() != 0; });
 }
 
 void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits, const void* data,
@@ -46,6 +47,7 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
   transfer.user = user;
   transfer.context = &context;
   transfer.link = &link;
+  transfer.path = link.path;
   transfer.id = ++link.large.sends_begun;
   transfer.edge_bytes = static_cast<uint8_t>(edge);
   transfer.rest = va + edge;
@@ -69,7 +71,7 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
   if (!small && !takers_.empty()) [[unlikely]] {
     accept(route, body, transfer);
   }
-  works_.outbox.post_request(route, body);
+  link.outbox->post_request(route, body);
   link.large.sends.append(transfer);
   works_.peers.watch(link, 0);
   if (body.offer != 0) {
@@ -82,8 +84,9 @@ void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfe
   const OfferBody* const offer = taker(*route.link, HeaderWords{0, route.word}.to())
                                      .take(body.message_number, body.len_bytes, body.match_bits);
   // An offer fits only if our memory has the same alignment and our card the same rules.
-  if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules_.dedicated_size ||
-      rules_.message_max != pmd::mem::kMessagePage ||
+  const pmd::mem::AlignRules& rules = transfer.path->rail.slots.rules();
+  if (offer == nullptr || transfer.edge_bytes != 0 || offer->unit_bytes != rules.dedicated_size ||
+      rules.message_max != pmd::mem::kMessagePage ||
       offered_cut(*offer, transfer.rest_bytes, &transfer.cut) != 0) {
     return;
   }
@@ -91,7 +94,7 @@ void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfe
       static_cast<uint32_t>(std::min<uint64_t>(pmd::mem::cut_messages(transfer.cut), UINT32_MAX));
   body.offer = offer->offer;
   transfer.granted_bytes = transfer.rest_bytes;
-  transfer.region = works_.memory.get(transfer.rest, transfer.rest_bytes);
+  transfer.region = transfer.path->rail.memory.get(transfer.rest, transfer.rest_bytes);
   transfer.grant.accept(offer->mailbox, messages, std::min<uint32_t>(offer->window, messages));
 }
 
@@ -151,12 +154,17 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   const bool first = !transfer->settled;
   const uint64_t len_max =
       first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes;
+  Path* const path = works_.paths.find(link, body.rail);
+  if (path == nullptr) {
+    return false;
+  }
+  const pmd::mem::AlignRules& rules = path->rail.slots.rules();
   pmd::mem::Cut cut;
-  if (pmd::mem::decode_cut(body.cut, len_max, rules_, &cut) != 0 ||
+  if (pmd::mem::decode_cut(body.cut, len_max, rules, &cut) != 0 ||
       pmd::mem::cut_messages(cut) > UINT32_MAX) {
     return false;
   }
-  const uint64_t len_bytes = pmd::mem::cut_bytes(cut, rules_);
+  const uint64_t len_bytes = pmd::mem::cut_bytes(cut, rules);
   const bool mine =
       body.attempt == grant.attempt() && grant.state() == SendGrant::State::kRequested;
   if (grant.on_grant(body.attempt, body.mailbox, static_cast<uint32_t>(pmd::mem::cut_messages(cut)),
@@ -164,6 +172,7 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
     return false;
   }
   if (mine) {
+    use(*transfer, *path);
     transfer->cut = cut;
     if (first) {
       transfer->granted_bytes = len_bytes;
@@ -175,11 +184,19 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
       grant.brought_further();
     }
     if (transfer->region == nullptr) {
-      transfer->region = works_.memory.get(transfer->rest, transfer->rest_bytes);
+      transfer->region = transfer->path->rail.memory.get(transfer->rest, transfer->rest_bytes);
     }
     working_.add(*transfer);
   }
   return true;
+}
+
+/// The next attempt takes a path; nothing is posted now.
+void Sender::use(SendTransfer& transfer, Path& path) {
+  if (&path != transfer.path) {
+    transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
+    transfer.path = &path;
+  }
 }
 
 bool Sender::on_total(Link& link, Kind kind, std::span<const uint8_t> bytes) {
@@ -215,16 +232,16 @@ bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
   return transfer->grant.on_abort(body.attempt, {body.reason, body.again != 0}) == 0;
 }
 
-void Sender::on_sent(const pmd::TxDone& done) {
-  const auto slot = static_cast<uint32_t>(done.cookie & (kOut - 1));
-  if (out_[slot].transfer == nullptr) {
+void Sender::on_sent(Rail& rail, const pmd::TxDone& done) {
+  const SendSlots::Out out =
+      rail.slots.end(static_cast<uint32_t>(done.cookie & (SendSlots::kCount - 1)));
+  if (out.transfer == nullptr) {
     return;  // reported by a card that is gone
   }
-  SendTransfer& transfer = *std::exchange(out_[slot].transfer, nullptr);
-  bounce_.put(slot);
-  works_.outbox.count_large(-1);
+  SendTransfer& transfer = *out.transfer;
+  rail.outbox.count_large(-1);
   if (done.status != pmd::Status::kOk) {
-    if (works_.outbox.stopped() && take_back(transfer, out_[slot].number, done.status)) {
+    if (rail.outbox.stopped() && take_back(out, done.status)) {
       return;
     }
     if (!transfer.dead && transfer.grant.state() == SendGrant::State::kSending) {
@@ -249,20 +266,24 @@ void Sender::ask_again(SendGrant& grant) {
 
 /// Handle a message that the card returned unsent because its ring was stopped. @return false: the
 /// completion is of another kind.
-bool Sender::take_back(SendTransfer& transfer, uint32_t number, pmd::Status status) {
+bool Sender::take_back(const SendSlots::Out& out, pmd::Status status) {
   if (status != pmd::Status::kFlushed && status != pmd::Status::kRetryExpired) {
     return false;
   }
+  SendTransfer& transfer = *out.transfer;
   if (transfer.unsent++ == 0) {
     interrupted_.push_back(&transfer);
-    transfer.unsent_from = number;
+    transfer.unsent_from = out.number;
   }
-  transfer.unsent_from = std::min(transfer.unsent_from, number);
+  transfer.unsent_from = std::min(transfer.unsent_from, out.number);
   return true;
 }
 
-void Sender::resume() {
-  for (SendTransfer* const each : interrupted_) {
+void Sender::resume(const Rail& rail) {
+  std::erase_if(interrupted_, [&](SendTransfer* each) {
+    if (&each->path->rail != &rail) {
+      return false;
+    }
     SendGrant& grant = each->grant;
     const uint32_t count = std::exchange(each->unsent, 0);
     const bool sending = !each->dead && grant.state() == SendGrant::State::kSending;
@@ -278,8 +299,8 @@ void Sender::resume() {
       grant.completed(count);
     }
     working_.add(*each);
-  }
-  interrupted_.clear();
+    return true;
+  });
 }
 
 void Sender::end_session(Link& link, int error) {
@@ -294,19 +315,24 @@ void Sender::end_session(Link& link, int error) {
   std::erase_if(takers_, [&](const auto& each) { return each.first >> 32 == link.index(); });
 }
 
-void Sender::card_gone() {
-  for (Out& out : out_) {
-    if (out.transfer != nullptr) {
-      out.transfer->grant.completed(1);
-      working_.add(*std::exchange(out.transfer, nullptr));
+void Sender::card_gone(Rail& rail) {
+  for (uint32_t slot = 0; slot < SendSlots::kCount; ++slot) {
+    if (SendTransfer* const transfer = rail.slots.end(slot).transfer; transfer != nullptr) {
+      if (!transfer->dead && transfer->grant.state() == SendGrant::State::kSending) {
+        ask_again(transfer->grant);
+      }
+      transfer->grant.completed(1);
+      working_.add(*transfer);
     }
   }
-  works_.outbox.count_large(-static_cast<int32_t>(works_.outbox.large_count()));
+  rail.outbox.count_large(-static_cast<int32_t>(rail.outbox.large_count()));
 }
 
 void Sender::progress() {
-  if (works_.outbox.large_count() != 0) {
-    works_.outbox.reap();
+  for (Rail* const rail : works_.rails) {
+    if (rail->outbox.large_count() != 0) {
+      rail->outbox.reap();
+    }
   }
   working_.visit([this](SendTransfer& transfer) { return look(transfer); });
 }
@@ -338,19 +364,22 @@ bool Sender::look(SendTransfer& transfer) {
 
 void Sender::post(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
-  pmd::TxQueue& tx = works_.outbox.ring();
+  Outbox& outbox = transfer.path->rail.outbox;
+  SendSlots& places = transfer.path->rail.slots;
+  pmd::TxQueue& tx = outbox.ring();
   const uint32_t taken = Outbox::kBudget + Outbox::kReserve;  // ring entries left to other messages
-  if (works_.outbox.stopped() || transfer.link->rest.on) {
+  if (outbox.stopped() || transfer.path->rest.on) {
     return;
   }
   const uint32_t free = tx.free_count();
   const uint32_t room = free > taken ? free - taken : 0;
   const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;
-  const uint32_t n = std::min({grant.may_post(), room, mine, kOut - works_.outbox.large_count()});
+  const uint32_t n =
+      std::min({grant.may_post(), room, mine, SendSlots::kCount - outbox.large_count()});
   if (n == 0) {
     return;  // completions make room
   }
-  if (pmd::mem::plan_send(transfer.range(transfer.granted_bytes), transfer.cut, rules_,
+  if (pmd::mem::plan_send(transfer.range(transfer.granted_bytes), transfer.cut, places.rules(),
                           {grant.next(), n}, &plan_) != 0) {
     grant.stop({StopReason::kFailed, false});
     return;
@@ -358,38 +387,39 @@ void Sender::post(SendTransfer& transfer) {
   pmd::TxMessage messages[kOutEach];
   uint32_t slots[kOutEach];
   for (uint32_t i = 0; i < n; ++i) {
-    slots[i] = bounce_.get();
+    slots[i] = places.get();
     messages[i] = message(transfer, plan_.messages[i], slots[i]);
   }
   const uint32_t posted = tx.burst(messages, static_cast<uint16_t>(n));
   for (uint32_t i = 0; i < n; ++i) {
     if (i < posted) {
-      out_[slots[i]] = {&transfer, grant.next() + i};
+      places.use(slots[i], {&transfer, grant.next() + i});
     } else {
-      bounce_.put(slots[i]);
+      places.put(slots[i]);
     }
   }
-  works_.outbox.count_large(static_cast<int32_t>(posted));
+  outbox.count_large(static_cast<int32_t>(posted));
   grant.posted(posted);
 }
 
 pmd::TxMessage Sender::message(const SendTransfer& transfer, const pmd::mem::PlanMessage& m,
                                uint32_t slot) {
+  const SendSlots& places = transfer.path->rail.slots;
   uint64_t iova = m.iova;
   const bool placed = m.placement == pmd::mem::Placement::kInPlace;
   if (!placed) {
-    uint8_t* const to = bounce_.va(slot);
+    uint8_t* const to = places.va(slot);
     std::memcpy(to, m.va, m.len_bytes);
     std::memset(to + m.len_bytes, 0, m.wire_bytes - m.len_bytes);
-    iova = bounce_.iova(slot);
+    iova = places.iova(slot);
   }
   (placed ? works_.stats.placed : works_.stats.copied) += m.len_bytes;
   return {.iova = iova,
           .cookie = Outbox::kLargeCookie | slot,
-          .dest_id = transfer.link->dest_id(),
+          .dest_id = transfer.path->dest_id,
           .length_bytes = m.wire_bytes,
           .mbox = transfer.grant.mailbox(),
-          .flags = flags_};
+          .flags = places.flags()};
 }
 
 bool Sender::say_closed(SendTransfer& transfer) {
@@ -402,7 +432,7 @@ bool Sender::say_closed(SendTransfer& transfer) {
 }
 
 void Sender::finish(SendTransfer& transfer) {
-  works_.memory.put(std::exchange(transfer.region, nullptr));
+  transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.sends.remove(transfer);
     const bool good = transfer.grant.state() == SendGrant::State::kDone;

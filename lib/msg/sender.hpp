@@ -3,19 +3,17 @@
 /// CLOSED if an attempt fails.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "lib/msg/bounce.hpp"
 #include "lib/msg/large_control.hpp"
 #include "lib/msg/offer.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
-#include "lib/msg/registrations.hpp"
+#include "lib/msg/send_slots.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/api/riopmd.hpp"
 
@@ -25,8 +23,6 @@ namespace rio::msg {
 class Sender {
  public:
   explicit Sender(const PortObjects& works) : works_(works) {}
-  /// Allocate the bounce buffers. @return 0, -ENOMEM.
-  [[nodiscard]] int create();
 
   /// Implements MessageContext::send_large(), which has checked the length and that a request may
   /// be sent.
@@ -43,33 +39,28 @@ class Sender {
   [[nodiscard]] bool on_offer(Link& link, uint32_t context, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_revoke(Link& link, uint32_t context, std::span<const uint8_t> bytes);
 
-  /// The card has completed a message of large data.
-  void on_sent(const pmd::TxDone& done);
-  /// The ring runs again after a stop: post the messages that it returned.
-  void resume();
+  /// The card of a rail has completed a message of large data.
+  void on_sent(Rail& rail, const pmd::TxDone& done);
+  /// The ring of a rail runs again after a stop: post the messages that it returned.
+  void resume(const Rail& rail);
   /// The session is over: nothing more is posted, and each transfer is done once the card has
   /// completed its messages.
   void end_session(Link& link, int error);
-  /// The card is gone: it neither reads memory nor completes anything any more. Called before all
-  /// sessions end.
-  void card_gone();
+  /// The card of a rail is gone: it neither reads memory nor completes anything any more. Called
+  /// before all sessions end.
+  void card_gone(Rail& rail);
   void progress();
   /// Whether progress() has anything to do.
-  [[nodiscard]] bool busy() const { return !working_.empty() || works_.outbox.large_count() != 0; }
+  [[nodiscard]] bool busy() const;
 
  private:
-  static constexpr uint32_t kOut = 256;      // most messages posted for all transfers
   static constexpr uint32_t kOutEach = 128;  // most messages posted for one transfer
 
-  struct Out {
-    SendTransfer* transfer;
-    uint32_t number;  // number of the message in its cut
-  };
-
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
+  static void use(SendTransfer& transfer, Path& path);
   [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
   [[nodiscard]] static SendTransfer* find(const Link& link, uint32_t id);
-  [[nodiscard]] bool take_back(SendTransfer& transfer, uint32_t number, pmd::Status status);
+  [[nodiscard]] bool take_back(const SendSlots::Out& out, pmd::Status status);
   static void ask_again(SendGrant& grant);
   [[nodiscard]] bool look(SendTransfer& transfer);
   void post(SendTransfer& transfer);
@@ -79,10 +70,6 @@ class Sender {
   void finish(SendTransfer& transfer);
 
   PortObjects works_;
-  pmd::mem::AlignRules rules_;
-  uint8_t flags_ = 0;  // descriptor flags of the messages
-  Bounce bounce_;      // index: as in out_
-  std::array<Out, kOut> out_{};
   WorkList<SendTransfer> working_;
   std::vector<SendTransfer*> interrupted_;  // transfers with messages that the card returned unsent
   std::unordered_map<uint64_t, OfferTaker> takers_;  // key: index of the link, and context

@@ -6,6 +6,8 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "lib/msg/paths.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 namespace {
@@ -24,11 +26,17 @@ namespace {
 
 }  // namespace
 
-bool Sessions::on_message(uint32_t source, Kind kind, const SessionBody& body) {
+/// The peer that a path of a rail leads to. @return null: there is none yet.
+Link* Sessions::known(const Rail& rail, uint32_t source) const {
+  Path* const path = on_.peers.find(rail.index, source);
+  return path != nullptr ? &path->link : nullptr;
+}
+
+bool Sessions::on_message(const Rail& rail, uint32_t source, Kind kind, const SessionBody& body) {
   if (kind == Kind::kHello) {
-    return on_hello(source, body);
+    return on_hello(rail, source, body);
   }
-  Link* const link = on_.peers.find(source);
+  Link* const link = known(rail, source);
   if (link == nullptr) {
     return false;
   }
@@ -50,15 +58,17 @@ bool Sessions::on_message(uint32_t source, Kind kind, const SessionBody& body) {
   return true;
 }
 
-bool Sessions::on_hello(uint32_t source, const SessionBody& body) {
-  Link* const link =
-      body.session != 0 ? on_.peers.find_or_make(source, Peers::kStrangersMax) : nullptr;
+bool Sessions::on_hello(const Rail& rail, uint32_t source, const SessionBody& body) {
+  // A stranger is named by its destID on the first rail.
+  Link* const link = body.session == 0 ? nullptr
+                     : rail.index == 0 ? on_.peers.find_or_make(source, Peers::kStrangersMax)
+                                       : known(rail, source);
   if (link == nullptr) {
     return false;
   }
   const bool knows = body.peer == link->keys.local;
   // If both sides ask at once only one answers, or both could change their keys forever.
-  if (!knows && link->state == LinkState::kHello && dest_id_ < source) {
+  if (!knows && link->state == LinkState::kHello && dest_id_ < link->dest_id()) {
     if (link->keys.remote != 0 && link->keys.remote != body.session) {
       forget_peer(*link, nullptr);
     }
@@ -88,6 +98,7 @@ bool Sessions::meet(Link& link, const SessionBody& body) {
   link.keys.remote = body.session;
   link.keys.warned = link.keys.warned && link.instance == body.instance;
   link.instance = body.instance;
+  link.rails = body.rails;
   return true;
 }
 
@@ -95,7 +106,7 @@ bool Sessions::meet(Link& link, const SessionBody& body) {
 /// peer's new process did not receive.
 void Sessions::forget_peer(Link& link, const uint32_t* not_taken) {
   if (link.state == LinkState::kUp) {
-    on_.outbox.reap();  // queues failed messages for resending, or ends the session
+    link.outbox->reap();  // queues failed messages for resending, or ends the session
     if (link.state == LinkState::kUp) {
       end(link, -ECONNRESET, on_.retries.find_lost(link, link.keys.remote, not_taken));
     }
@@ -121,12 +132,15 @@ void Sessions::meet_instance(uint32_t dest_id, uint32_t instance) {
 void Sessions::begin(Link& link) {
   link.state = LinkState::kUp;
   link.clock.deadline_ns = 0;
-  link.rest.since_ns = base::now_ns();  // the peer has answered: its silence starts again from now
+  link.path->rest.since_ns =
+      base::now_ns();  // the peer has answered: its silence starts again from now
   on_.peers.want(link);
+  on_.paths.meet(link, link.rails);
 }
 
 void Sessions::reset(Link& link, int error) {
-  on_.speaker.tell_unknown({link.dest_id(), link.keys.local, link.next_in(), 0});
+  on_.speaker.tell_unknown(
+      {&link.path->rail, link.path->dest_id, link.keys.local, link.next_in(), 0});
   end(link, error);
 }
 
@@ -143,18 +157,28 @@ void Sessions::cut_off(Link& link) {
 }
 
 void Sessions::check_card() {
-  if (!on_.health.has_just_gone()) {
-    return;
+  for (Rail* const rail : on_.rails) {
+    if (rail->health.has_just_gone()) {
+      card_gone(*rail);
+    }
   }
-  // The card accesses memory no more, so large data ends, too.
-  on_.large.card_gone();
-  if (on_.dma != nullptr) {
-    on_.dma->card_gone();
+}
+
+/// The card accesses memory no more, so large data ends, too.
+void Sessions::card_gone(Rail& rail) {
+  on_.large.card_gone(rail);
+  if (rail.dma != nullptr) {
+    rail.dma->card_gone();
+  }
+  on_.paths.on_card_gone(rail);
+  on_.retries.salvage(rail);
+  if (on_.rails.error() == 0) {
+    base::log_warning("port on %s: messages go on by its other cards", on_.config.card.c_str());
   }
   for (uint32_t i = 0; i < on_.peers.count(); ++i) {
     Link& link = on_.peers.at(i);
-    if (link.state == LinkState::kUp) {
-      end(link, on_.health.error());
+    if (link.state == LinkState::kUp && &link.path->rail == &rail) {
+      end(link, rail.health.error());
     }
   }
 }
@@ -193,7 +217,7 @@ void Sessions::check_deadline(Link& link, uint64_t now) {
     clock.stuck = false;
     clock.again_ns = now + Peers::kAliveNs;
     link.say.alive = true;
-  } else if (const int rc = on_.endpoint.why_unreachable(link.dest_id()); rc != 0) {
+  } else if (const int rc = link.path->rail.endpoint.why_unreachable(link.path->dest_id); rc != 0) {
     end(link, rc);  // this process cannot reach the peer: waiting for an answer is useless
     return;
   } else {

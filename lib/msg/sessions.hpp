@@ -5,8 +5,6 @@
 #include <cstdint>
 
 #include "lib/msg/buffers.hpp"
-#include "lib/msg/card_health.hpp"
-#include "lib/msg/dma.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large.hpp"
 #include "lib/msg/outbox.hpp"
@@ -24,8 +22,9 @@ class Sessions {
   /// @param dest_id the card's.
   Sessions(const PortObjects& objects, uint32_t dest_id) : on_(objects), dest_id_(dest_id) {}
 
-  /// A hello, welcome or reset arrived. @return false: it is invalid.
-  [[nodiscard]] bool on_message(uint32_t source, Kind kind, const SessionBody& body);
+  /// A hello, welcome or reset arrived by a rail. @return false: it is invalid.
+  [[nodiscard]] bool on_message(const Rail& rail, uint32_t source, Kind kind,
+                                const SessionBody& body);
   /// The session is up: each side knows that the other one has its key.
   void begin(Link& link);
   /// End a session. Contexts with a route to the peer are told the error. @param lost contexts for
@@ -36,7 +35,7 @@ class Sessions {
   /// The peer broke the protocol: end the session and tell the peer. Logs a warning, once for each
   /// peer.
   void cut_off(Link& link);
-  /// If the card is gone, end all sessions and transfers. Called every now and then.
+  /// If a card is gone, end all sessions and transfers on it. Called every now and then.
   void check_card();
   /// Check all links that Peers::watch() was called for: ask again, or give up. Called every now
   /// and then.
@@ -59,9 +58,11 @@ class Sessions {
   [[nodiscard]] uint64_t ended() const { return ended_; }
 
  private:
-  [[nodiscard]] bool on_hello(uint32_t source, const SessionBody& body);
+  [[nodiscard]] bool on_hello(const Rail& rail, uint32_t source, const SessionBody& body);
+  [[nodiscard]] Link* known(const Rail& rail, uint32_t source) const;
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
   void forget_peer(Link& link, const uint32_t* not_taken);
+  void card_gone(Rail& rail);
   void tell_contexts(const Link& link) const;
   void check_deadline(Link& link, uint64_t now);
   [[nodiscard]] bool end_if_hole(Link& link, uint64_t now);

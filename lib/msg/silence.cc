@@ -4,6 +4,8 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "lib/msg/paths.hpp"
+#include "lib/msg/rail.hpp"
 #include "pmd/dev/types.hpp"
 
 namespace rio::msg {
@@ -28,11 +30,18 @@ void on_answer(DmaTransfer& question) {
 
 }  // namespace
 
+Silence::Silence(const PortObjects& objects, Rail& rail)
+    : works_(objects), rail_(rail), events_(rail.endpoint.events()) {}
+
+pmd::TxQueue& Silence::ring() const {
+  return rail_.outbox.ring();
+}
+
 void Silence::check_ring() {
-  if (works_.health.error() != 0) {
+  if (rail_.health.error() != 0) {
     return;
   }
-  if (works_.outbox.stopped()) {
+  if (rail_.outbox.stopped()) {
     poll_stop();
     return;
   }
@@ -49,8 +58,10 @@ void Silence::check_ring() {
       (stuck_.looks < kLooksMin || now - stuck_.since_ns <= works_.config.response_timeout_ns())) {
     return;
   }
-  if (known && others_wait(ring().slot_dest_id(oldest), stuck_.end)) {
-    begin_restart();
+  Path* const silent = works_.peers.find(rail_.index, ring().slot_dest_id(oldest));
+  if (known && ((silent != nullptr && moves(*silent)) ||
+                others_wait(ring().slot_dest_id(oldest), stuck_.end))) {
+    begin_restart(silent);
     return;
   }
   stuck_ = {oldest, ring().next_index(), 0, now};
@@ -60,19 +71,24 @@ void Silence::check_ring() {
 /// response time-out, it rests; the message stays with the card.
 void Silence::check_straggler() {
   uint32_t entry = 0;
-  Link* const link =
-      ring().look_aside(&entry) ? works_.peers.find(ring().slot_dest_id(entry)) : nullptr;
-  if (link == nullptr || link->rest.on) {
+  Path* const path = ring().look_aside(&entry)
+                         ? works_.peers.find(rail_.index, ring().slot_dest_id(entry))
+                         : nullptr;
+  if (path == nullptr || path->rest.on) {
     return;
   }
-  Rest& rest = link->rest;
+  Rest& rest = path->rest;
   const uint64_t now = base::now_ns();
   if (rest.passed_ns == 0 || !ring().is_straggler(rest.passed)) {
     rest.passed = entry;
     rest.passed_ns = now;
   } else if (now - rest.passed_ns > works_.config.response_timeout_ns()) {
     rest.passed_ns = 0;
-    begin_rest(*link);
+    if (moves(*path)) {
+      stop();
+    } else {
+      begin_rest(*path);
+    }
   }
 }
 
@@ -94,19 +110,30 @@ bool Silence::others_wait(uint32_t silent_dest_id, uint32_t end) const {
   return false;
 }
 
-void Silence::begin_restart() {
+/// @param silent the path of the ring's oldest message; null: of no peer.
+void Silence::begin_restart(Path* silent) {
   // The peer rests even if its message never left the card and is returned unsent.
-  Link* const silent = works_.peers.find(ring().slot_dest_id(ring().oldest_index()));
-  if (silent != nullptr) {
+  if (silent != nullptr && silent->link.path == silent) {
     begin_rest(*silent);
   }
   stop();
 }
 
+/// A message on a path was not answered for a response time-out. @return whether the messages to
+/// the peer take another path now.
+bool Silence::moves(Path& path) {
+  if (path.link.peer_rails == nullptr) {
+    return false;
+  }
+  rail_.health.check_soon();
+  works_.paths.on_failed(path, pmd::Status::kResponseTimeout);
+  return path.link.path != &path;
+}
+
 void Silence::stop() {
   ++works_.stats.restarts;
   stop_ns_ = base::now_ns();
-  works_.outbox.begin_stop();
+  rail_.outbox.begin_stop();
 }
 
 void Silence::poll_stop() {
@@ -117,7 +144,7 @@ void Silence::poll_stop() {
   if (stopped == 1) {
     for (uint32_t left = ~0u; ring().outstanding() < left;) {
       left = ring().outstanding();
-      works_.outbox.reap_each();
+      rail_.outbox.reap_each();
     }
     finish_restart();
   } else if (stopped < 0 || base::now_ns() - stop_ns_ > bound_ns) {
@@ -127,23 +154,23 @@ void Silence::poll_stop() {
 
 /// The card has not stopped or restarted its ring, usually because it is gone.
 void Silence::give_up(const char* what) {
-  works_.health.check_soon();
+  rail_.health.check_soon();
   works_.sessions.check_card();
-  works_.health.fail(what);
+  rail_.health.fail(what);
 }
 
 void Silence::finish_restart() {
-  if (works_.outbox.restart() != 0) {
+  if (rail_.outbox.restart() != 0) {
     give_up("start");
     return;
   }
   stuck_ = {ring().oldest_index(), ring().oldest_index(), 0, 0};
   works_.retries.post_flushed();
-  works_.large.resume();
+  works_.large.resume(rail_);
 }
 
-void Silence::begin_rest(Link& link) {
-  Rest& rest = link.rest;
+void Silence::begin_rest(Path& path) {
+  Rest& rest = path.rest;
   if (rest.on) {
     return;
   }
@@ -157,25 +184,25 @@ void Silence::begin_rest(Link& link) {
   rest.on = true;
   rest.answered = false;
   ++works_.stats.rests;
-  resting_.push_back(link.index());
-  works_.retries.hold(link);
-  ask(link);
+  resting_.push_back(&path);
+  works_.retries.hold(path.link);
+  ask(path);
 }
 
 bool Silence::can_ask() const {
-  return works_.dma != nullptr && !works_.dma->gone();
+  return rail_.dma != nullptr && !rail_.dma->gone();
 }
 
 /// Read a word of the peer's memory. Any answer will do, even a refusal: the peer has then seen
 /// everything sent before.
-void Silence::ask(Link& link) {
-  Rest& rest = link.rest;
+void Silence::ask(Path& path) {
+  Rest& rest = path.rest;
   if (rest.asked || !can_ask()) {
     return;
   }
   if (answer_.va == nullptr) {
     pmd::DmaMemory memory;
-    if (works_.endpoint.alloc(kAnswerBytes, kAnswerAlign, &memory) != 0) {
+    if (rail_.endpoint.alloc(kAnswerBytes, kAnswerAlign, &memory) != 0) {
       return;
     }
     answer_ = {memory.va, memory.iova, memory.len_bytes};
@@ -183,35 +210,36 @@ void Silence::ask(Link& link) {
   rest.question = {.va = static_cast<uint8_t*>(answer_.va),
                    .run = &answer_,
                    .left_bytes = kAnswerBytes,
-                   .dest_id = link.dest_id(),
+                   .dest_id = path.dest_id,
                    .on_done = on_answer,
                    .user = &rest};
-  rest.asked = works_.dma->start(rest.question);
+  rest.asked = rail_.dma->start(rest.question);
 }
 
 void Silence::check_rests() {
-  if (works_.dma != nullptr) {
-    works_.dma->progress();
+  if (rail_.dma != nullptr) {
+    rail_.dma->progress();
   }
   const uint64_t now = base::now_ns();
-  const std::vector<uint32_t> all = resting_;
-  for (const uint32_t index : all) {
-    if (!still_rests(works_.peers.at(index), now)) {
-      end_rest(works_.peers.at(index));
+  const std::vector<Path*> all = resting_;
+  for (Path* const path : all) {
+    if (!still_rests(*path, now)) {
+      end_rest(*path);
     }
   }
 }
 
-/// Check one resting link. @return whether it goes on resting.
-bool Silence::still_rests(Link& link, uint64_t now) {
-  Rest& rest = link.rest;
+/// Check one resting path. @return whether it goes on resting.
+bool Silence::still_rests(Path& path, uint64_t now) {
+  Rest& rest = path.rest;
+  Link& link = path.link;
   // No reset is sent to the silent peer: its next message causes one.
   if (link.state == LinkState::kUp && now - rest.since_ns > works_.config.deliver_ns()) {
     works_.sessions.end(link, -ETIMEDOUT);
     works_.retries.drop(link);
     // The user's memory, which the card still reads from, must become the user's again.
-    if (works_.outbox.large_count() != 0 && works_.outbox.out_to(link.dest_id()) != 0 &&
-        !works_.outbox.stopped()) {
+    if (rail_.outbox.large_count() != 0 && rail_.outbox.out_to(path.dest_id) != 0 &&
+        !rail_.outbox.stopped()) {
       stop();
     }
   }
@@ -223,21 +251,34 @@ bool Silence::still_rests(Link& link, uint64_t now) {
   }
   rest.length_ns = std::max(rest.length_ns, std::min(2 * rest.length_ns, kRestMaxNs));
   rest.until_ns = now + rest.length_ns;
-  ask(link);
+  ask(path);
   return true;
 }
 
-void Silence::end_rest(Link& link) {
-  link.rest.on = false;
-  link.rest.over_ns = base::now_ns();
-  std::erase(resting_, link.index());
-  works_.peers.want(link);
+void Silence::end_rest(Path& path) {
+  path.rest.on = false;
+  path.rest.over_ns = base::now_ns();
+  std::erase(resting_, &path);
+  works_.peers.want(path.link);
 }
 
-/// Record an event. @return the link whose peer has gone; null: no known peer has gone.
-Link* Silence::note_event(const pmd::CardEvent& event) {
+/// The peer has gone from this rail. It is gone for good if it is on no other one.
+void Silence::path_gone(Path& path) {
+  if (!works_.paths.on_path_gone(path)) {
+    works_.sessions.peer_gone(path.link);
+  }
+  if (path.rest.on) {
+    end_rest(path);
+  }
+}
+
+/// Record an event. @return the path to the peer that has gone; null: no known peer has gone.
+Path* Silence::note_event(const pmd::CardEvent& event) {
   if (event.type == regs::EventType::kOverflow) {
     gone_.clear();  // some peers may have come back
+  }
+  if (event.type == regs::EventType::kLink) {
+    works_.paths.on_link(rail_, event.info != 0);
   }
   if (event.type != regs::EventType::kPartner) {
     return nullptr;
@@ -247,7 +288,7 @@ Link* Silence::note_event(const pmd::CardEvent& event) {
     return nullptr;
   }
   gone_.insert(event.source);
-  return works_.peers.find(event.source);
+  return works_.peers.find(rail_.index, event.source);
 }
 
 }  // namespace rio::msg

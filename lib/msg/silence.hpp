@@ -10,9 +10,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "lib/msg/card_health.hpp"
-#include "lib/msg/dma.hpp"
-#include "lib/msg/large.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
@@ -21,10 +18,10 @@
 
 namespace rio::msg {
 
-/// One per port; used only on the port's thread. No call waits.
+/// One per rail; used only on the port's thread. No call waits.
 class Silence {
  public:
-  explicit Silence(const PortObjects& objects) : works_(objects) {}
+  Silence(const PortObjects& objects, Rail& rail);
 
   /// Stop the ring if it makes no progress and other peers wait for it; restart it once it has
   /// stopped. Let a peer rest whose message others have passed long ago. Called every now and then.
@@ -34,8 +31,8 @@ class Silence {
 
   /// Let a peer rest: nothing is posted for it until it answers, and until the card may reuse its
   /// letters after a time-out.
-  void begin_rest(Link& link);
-  void end_rest(Link& link);
+  void begin_rest(Path& path);
+  void end_rest(Path& path);
   /// End rests that are over, and sessions of peers that have rested for too long. Called every now
   /// and then.
   void check_rests();
@@ -48,14 +45,11 @@ class Silence {
   void look_for_gone(TakeAll&& take_all) {
     pmd::CardEvent events[kBurst];
     for (uint32_t n = kBurst; n == kBurst;) {
-      n = works_.endpoint.events().burst(events, kBurst);
+      n = events_.burst(events, kBurst);
       for (uint32_t i = 0; i < n; ++i) {
-        if (Link* const link = note_event(events[i]); link != nullptr) {
+        if (Path* const path = note_event(events[i]); path != nullptr) {
           take_all();
-          works_.sessions.peer_gone(*link);
-          if (link->rest.on) {
-            end_rest(*link);
-          }
+          path_gone(*path);
         }
       }
     }
@@ -66,17 +60,19 @@ class Silence {
  private:
   static constexpr uint32_t kBurst = 32;
 
-  [[nodiscard]] Link* note_event(const pmd::CardEvent& event);
+  void path_gone(Path& path);
+  [[nodiscard]] Path* note_event(const pmd::CardEvent& event);
   void check_straggler();
-  void begin_restart();
+  void begin_restart(Path* silent);
+  [[nodiscard]] bool moves(Path& path);
   void stop();
   void poll_stop();
   void finish_restart();
   void give_up(const char* what);
-  [[nodiscard]] bool still_rests(Link& link, uint64_t now);
-  void ask(Link& link);
+  [[nodiscard]] bool still_rests(Path& path, uint64_t now);
+  void ask(Path& path);
   [[nodiscard]] bool can_ask() const;
-  [[nodiscard]] pmd::TxQueue& ring() const { return works_.outbox.ring(); }
+  [[nodiscard]] pmd::TxQueue& ring() const;
 
   /// Tracks how long the ring's oldest entry has gone unanswered.
   struct Stuck {
@@ -87,9 +83,11 @@ class Silence {
   };
 
   PortObjects works_;
+  Rail& rail_;
+  pmd::EventQueue& events_;
   Stuck stuck_{};
   uint64_t stop_ns_ = 0;
-  std::vector<uint32_t> resting_;      // indices of links
+  std::vector<Path*> resting_;
   std::unordered_set<uint32_t> gone_;  // destIDs
   pmd::IovaRun answer_{};              // memory for the answer of a peer, which nothing reads
 };

@@ -2,9 +2,12 @@
 
 #include <cstring>
 
+#include "lib/msg/paths.hpp"
+#include "lib/msg/rail.hpp"
+
 namespace rio::msg {
 
-void Sorter::take(const Arrival& arrival) {
+void Sorter::take(Rail& rail, const Arrival& arrival) {
   uint8_t* const buffer = arrival.buffer;
   if (arrival.length_bytes < kHeaderBytes) {
     ++works_.stats.bad;
@@ -13,17 +16,18 @@ void Sorter::take(const Arrival& arrival) {
   }
   const HeaderWords header = load_header(buffer);
   if (header.kind() >= Kind::kHello) {
-    on_session(arrival, header.kind());
+    on_session(rail, arrival, header.kind());
     works_.buffers.give_back(buffer);
     return;
   }
   const uint32_t index = header.key() & 0xFFFFu;
   Link* const link = index < works_.peers.count() ? &works_.peers.at(index) : nullptr;
+  const Path* const path = link != nullptr ? link->paths[rail.index].get() : nullptr;
   // No peer uses our key before we have its key.
-  if (link == nullptr || link->keys.local != header.key() || link->dest_id() != arrival.source ||
+  if (path == nullptr || link->keys.local != header.key() || path->dest_id != arrival.source ||
       link->keys.remote == 0) {
     ++works_.stats.bad;
-    works_.speaker.tell_unknown({arrival.source, header.key(), header.number(), 0});
+    works_.speaker.tell_unknown({&rail, arrival.source, header.key(), header.number(), 0});
     works_.buffers.give_back(buffer);
     return;
   }
@@ -43,7 +47,13 @@ void Sorter::take(const Arrival& arrival) {
   }
 }
 
-void Sorter::on_session(const Arrival& arrival, Kind kind) {
+void Sorter::on_session(Rail& rail, const Arrival& arrival, Kind kind) {
+  if (kind > Kind::kReset) {
+    const std::span<const uint8_t> bytes(arrival.buffer + kHeaderBytes,
+                                         arrival.length_bytes - kHeaderBytes);
+    works_.stats.bad += works_.paths.on_message(rail, arrival.source, kind, bytes) ? 0 : 1;
+    return;
+  }
   SessionBody body;
   if (arrival.length_bytes != kHeaderBytes + sizeof(body)) {
     ++works_.stats.bad;
@@ -57,10 +67,10 @@ void Sorter::on_session(const Arrival& arrival, Kind kind) {
   // The card reports the end of a process before it takes messages from its successor at the same
   // destID. Process such events first, or they would end the successor's session. All messages of
   // the old process have been taken before this one.
-  works_.silence.look_for_gone([] {});
+  rail.silence.look_for_gone([] {});
   // If the sender has died since, there is no process to have a session with.
-  if (works_.silence.has_gone(arrival.source) ||
-      !works_.sessions.on_message(arrival.source, kind, body)) {
+  if (rail.silence.has_gone(arrival.source) ||
+      !works_.sessions.on_message(rail, arrival.source, kind, body)) {
     ++works_.stats.bad;
   }
 }

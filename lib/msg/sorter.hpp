@@ -30,12 +30,12 @@ class Sorter {
  public:
   explicit Sorter(const PortObjects& objects) : works_(objects) {}
 
-  /// Process one arrival, and put its buffer into an inbox or return it. Numbered messages are
-  /// processed in order of their numbers.
-  void take(const Arrival& arrival);
+  /// Process one arrival at a rail, and put its buffer into an inbox or return it. Numbered
+  /// messages are processed in order of their numbers.
+  void take(Rail& rail, const Arrival& arrival);
 
  private:
-  void on_session(const Arrival& arrival, Kind kind);
+  void on_session(Rail& rail, const Arrival& arrival, Kind kind);
   [[nodiscard]] bool keep_early(Link& link, Numbered message);
   void take_in_order(Link& link, Numbered next);
   [[nodiscard]] static bool take_early(Link& link, Numbered* next);

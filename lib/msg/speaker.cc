@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg {
 namespace {
@@ -38,13 +39,14 @@ void Speaker::speak() {
 }
 
 bool Speaker::speak(Link& link) {
-  if (on_.health.error() != 0) {
+  Outbox& outbox = *link.outbox;
+  if (link.path->rail.health.error() != 0) {
     return true;
   }
   if (link.state == LinkState::kIdle && link.say.open != 0) {
     ask(link);  // its time limit also holds for a resting peer
   }
-  if (link.rest.on) {
+  if (link.path->rest.on) {
     return true;  // the end of the rest lists the link again
   }
   ToSay& say = link.say;
@@ -58,7 +60,7 @@ bool Speaker::speak(Link& link) {
     return !say.hello && !say.welcome;
   }
   if (say.alive) {
-    say.alive = !on_.outbox.say(link, Kind::kAlive, 0, 0, 0);
+    say.alive = !outbox.say(link, Kind::kAlive, 0, 0, 0);
   }
   if (say.control) {
     say.control = !say_total(link, Kind::kControl, 0, link.large.control_in);
@@ -70,7 +72,7 @@ bool Speaker::say_contexts(Link& link) {
   ToSay& say = link.say;
   return say_each(&say.opened,
                   [&](uint16_t c) {
-                    return on_.outbox.say(link, Kind::kOpened, 0, c, link.in[c].tell());
+                    return link.outbox->say(link, Kind::kOpened, 0, c, link.in[c].tell());
                   }) &&
          say_each(&say.refused, [&](uint16_t c) { return say_refused(link, c); }) &&
          say_each(&say.credit,
@@ -80,7 +82,7 @@ bool Speaker::say_contexts(Link& link) {
                     return say_total(link, Kind::kRecords, c, link.large.records_in[c]);
                   }) &&
          say_each(&say.open, [&](uint16_t c) {
-           if (!on_.outbox.say(link, Kind::kOpen, c, 0, 0)) {
+           if (!link.outbox->say(link, Kind::kOpen, c, 0, 0)) {
              return false;
            }
            link.theirs.asked |= 1ull << c;
@@ -89,10 +91,10 @@ bool Speaker::say_contexts(Link& link) {
 }
 
 bool Speaker::say_refused(Link& link, uint32_t context) {
-  if (!on_.outbox.say(link, Kind::kRefused, 0, context, link.in[context].half)) {
+  if (!link.outbox->say(link, Kind::kRefused, 0, context, link.in[context].half)) {
     return false;
   }
-  told_at_[context] = on_.outbox.ring().next_index();
+  told_at_[link.path->rail.index][context] = link.outbox->ring().next_index();
   // The peer counts from zero again now.
   if (!link.in[context].open) {
     link.in[context] = {};
@@ -103,7 +105,7 @@ bool Speaker::say_refused(Link& link, uint32_t context) {
 
 /// Announce a limit, unless another message has carried it meanwhile.
 bool Speaker::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& account) {
-  if (account.changed() && !on_.outbox.say(link, kind, 0, from, account.limit())) {
+  if (account.changed() && !link.outbox->say(link, kind, 0, from, account.limit())) {
     return false;
   }
   static_cast<void>(account.tell());
@@ -111,9 +113,12 @@ bool Speaker::say_total(Link& link, Kind kind, uint32_t from, RecvAccount& accou
 }
 
 bool Speaker::say_session(const Link& link, Kind kind) {
-  return on_.outbox.say_session(
-      link.dest_id(), {link.keys.remote, HeaderWords::rest_of(0, 0, 0, kind, 0)},
-      {kMagic, link.keys.local, link.keys.remote, link.keys.first_in, instance_, 0});
+  const uint32_t rails = on_.rails.count() > 1 ? on_.rails.count() : 0;
+  const SessionBody body = {
+      kMagic, link.keys.local, link.keys.remote, link.keys.first_in, instance_, rails};
+  return link.outbox->say_to(link.path->dest_id,
+                             {link.keys.remote, HeaderWords::rest_of(0, 0, 0, kind, 0)}, &body,
+                             sizeof(body));
 }
 
 void Speaker::ask(Link& link) {
@@ -126,7 +131,7 @@ void Speaker::ask(Link& link) {
 
 void Speaker::tell_unknown(const Reset& reset) {
   const auto pending = std::find_if(resets_.begin(), resets_.end(), [&](const Reset& other) {
-    return other.dest_id == reset.dest_id && other.key == reset.key;
+    return other.rail == reset.rail && other.dest_id == reset.dest_id && other.key == reset.key;
   });
   if (pending != resets_.end()) {
     const bool is_before = static_cast<int32_t>(reset.number - pending->number) < 0;
@@ -143,33 +148,39 @@ void Speaker::tell_unknown(const Reset& reset) {
 }
 
 bool Speaker::say_resets() {
-  while (!resets_.empty() && on_.health.error() == 0) {
-    if (!on_.outbox.take_room()) {
+  while (!resets_.empty()) {
+    Rail& rail = *resets_.back().rail;
+    if (rail.health.error() == 0 && !rail.outbox.take_room()) {
       return false;
     }
     const Reset reset = resets_.back();
     resets_.pop_back();
-    const Link* const link = on_.peers.find(reset.dest_id);
-    if (link != nullptr && link->rest.on) {
-      continue;  // its next message causes another reset
+    const Path* const path = on_.peers.find(rail.index, reset.dest_id);
+    if (rail.health.error() != 0 || (path != nullptr && path->rest.on)) {
+      continue;  // the next message to a resting peer causes another reset
     }
     // Session messages have no number; a reset uses the field to count its tries.
     const HeaderWords header = {HeaderWords::key_and_number(0, reset.tries),
                                 HeaderWords::rest_of(0, 0, 0, Kind::kReset, 0)};
     const SessionBody body = {kMagic, reset.key, 0, reset.number, instance_, 0};
-    static_cast<void>(on_.outbox.say_session(reset.dest_id, header, body));
+    static_cast<void>(rail.outbox.say_to(reset.dest_id, header, &body, sizeof(body)));
   }
   return true;
 }
 
 bool Speaker::news_may_be_out(uint32_t context) const {
-  if (told_at_[context] == 0) {
-    return false;
+  bool is_told = false;
+  for (const Rail* const rail : on_.rails) {
+    const uint32_t at = told_at_[rail->index][context];
+    const pmd::TxQueue& ring = rail->outbox.ring();
+    is_told = is_told || at != 0;
+    if (at != 0 && (ring.next_index() - at < ring.next_index() - ring.oldest_index() ||
+                    ring.is_straggler(at - 1))) {
+      return true;
+    }
   }
-  const pmd::TxQueue& ring = on_.outbox.ring();
-  if (ring.next_index() - told_at_[context] < ring.next_index() - ring.oldest_index() ||
-      ring.is_straggler(told_at_[context] - 1)) {
-    return true;
+  if (!is_told) {
+    return false;
   }
   for (uint32_t i = 0; i < on_.peers.count(); ++i) {
     const Backlog& backlog = on_.peers.at(i).backlog;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/msg/card_health.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
@@ -15,6 +14,7 @@ namespace rio::msg {
 
 /// A kReset to send, because a message arrived that belongs to no session.
 struct Reset {
+  Rail* rail;  ///< that the message came by
   uint32_t dest_id;
   uint32_t key;
   uint32_t number;  ///< number of the first message not received
@@ -41,7 +41,11 @@ class Speaker {
   /// Whether peers may not have received yet that the last context of this id has closed.
   [[nodiscard]] bool news_may_be_out(uint32_t context) const;
   /// Forget news that the peer has received.
-  void forget_news(uint32_t context) { told_at_[context] = 0; }
+  void forget_news(uint32_t context) {
+    for (auto& of_rail : told_at_) {
+      of_rail[context] = 0;
+    }
+  }
 
  private:
   static constexpr uint32_t kResetsMax = 64;
@@ -57,8 +61,8 @@ class Speaker {
   PortObjects on_;
   uint32_t instance_;
   std::vector<Reset> resets_;
-  std::array<uint32_t, kContexts>
-      told_at_{};  // ring index after the news that the context has closed
+  // Ring index after the news that a context has closed; by rail and context.
+  std::array<std::array<uint32_t, kContexts>, kRailsMax> told_at_{};
 };
 
 }  // namespace rio::msg

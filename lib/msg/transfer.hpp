@@ -42,7 +42,8 @@ struct Transfer {
   // For the library only.
   ContextSlot* context = nullptr;
   Link* link = nullptr;
-  uint32_t id = 0;  ///< counts up within the session and direction
+  Path* path = nullptr;  ///< of the data
+  uint32_t id = 0;       ///< counts up within the session and direction
   uint8_t edge_bytes = 0;
   bool dead = false;        ///< the session is over, and the transfer is in no list of the link
   bool working = false;     ///< is in a WorkList
@@ -137,6 +138,7 @@ struct Request {
   bool parked = false;       ///< the sender was told to ask again
   bool quarantined = false;  ///< the mailbox of `place` is in quarantine until CLOSED
   bool refused = false;      ///< the user refused it; the library keeps it until CLOSED
+  Path* path = nullptr;      ///< of `place`
   QueuePlace place = {};
   RecvGrant grant = {};
   pmd::mem::Cut cut = {};

@@ -37,7 +37,7 @@ int Sleeper::enlist() {
 }
 
 void Sleeper::sleep(uint32_t timeout_ms) {
-  pollfd fds[] = {{port_.endpoint().irq_fd(), POLLIN, 0}, {own_fd_, POLLIN, 0}};
+  pollfd fds[] = {{port_.irq_fd(), POLLIN, 0}, {own_fd_, POLLIN, 0}};
   const uint32_t ms = std::min(timeout_ms, bound_ms_);
   const int woken = ::poll(fds, own_fd_ < 0 ? 1 : 2, static_cast<int>(ms));
   slept_out_ = woken == 0 && ms >= MessagePort::kSleepBoundMs;
@@ -49,7 +49,7 @@ void Sleeper::wake() {
   sleepers.strike(own_fd_);
   if (interrupted_) {
     // The interrupt may have been for another sleeper, which then arms again.
-    static_cast<void>(port_.endpoint().irq_ack());
+    port_.irq_ack();
     sleepers.wake();
   }
   ++sleepers.woken;

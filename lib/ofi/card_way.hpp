@@ -26,9 +26,11 @@ struct LocalBytes {
 /// Under a Guard.
 class CardWay {
  public:
-  /// Call first. @param border reads and writes of more bytes do not go by the card.
+  /// Call first. A port with several cards has no way by the card: windows are those of one card,
+  /// and messages go on by another when it is lost. @param border reads and writes of more bytes do
+  /// not go by the card.
   void start(msg::MessagePort& port, uint64_t border) {
-    port_ = port.dma() != nullptr ? &port : nullptr;
+    port_ = port.dma() != nullptr && port.rails().count() == 1 ? &port : nullptr;
     border_ = border;
   }
 
@@ -80,7 +82,7 @@ class CardWay {
   [[nodiscard]] Known& known(tag::Address to, uint64_t key);
   [[nodiscard]] bool make_slots();
 
-  msg::MessagePort* port_ = nullptr;  // null: the card has no DMA queue
+  msg::MessagePort* port_ = nullptr;  // null: nothing goes by the card
   uint64_t border_ = 0;
   Place last_place_ = {};
   Known* last_ = nullptr;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "fpga/name/parse.hpp"
+#include "fpga/name/rails.hpp"
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
 #include "lib/ofi/barriers.hpp"
@@ -20,10 +20,11 @@ constexpr uint32_t kCloseMs = 1000;
 
 /// Emulated cards have interrupts on a fabric, where other processes serve them.
 [[nodiscard]] bool can_sleep(const std::string& card) {
-  name::CardName name;
+  std::vector<std::string> names;
+  std::vector<name::CardName> cards;
   std::string ignored;  // opening the card tells it
-  return name::parse(name::Place::kProgram, card, {}, &name, &ignored) == 0 &&
-         name::is_in_fabric(name);
+  return name::parse_cards(card, &names, &cards, &ignored) == 0 &&
+         std::ranges::all_of(cards, name::is_in_fabric);
 }
 
 /// The open domains of this process.

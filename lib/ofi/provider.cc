@@ -13,7 +13,7 @@
 
 #include "base/log.hpp"
 #include "base/number.hpp"
-#include "fpga/name/parse.hpp"
+#include "fpga/name/rails.hpp"
 
 namespace rio::ofi {
 namespace {
@@ -181,13 +181,21 @@ int read_params(Params* out) {
 }
 
 std::string fabric_of(const std::string& card) {
-  name::CardName parsed;
+  std::vector<std::string> names;
+  std::vector<name::CardName> cards;
   std::string ignored;  // opening the card tells it
-  if (name::parse(name::Place::kProgram, card, {}, &parsed, &ignored) != 0 ||
-      std::holds_alternative<name::Pci>(parsed.kind)) {
+  if (name::parse_cards(card, &names, &cards, &ignored) != 0) {
     return "rapidio";
   }
-  return std::holds_alternative<name::Sim>(parsed.kind) ? "sim" : card.substr(0, card.find(','));
+  std::string fabric;
+  for (size_t i = 0; i < cards.size(); ++i) {
+    fabric += i == 0 ? "" : "+";
+    fabric += std::holds_alternative<name::Pci>(cards[i].kind) ? "rapidio"
+              : std::holds_alternative<name::Sim>(cards[i].kind)
+                  ? "sim"
+                  : names[i].substr(0, names[i].find(','));
+  }
+  return fabric;
 }
 
 }  // namespace rio::ofi

@@ -43,9 +43,7 @@ int Wait::open(fi_wait_obj kind) {
   sleeper_.use(event_.get());
   int rc = add_to(set_, event_.get());
   rc = rc == 0 ? add_to(set_, timer_.get()) : rc;
-  return rc == 0 && domain_.port().config().sleeps
-             ? add_to(set_, domain_.port().endpoint().irq_fd())
-             : rc;
+  return rc == 0 && domain_.port().config().sleeps ? add_to(set_, domain_.port().irq_fd()) : rc;
 }
 
 int Wait::control(int command, void* out) const {

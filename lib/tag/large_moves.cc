@@ -1,8 +1,8 @@
 #include "lib/tag/large_moves.hpp"
 
 #include <cerrno>
-#include <chrono>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 
 namespace rio::tag {
@@ -133,11 +133,11 @@ bool LargeMoves::leave() {
   receives_.for_each(cancel);
   under_way_ -= static_cast<uint32_t>(crowd_.size());
   crowd_.clear();
-  constexpr std::chrono::seconds kPatience{1};
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
   msg::MessagePort& port = state_.context->port();
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const uint64_t end_ns = base::now_ns() + kPatienceNs;
   for (finish(); under_way_ != 0; finish()) {
-    if (std::chrono::steady_clock::now() >= end) {
+    if (base::now_ns() >= end_ns) {
       base::log_warning("context %u: large data is still under way; close its port next",
                         state_.context->id());
       port.take_over(sends_.leave());

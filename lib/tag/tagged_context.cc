@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+
+#include "base/clock.hpp"
 
 namespace rio::tag {
 namespace {
@@ -64,16 +65,17 @@ int TaggedContext::receive_claimed(Message& message, void* buffer, uint64_t capa
 }
 
 int TaggedContext::flush(uint32_t timeout_ms) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  const uint64_t end_ns = base::now_ns() + timeout_ms * kNsPerMs;
   while (outbox_.waits() || (large_.busy() && large_.moves())) {
-    if (Clock::now() > end) {
+    if (base::now_ns() > end_ns) {
       return -ETIMEDOUT;
     }
     progress();
   }
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-  return state_.port.flush(static_cast<uint32_t>(std::max<int64_t>(left.count(), 0)));
+  const uint64_t now_ns = base::now_ns();
+  return state_.port.flush(
+      static_cast<uint32_t>(now_ns < end_ns ? (end_ns - now_ns) / kNsPerMs : 0));
 }
 
 }  // namespace rio::tag

@@ -39,6 +39,15 @@ template <class Function, class Word, class... Arguments>
       [&] { return (card->maint->*function)(arguments..., std::span(words, count), timeout_ms); });
 }
 
+/// Convert a status that was read. @param rc of reading it; passed on.
+[[nodiscard]] int give(int rc, const rio::pmd::RailState& state, rio_rail_state* out) {
+  if (rc == 0) {
+    *out = {state.sequence, state.reading ? 1u : 0u, state.receiving ? 1u : 0u, state.tx_bytes,
+            state.rx_bytes, state.link.up ? 1u : 0u, state.time_ticks};
+  }
+  return rc;
+}
+
 /// The meaning of an errno here, where that is more than its usual text.
 constexpr struct {
   int error;
@@ -162,6 +171,30 @@ int rio_barrier_load(rio_card* card, uint32_t slot, const rio_barrier_desc* desc
     std::memcpy(&words, desc, sizeof words);
     return card->barriers->load(slot, words, cookie);
   });
+}
+
+int rio_rail_open(rio_card* card, uint32_t period_us) {
+  return guarded([&] { return card->endpoint->open_rail_watch(period_us); });
+}
+
+int rio_rail_close(rio_card* card) {
+  return guarded([&] { return card->endpoint->close_rail_watch(); });
+}
+
+int rio_rail_read(rio_card* card, rio_rail_state* out) {
+  const rio::pmd::RailWatch* const watch = card->endpoint->rail_watch();
+  rio::pmd::RailState state;
+  return watch == nullptr ? -ENOENT : give(watch->read(&state), state, out);
+}
+
+int rio_rail_decode(const rio_entry_done* done, const void* bytes, rio_rail_state* out) {
+  const rio::pmd::EntryDone entry{done->cookie, done->bytes,
+                                  static_cast<rio::pmd::Status>(done->status), done->retries};
+  rio::regs::RailStatus status;
+  static_assert(sizeof status == RIO_RAIL_BYTES);
+  std::memcpy(&status, bytes, sizeof status);
+  rio::pmd::RailState state;
+  return give(rio::pmd::read_rail_answer(entry, status, &state), state, out);
 }
 
 int rio_barrier_counter(rio_card* card, uint32_t i, const char** name, uint32_t* value) {

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "fpga/name/parse.hpp"
+#include "fpga/name/rails.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
 #include "pmd/bus/emu/sim_bus.hpp"
 #include "pmd/bus/vfio/vfio_bus.hpp"
@@ -10,6 +11,16 @@ namespace rio {
 int parse_card_name(const std::string& text, name::CardName* out) {
   std::string error;
   const int rc = name::parse(name::Place::kProgram, text, {}, out, &error);
+  if (rc != 0) {
+    base::log_error("card \"%s\": %s", text.c_str(), error.c_str());
+  }
+  return rc;
+}
+
+int card_names(const std::string& text, std::vector<std::string>* out) {
+  std::string error;
+  std::vector<name::CardName> cards;
+  const int rc = name::parse_cards(text, out, &cards, &error);
   if (rc != 0) {
     base::log_error("card \"%s\": %s", text.c_str(), error.c_str());
   }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fpga/name/card_name.hpp"
 #include "pmd/bus/bus.hpp"
@@ -18,6 +19,11 @@ namespace rio {
 /// Any thread. @return 0, or -EINVAL: no card's name, an unknown key, one given twice, a value out
 /// of range; the log names it and what is allowed.
 [[nodiscard]] int parse_card_name(const std::string& text, name::CardName* out);
+
+/// Divide a name into those of its cards: "emu:x+emu:y" names two, which a program uses as one.
+/// Any thread. @return 0, or -EINVAL: as parse_card_name(), too many cards, or one named twice; the
+/// log names it.
+[[nodiscard]] int card_names(const std::string& text, std::vector<std::string>* out);
 
 /// Open the bus of a card by its name. Control path.
 /// @return as parse_card_name(), EmuBus::create(), open_sim_bus() and open_vfio_bus().

@@ -17,6 +17,7 @@ namespace rio {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
+constexpr uint32_t kRailTimeoutMs = 1000;  // of a change of the rails block
 
 }  // namespace
 
@@ -30,6 +31,7 @@ struct Endpoint::Device {
   std::mutex mutex;
   std::unique_ptr<pmd::Bus> bus;
   std::unique_ptr<pmd::Card> card;
+  std::unique_ptr<pmd::RailWatch> rail;
   std::unique_ptr<pmd::mem::MemoryMap> map;
   std::vector<uint32_t> dest_ids;  // by queue pair
   uint32_t endpoints = 0;          // that are not closed
@@ -52,6 +54,20 @@ int Endpoint::open(const std::string& name, const EndpointConfig& config,
     return rc;
   }
   return open(std::move(bus), config, out);
+}
+
+int Endpoint::open_all(const std::string& name, const EndpointConfig& config,
+                       std::vector<std::unique_ptr<Endpoint>>* out) {
+  std::vector<std::string> names;
+  int rc = card_names(name, &names);
+  std::vector<std::unique_ptr<Endpoint>> all;
+  for (size_t i = 0; rc == 0 && i < names.size(); ++i) {
+    rc = open(names[i], config, &all.emplace_back());
+  }
+  if (rc == 0) {
+    *out = std::move(all);
+  }
+  return rc;
 }
 
 int Endpoint::open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
@@ -169,6 +185,7 @@ int Endpoint::close() {
 /// With the last Endpoint of the card, its accesses to memory end, even if others had to be kept.
 void Endpoint::silence() {
   if (--device_->endpoints == 0) {
+    device_->rail.reset();
     (void)device_->bus->stop_dma();  // logged
   }
 }
@@ -219,6 +236,30 @@ int Endpoint::open_barriers() {
 int Endpoint::close_barriers() {
   const std::lock_guard lock(device_->mutex);
   return pair_->close_barriers();
+}
+
+int Endpoint::open_rail_watch(uint32_t period_us) {
+  const std::lock_guard lock(device_->mutex);
+  if (device_->rail != nullptr) {
+    base::log_error("%s: the card writes its rail status already; read that, or close it first",
+                    name().c_str());
+    return -EBUSY;
+  }
+  return pmd::RailWatch::create(*device_->card, period_us, kRailTimeoutMs, &device_->rail);
+}
+
+int Endpoint::close_rail_watch() {
+  const std::lock_guard lock(device_->mutex);
+  if (device_->rail == nullptr) {
+    return -ENOENT;
+  }
+  const int rc = device_->rail->close();
+  device_->rail.reset();
+  return rc;
+}
+
+const pmd::RailWatch* Endpoint::rail_watch() const {
+  return device_->rail.get();
 }
 
 int Endpoint::close_dedicated(uint32_t i) {

@@ -4,6 +4,7 @@
 
 #include "pmd/api/riopmd.h"
 #include "pmd/bus/bus.hpp"
+#include "pmd/dev/rail_state.hpp"
 #include "pmd/dev/tx_queue.hpp"
 #include "pmd/dev/types.hpp"
 #include "pmd/dev/window_table.hpp"
@@ -115,6 +116,8 @@ SAME(rio_barrier_done, BarrierDone, status);
 SAME(rio_barrier_done, BarrierDone, round);
 SAME(rio_barrier_done, BarrierDone, peer);
 SAME(rio_barrier_done, BarrierDone, retries);
+
+static_assert(RIO_RAIL_ADDRESS == kRailStatusAddress);
 
 SAME_SIZE(rio_window, Window);
 SAME(rio_window, Window, rio_addr);

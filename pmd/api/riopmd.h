@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define RIO_API_VERSION 2u      /**< grows with each addition; see rio_api_version() */
+#define RIO_API_VERSION 3u      /**< grows with each addition; see rio_api_version() */
 #define RIO_MESSAGE_BYTES 4096u /**< longest message; size of a receive buffer */
 #define RIO_DEDICATED_QUEUES 8u /**< of a queue pair */
 #define RIO_GATHER_MAX 4u       /**< places of a gathered message */
@@ -35,6 +35,8 @@ extern "C" {
 #define RIO_BARRIER_PEERS 40u   /**< of a barrier: two for each of up to 20 rounds */
 #define RIO_BARRIER_NO_PEER 0xFFFFFFFFu
 #define RIO_BARRIER_NO_SLOT 0xFFu
+#define RIO_RAIL_ADDRESS 0xFFFFFFFFFFFFFFC0u /**< RapidIO address of the status of a card */
+#define RIO_RAIL_BYTES 64u                   /**< length of that status */
 
 /** An open queue pair of a card. */
 typedef struct rio_card rio_card;
@@ -252,6 +254,17 @@ struct rio_window {
   uint16_t key;         /**< 0: none */
 };
 
+/** How busy a card is, by its own words. */
+struct rio_rail_state {
+  uint32_t sequence;   /**< number of the write, wraps; of a peer that of its card's last write */
+  uint32_t reading;    /**< 1: it has host memory to read in order to send; else 0 */
+  uint32_t receiving;  /**< 1: rx_bytes is not 0; else 0 */
+  uint32_t tx_bytes;   /**< of messages and remote writes that have not ended; all ones: or more */
+  uint32_t rx_bytes;   /**< still to come of messages and remote reads; all ones: or more */
+  uint32_t link_up;    /**< 0 or 1 */
+  uint32_t time_ticks; /**< of that card's clock */
+};
+
 /** Memory that the card can reach. */
 struct rio_memory {
   void* va;
@@ -429,6 +442,26 @@ int rio_barrier_load(rio_card* card, uint32_t slot, const struct rio_barrier_des
 /** A free-running counter of the barrier engine: notifications "sent", "received", "early" …
  *  @param i from 0 on. @param name a constant. @return 0, -ENOENT (no more, or no engine). */
 int rio_barrier_counter(rio_card* card, uint32_t i, const char** name, uint32_t* value);
+
+/** Let the card keep its status up to date in host memory until rio_rail_close(), or rio_close() of
+ *  its last queue pair. @param period_us between two writes, at least 1. @return 0; -EINVAL;
+ *  -EBUSY (it does so already); -ENOTSUP (the card has no rails block; a virtual function never
+ *  has); -EPROTO, -ENOMEM, -ETIMEDOUT, -ENODEV. */
+int rio_rail_open(rio_card* card, uint32_t period_us);
+/** No thread is in rio_rail_read() any more. @return 0; -ENOENT (not open); -ETIMEDOUT (the memory
+ *  stays allocated); -ENODEV (gone; closed). */
+int rio_rail_close(rio_card* card);
+/** Read that status: no BAR access, lock, or log. Any thread, also several at once. An emulated
+ * card that works inside its program writes only while its queues are polled. @return 0; -ENOENT
+ * (not open); -EAGAIN (a write was seen in part, several times in a row); -EPROTO (no status). */
+int rio_rail_read(rio_card* card, struct rio_rail_state* out);
+/** Check and decode the status of another card, which answers RIO_NREAD of RIO_RAIL_BYTES at
+ *  RIO_RAIL_ADDRESS by itself, also while its host is stopped (rio_dma_post). Any thread.
+ *  @param done of that request. @param bytes of its memory, RIO_RAIL_BYTES of them.
+ *  @return 0; -ENOTSUP (refused: no rails block, or no such destID); -ETIMEDOUT; -ENETDOWN;
+ *  -EIO; -EAGAIN, -EPROTO as rio_rail_read(). */
+int rio_rail_decode(const struct rio_entry_done* done, const void* bytes,
+                    struct rio_rail_state* out);
 
 /** Sleep instead of polling: poll until nothing comes, rio_irq_arm(), poll once more, and if there
  *  still is nothing, poll(2) this descriptor, then rio_irq_ack(). It belongs to the card.

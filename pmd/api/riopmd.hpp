@@ -16,6 +16,7 @@
 #include "pmd/dev/names.hpp"
 #include "pmd/dev/queue_irq.hpp"
 #include "pmd/dev/queue_pair.hpp"
+#include "pmd/dev/rail_watch.hpp"
 #include "pmd/mem/alignment_plan.hpp"
 #include "pmd/mem/bounce_pool.hpp"
 #include "pmd/mem/buffer_pool.hpp"
@@ -54,6 +55,11 @@ class Endpoint {
   /// (no such queue pair), -EPROTO, -ENOMEM, -ETIMEDOUT, -ENOTSUP (interrupts).
   [[nodiscard]] static int open(const std::string& name, const EndpointConfig& config,
                                 std::unique_ptr<Endpoint>* out);
+  /// Open the cards of a name that may have several: "emu:x+emu:y" (docs/cards.md). Each is opened
+  /// with the same configuration. @param out in the order of the name. @return as open(); -EINVAL
+  /// also if there are more than 8, or one is named twice.
+  [[nodiscard]] static int open_all(const std::string& name, const EndpointConfig& config,
+                                    std::vector<std::unique_ptr<Endpoint>>* out);
   /// Open a card on a bus of the caller's making.
   [[nodiscard]] static int open(std::unique_ptr<pmd::Bus> bus, const EndpointConfig& config,
                                 std::unique_ptr<Endpoint>* out);
@@ -89,6 +95,15 @@ class Endpoint {
   /// QueuePair's.
   [[nodiscard]] int open_barriers();
   [[nodiscard]] int close_barriers();
+  /// Let the card keep its status up to date in host memory, for all Endpoints of the card, until
+  /// close_rail_watch() or the close() of the last one. @param period_us between two writes, at
+  /// least 1. @return as RailWatch::create(); -EBUSY: it does so already.
+  [[nodiscard]] int open_rail_watch(uint32_t period_us);
+  /// No thread reads the status any more. @return as RailWatch::close(); -ENOENT (not open).
+  [[nodiscard]] int close_rail_watch();
+  /// The status of the card, which any thread may read; null if it is not open. Valid until
+  /// close_rail_watch() or the close() of the last Endpoint of the card.
+  [[nodiscard]] const pmd::RailWatch* rail_watch() const;
   /// Dedicated queues, by index; as QueuePair's. They allocate, so go through here where several
   /// Endpoints share a card.
   [[nodiscard]] int open_dedicated(uint32_t i, uint32_t source, uint32_t mbox,

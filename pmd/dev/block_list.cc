@@ -12,7 +12,7 @@ namespace {
 using Header = regs::id::Block;
 
 // More than the layout can hold, so a longer chain is a loop.
-constexpr uint32_t kBlocksMax = 3 + 8 * regs::kMaxQps;
+constexpr uint32_t kBlocksMax = 4 + 8 * regs::kMaxQps;
 constexpr uint32_t kHeaderBytes = 8;
 
 /// Whether a known block is of an edition of the contract that the driver keeps. Logs if not. A
@@ -101,6 +101,9 @@ bool BlockList::note(uint32_t offset_bytes, uint32_t header) {
       break;
     case regs::BlockType::kPort:
       block = {block.type, 0, regs::port::kBase, regs::port::kSizeBytes};
+      break;
+    case regs::BlockType::kRail:
+      block = {block.type, 0, regs::rail::kBase, regs::rail::kSizeBytes};
       break;
     case regs::BlockType::kVf:
       block = {block.type, 0, regs::vf::kBase, regs::vf::kSizeBytes};

@@ -29,6 +29,9 @@ class BlockList {
   /// Whether a queue pair has a barrier engine. @param qp any number.
   [[nodiscard]] bool has_barrier(uint32_t qp) const { return has(regs::BlockType::kBarrier, qp); }
 
+  /// Whether the card says how busy it is. A virtual function does not.
+  [[nodiscard]] bool has_rail() const { return has(regs::BlockType::kRail, 0); }
+
   /// The side that writes a word.
   enum class Owner : uint8_t { kNone, kCard, kHost };
   /// The owner of a word. @param offset_bytes any; words outside of the known blocks have none.

@@ -278,6 +278,9 @@ void Card::silence() {
   for (uint32_t vf = 0; vf < caps_.vfs; ++vf) {
     bar_.write32(regs::vf::control(vf), 0);
   }
+  if (blocks_.has_rail()) {
+    bar_.write32(regs::rail::control(), 0);
+  }
   if (blocks_.has_rx_map()) {
     for (uint32_t i = 0; i < regs::kRxMapEntries; ++i) {
       bar_.write32(regs::rx_map::entry(i), 0);
@@ -391,7 +394,6 @@ bool Card::was_reset() {
 }
 
 LinkState Card::link() {
-  using regs::port::Link;
   if (!blocks_.has_port()) {
     return {caps_.is_vf && !gone(), 0, 0, 0};
   }
@@ -399,8 +401,7 @@ LinkState Card::link() {
   if (word == regs::kAllOnes && gone()) {
     return {};
   }
-  return {Link::up.get(word) != 0, Link::lanes.get(word), Link::lanes_max.get(word),
-          Link::lane_mbaud.get(word)};
+  return link_state(word);
 }
 
 PortCounters Card::counters() {

@@ -56,6 +56,13 @@ struct LinkState {
   uint32_t lane_mbaud;
 };
 
+/// Decode a word of PORT.LINK. @param word any.
+[[nodiscard]] inline LinkState link_state(uint32_t word) {
+  using regs::port::Link;
+  return {Link::up.get(word) != 0, Link::lanes.get(word), Link::lanes_max.get(word),
+          Link::lane_mbaud.get(word)};
+}
+
 /// Free-running counters. regs: PORT
 struct PortCounters {
   uint32_t tx_packets;

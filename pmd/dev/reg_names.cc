@@ -75,7 +75,7 @@ int unknown(std::string_view text, std::string_view block, std::string* error) {
     }
   }
   *error = "no register '" + std::string(text) + "'; " +
-           (near.empty() ? "blocks are id, rx_map, port, qp[N], window[N], barrier[N]"
+           (near.empty() ? "blocks are id, rx_map, port, rail, qp[N], window[N], barrier[N]"
                          : "similar: " + near);
   return -EINVAL;
 }

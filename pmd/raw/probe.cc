@@ -91,7 +91,7 @@ RIO_REGISTER_PMD_INFO(
     "pcie=<seed> "
     "topology=<file> at=<endpoint> pull=<0|1> members=<file> bind=<address> port=<number> "
     "patience=<s> loss=<seed:rate> board=<number> flights=<n> resting=<n> rx_contexts=<n> "
-    "poisoned=<n> pass_over=<n> push_slots=<log2> barrier=<0|1> early_room=<n> "
+    "poisoned=<n> pass_over=<n> push_slots=<log2> barrier=<0|1> early_room=<n> rail=<0|1> "
     "tx_ring=<entries> rx_ring=<entries> dedicated_ring=<entries> "
     "doorbell_ring=<entries> dma_ring=<entries> event_ring=<entries> response_timeout_us=<us> "
     "receive_timeout_us=<us> retry_limit=<n> retry_delay_us=<us> vf_qps=<n> push=<0|1>; "

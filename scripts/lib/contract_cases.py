@@ -21,7 +21,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = "docs/card.md"
-PROSE = ("Rails", "Second edition", "Better than the original page")
+PROSE = ("Second edition", "Better than the original page")
 ID = re.compile(r"\[([A-RT-Z]\d+)(?:: ([^\]]+))?\](?!\()")
 END = re.compile(r"\[[A-RT-Z]\d+(?:: [^\]]+)?\][.:]?$")
 SHOWN = re.compile(r"// ([A-Z]\d+(?:, [A-Z]\d+)*)$")

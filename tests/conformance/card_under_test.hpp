@@ -66,6 +66,7 @@ struct CardOptions {
   uint32_t push_slots_log2 = 0;
   bool barrier = true;
   uint32_t early_notices = 1024;
+  bool rail = true;
   bool quirks = true;
   uint32_t vectors = 64;
 };

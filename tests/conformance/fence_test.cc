@@ -13,8 +13,8 @@ using regs::DmaOp;
 
 /// Words that tell the host that something is done, and an interrupt.
 const char* const kWords[] = {"GEN_ACK",         "shared RING_STATUS", "tx RING_STATUS",
-                              "dma RING_STATUS", "window STATUS",      "APPLIED",
-                              "interrupt"};
+                              "dma RING_STATUS", "window STATUS",      "rail STATUS",
+                              "APPLIED",         "interrupt"};
 
 /// Rounds of traffic in which one of the words is asked for, and then what it gives back is
 /// watched.
@@ -36,6 +36,7 @@ class Fence : public CardTest {
     window_ = std::make_unique<Buffer>(card(), kBufferBytes);
     landing_ = std::make_unique<Buffer>(card(), kEntries * kBufferBytes);
     target_ = std::make_unique<Buffer>(card(), kBufferBytes);
+    rail_ = std::make_unique<Buffer>(card(), sizeof(regs::RailStatus));
   }
 
   /// Plays rounds of all words. @param expect_broken each word is found broken; otherwise none.
@@ -68,6 +69,18 @@ class Fence : public CardTest {
     }
     rings_[1]->post();
     open_window(0, *window_, 0, kBufferBytes, regs::window::Control::write.put(1));
+    card().write32(regs::rail::base_lo(), static_cast<uint32_t>(rail_->iova()));
+    card().write32(regs::rail::base_hi(), static_cast<uint32_t>(rail_->iova() >> 32));
+    card().write32(regs::rail::period_us(), 1);
+    change_rail(true);
+  }
+
+  /// Asks for another state of the rails block. @return the STATUS that says that it has it.
+  uint32_t change_rail(bool enable) {
+    using Control = regs::rail::Control;
+    const uint32_t control = Control::gen.put(++rail_gen_) | Control::enable.put(enable ? 1 : 0);
+    card().write32(regs::rail::control(), control);
+    return control;
   }
 
   /// Whether the card writes what `word` gives back, or interrupts before the completion is there.
@@ -111,7 +124,8 @@ class Fence : public CardTest {
     std::function<bool()> answered;
     switch (word) {
       case 0:
-        *freed = {whole(window_->memory()), whole(landing_->memory()), whole(target_->memory())};
+        *freed = {whole(window_->memory()), whole(landing_->memory()), whole(target_->memory()),
+                  whole(rail_->memory())};
         for (const auto& ring : rings_) {
           freed->push_back(whole(ring->completions));
         }
@@ -130,6 +144,11 @@ class Fence : public CardTest {
       case 4:
         *freed = {whole(window_->memory())};
         return equal(regs::window::status(0, 0), close_window(0));
+      case 5:
+        *freed = {whole(rail_->memory())};
+        card().sleep_us(1);
+        card().work();  // it writes a status
+        return equal(regs::rail::status(), change_rail(false));
       default:  // from now on the queue pair gets no requests and no doorbells
         *freed = {whole(window_->memory()), whole(rings_[2]->completions)};
         map_entry(0, kOwnId, ~0ull, 0, false, false);
@@ -205,6 +224,8 @@ class Fence : public CardTest {
   std::unique_ptr<Buffer> window_;
   std::unique_ptr<Buffer> landing_;
   std::unique_ptr<Buffer> target_;
+  std::unique_ptr<Buffer> rail_;
+  uint32_t rail_gen_ = 0;
 };
 RIO_CONFORMANCE(Fence);
 

@@ -75,6 +75,7 @@ class ModelCard final : public ModelUnderTest {
     config.push_slots_log2 = options.push_slots_log2;
     config.barrier = options.barrier;
     config.early_notices = options.early_notices;
+    config.rail = options.rail;
     config.quirk_last_at_256 = config.quirk_last_full_256 = options.quirks;
     config.vectors = options.vectors;
     if (!options.quirks) {

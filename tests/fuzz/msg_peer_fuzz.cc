@@ -1,7 +1,7 @@
-// A peer that sends any bytes, to a port with a context and an endpoint of tagged messages, which
-// work as users do meanwhile. Some messages are sent unchanged, others with the session's key and
-// number, to reach the code behind these checks. Afterwards the port must still serve a peer that
-// keeps the rules.
+// A peer that sends any bytes, to a port on two cards with a context and an endpoint of tagged
+// messages, which work as users do meanwhile. Some messages are sent unchanged, others with the
+// session's key and number, to reach the code behind these checks. Afterwards the port must still
+// serve a peer that keeps the rules.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -82,6 +82,20 @@ class Peer {
     }
   }
   void hello() { send(session(msg::Kind::kHello, 0), 0); }
+  /// Sends a message about rails with the session's keys, and then the bytes of the input.
+  void say_rails(uint8_t what, const std::vector<uint8_t>& rest) {
+    const auto kind = static_cast<msg::Kind>(static_cast<uint8_t>(msg::Kind::kRails) + what % 3);
+    const uint64_t words[] = {0, msg::HeaderWords::rest_of(0, 0, 0, kind, 0),
+                              msg::kMagic | uint64_t{key} << 32, kPeerKey};
+    std::vector<uint8_t> bytes(sizeof(words) - sizeof(uint32_t));
+    std::memcpy(bytes.data(), words, bytes.size());
+    bytes.insert(bytes.end(), rest.begin(), rest.end());
+    if (what < 192) {
+      bytes.resize(msg::kHeaderBytes +
+                   (kind == msg::Kind::kRails ? sizeof(msg::RailsBody) : sizeof(msg::RailBody)));
+    }
+    send(bytes, 0);
+  }
   /// Sends the session's key and number, and then the bytes of the input.
   void say(std::vector<uint8_t> rest, uint8_t mailbox) {
     const uint64_t first = msg::HeaderWords::key_and_number(key, number++);
@@ -95,11 +109,12 @@ class Peer {
 
  private:
   static constexpr uint32_t kBuffers = 64;
+  static constexpr uint32_t kRails = 2;  // that it claims to have
 
   /// @param known the port's key, which the peer has heard
   static std::vector<uint8_t> session(msg::Kind kind, uint32_t known) {
     const msg::HeaderWords header = {0, msg::HeaderWords::rest_of(0, 0, 0, kind, 0)};
-    const msg::SessionBody body = {msg::kMagic, kPeerKey, known, 100, 1, 0};
+    const msg::SessionBody body = {msg::kMagic, kPeerKey, known, 100, 1, kRails};
     std::vector<uint8_t> bytes(sizeof(header) + sizeof(body));
     std::memcpy(bytes.data(), &header, sizeof(header));
     std::memcpy(bytes.data() + sizeof(header), &body, sizeof(body));
@@ -147,7 +162,7 @@ class World {
  public:
   World() {
     msg::PortConfig config;
-    config.card = "emu:fuzz";
+    config.card = "emu:fuzz+emu:loop";
     config.dest_id = kPort;
     config.buffers = 128;
     config.share = 16;
@@ -206,7 +221,12 @@ class World {
     const uint32_t at = what / 16u % kRequests;
     switch (what % 8) {
       case 0:
-        peer_.send(input->bytes(input->byte()), 0);
+        if (what < 128) {
+          peer_.send(input->bytes(input->byte()), 0);
+        } else {
+          const uint8_t kind = input->byte();
+          peer_.say_rails(kind, input->bytes(input->byte()));
+        }
         break;
       case 1:
       case 2:

@@ -101,6 +101,16 @@ class Plot(unittest.TestCase):
         self.plot(path, "--kind", "rate", code=1, names=["rate", "remedy", "ratios"])
 
     @unittest.skipUnless(DRAWS, "no python3-matplotlib")
+    def test_curves_with_gaps(self):
+        sizes = [1 << bits for bits in range(0, 23)]
+        path = self.write("curves.json", json.dumps({
+            "figure": "x", "title": "a title", "x": sizes, "x_label": "bytes of a message", "y_label": "MB/s",
+            "x_logarithmic": True, "series": [{"name": "gaps", "values": [1.0] + [None] * 21 + [2.0]},
+                                              {"name": "payload peak", "values": [3.0] * 23}]}))
+        self.plot(path, "-o", self.path("curves.svg"))
+        self.check_svg(self.path("curves.svg"), ["gaps", "payload peak", "4M", "256"])
+
+    @unittest.skipUnless(DRAWS, "no python3-matplotlib")
     def test_files_that_lack_something(self):
         for text in ('{"runs": [{}]}', '{"card": "card", "runs": [{"latency_ns": 5}]}', '[{"id": "x", "value": "y"}]',
                      '[{"id": "x", "value": 1}]'):

@@ -48,6 +48,13 @@ class FakeCard final : public pmd::MmioTap {
     words[0x8] = base;
   }
 
+  /// Puts a rails block at the head of the list.
+  void add_rail() {
+    words[0x6000] = 0x207;
+    words[0x6004] = words[0x8];
+    words[0x8] = 0x6000;
+  }
+
   /// Writes ID.NEXT and the NEXT of each block.
   void chain(const std::vector<uint32_t>& offsets) {
     uint32_t* next = &words[0x8];
@@ -76,6 +83,8 @@ class FakeCard final : public pmd::MmioTap {
       }
     } else if (offset == 0x3000) {
       words[0x2008] = value;  // APPLIED
+    } else if (offset == 0x700C) {
+      words[0x6008] = value;  // STATUS of rails
     } else if (offset >= 0x1100 && offset < 0x1100 + 31 * 4) {
       if (words[0x1000] != 0) {
         words[0x10000 * ((offset - 0x1100) / 4 + 1) + 0xC] = value;

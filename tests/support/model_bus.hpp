@@ -16,7 +16,14 @@
 
 namespace rio::test {
 
-class ModelBus final : public pmd::Bus, public pmd::Emulation {
+/// A card that sends segment by segment, as hardware does.
+[[nodiscard]] inline model::Config exact_card() {
+  model::Config config;
+  config.exact = true;
+  return config;
+}
+
+class ModelBus : public pmd::Bus, public pmd::Emulation {
  public:
   /// @param clock advances by `tick_ns` with each step, and outlives the bus.
   ModelBus(const model::Config& config, std::unique_ptr<model::Wire> wire, StepClock* clock,

@@ -60,6 +60,7 @@ void Control::lose_state() {
   clear_block(bar, id::kBase, id::kSizeBytes);
   clear_block(bar, map::kBase, map::kSizeBytes);
   clear_block(bar, port::kBase, port::kSizeBytes);
+  clear_block(bar, regs::rail::kBase, regs::rail::kSizeBytes);
   clear_block(bar, regs::vf::kBase, regs::vf::kSizeBytes);
   for (const Pair& pair : core_.pairs) {
     clear_pair(bar, pair.number);
@@ -110,6 +111,7 @@ void Control::reset(uint32_t gen_ack) {
   for (Pair& pair : core_.pairs) {
     reset_pair(pair);
   }
+  engines_.rail.reset();
   set_stopping(false);
   core_.bar.store(id::gen_ack(), gen_ack);
 }

@@ -78,7 +78,7 @@ bool Engines::on_request(const InFrame& frame) {
     case FrameType::kDoorbell:
       return (core.chores & kBarrierRingChore) != 0 ? on_doorbell(frame) : rx.on_doorbell(frame);
     case FrameType::kRequest:
-      return target.on_request(frame);
+      return rail.claims(frame) ? on_rail_request(frame) : target.on_request(frame);
     case FrameType::kMaintRequest:
       return maint.on_request(frame);
     case FrameType::kPortWrite:
@@ -91,6 +91,10 @@ bool Engines::on_request(const InFrame& frame) {
 
 bool Engines::on_doorbell(const InFrame& frame) {
   return barriers.claims(frame) ? barriers.on_notice(frame) : rx.on_doorbell(frame);
+}
+
+bool Engines::on_rail_request(const InFrame& frame) {
+  return rail.answers(frame) ? rail.on_read(frame) : target.refuse(frame);
 }
 
 void Engines::on_response(const InFrame& frame) {

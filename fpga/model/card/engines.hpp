@@ -2,6 +2,7 @@
 /// The engines of a card, which share one Core; each arrived frame is passed to its engine.
 #pragma once
 
+#include "fpga/model/card/rail_block.hpp"
 #include "fpga/model/core/barrier_rings.hpp"
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/dma_engine.hpp"
@@ -42,6 +43,7 @@ struct Engines {
   FastTx fast_tx{core, tx};
   RxPlain rx_plain{core, responder};
   RxPull rx_pull{core, responder, admission, rx};
+  RailBlock rail{core, dma, tx, rx, responder};
 
  private:
   /// Take one frame, or a run of frames. @return bytes taken; 0: nothing more can be taken now.
@@ -51,6 +53,8 @@ struct Engines {
   /// Handle a doorbell while a barrier ring runs. Out of line, so that on_request() saves no
   /// registers for it.
   [[nodiscard]] [[gnu::noinline]] bool on_doorbell(const InFrame& frame);
+  /// Handle a request that touches the bytes of the rail status. Out of line, as on_doorbell().
+  [[nodiscard]] [[gnu::noinline]] bool on_rail_request(const InFrame& frame);
   void on_response(const InFrame& frame);
 };
 

@@ -57,7 +57,12 @@ void Functions::power_on() {
   bar.store(map::block(), block_word(regs::BlockType::kRxMap, 0));
   bar.store(map::next(), port::kBase);
   bar.store(port::block(), block_word(regs::BlockType::kPort, 0));
-  bar.store(port::next(), vfs_.empty() ? qp::base(0) : table::kBase);
+  const uint32_t behind_rail = vfs_.empty() ? qp::base(0) : table::kBase;
+  bar.store(port::next(), core_.config.rail ? regs::rail::kBase : behind_rail);
+  if (core_.config.rail) {
+    bar.store(regs::rail::block(), block_word(regs::BlockType::kRail, 0));
+    bar.store(regs::rail::next(), behind_rail);
+  }
   if (!vfs_.empty()) {
     bar.store(table::block(), block_word(regs::BlockType::kVf, 0));
     bar.store(table::next(), qp::base(0));

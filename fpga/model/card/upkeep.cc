@@ -47,6 +47,7 @@ void Upkeep::housekeep() {
   }
   engines_.transactions.check_timers(ended_);
   control_.tell_port();
+  engines_.rail.work();
 }
 
 void Upkeep::set_link(bool up) {

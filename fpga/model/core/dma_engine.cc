@@ -124,6 +124,22 @@ void DmaEngine::progress() {
   }
 }
 
+DmaEngine::Load DmaEngine::load() const {
+  Load load;
+  for (const Operation& operation : operations_) {
+    if (operation.ring == nullptr || is_atomic(op_of(operation.desc))) {
+      continue;
+    }
+    if (op_of(operation.desc) == DmaOp::kNread) {
+      load.read_bytes += operation.desc.length - operation.done;
+    } else {
+      load.write_bytes += operation.desc.length;
+      load.sends = load.sends || operation.issued < operation.desc.length;
+    }
+  }
+  return load;
+}
+
 void DmaEngine::on_end(const Transaction& transaction, Status status) {
   Operation& operation = operations_[transaction.owner];
   // A refusal while the ring is being stopped counts, too.

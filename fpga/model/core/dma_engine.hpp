@@ -18,6 +18,13 @@ class DmaEngine {
   /// Send packets of the operations under way.
   void progress();
   [[nodiscard]] bool busy() const { return busy_ != 0; }
+  /// Bytes of the operations under way, for the rail status.
+  struct Load {
+    uint64_t write_bytes = 0;  ///< of writes that have not ended
+    uint64_t read_bytes = 0;   ///< of reads, without those that have come
+    bool sends = false;        ///< bytes of a write have not been sent
+  };
+  [[nodiscard]] Load load() const;
   void on_end(const Transaction& transaction, regs::Status status);
   /// Begin to stop the ring. Transfers under way continue.
   void begin_stop(Ring& ring);

@@ -161,7 +161,7 @@ struct Flow {
     return static_cast<uint32_t>(&msg - msgs.data());
   }
   /// The messages of a run of this flow.
-  [[nodiscard]] PullRun& run_of(const TxMsg& msg) { return *runs[place(msg) & 63]; }
+  [[nodiscard]] PullRun& run_of(const TxMsg& msg) const { return *runs[place(msg) & 63]; }
   /// Call `fn(message)` for all messages and runs that are in flight or rest.
   template <class Fn>
   void each_message(Fn fn) {

@@ -109,6 +109,23 @@ void HostPort::post_completion(uint64_t iova, const uint32_t* words, uint32_t co
   }
 }
 
+void HostPort::write_words(uint64_t iova, const uint32_t* words, uint32_t count) {
+  if (posting_) {
+    post_completion(iova, words, count);
+    return;
+  }
+  HostWindow window;
+  if (!find(iova, true, &window) || !window.holds(iova, 4ull * count)) {
+    refuse(iova);
+    return;
+  }
+  auto* const to = reinterpret_cast<uint32_t*>(window.at(iova));
+  for (uint32_t i = 0; i < count; ++i) {
+    // release: each word after those before it; pairs with the loads of RailWatch::read().
+    __atomic_store_n(to + i, words[i], __ATOMIC_RELEASE);
+  }
+}
+
 void HostPort::post(uint64_t iova, const void* from, uint32_t len, bool of_completion) {
   Posted& posted = posted_.emplace_back();
   posted.iova = iova;

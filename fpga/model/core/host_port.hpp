@@ -55,6 +55,11 @@ class HostPort {
   /// visible after all earlier writes.
   void post_completion(uint64_t iova, const uint32_t* words, uint32_t count);
 
+  /// Write words, each as a whole: the first one before all others, the last one after them. If
+  /// writes are posted, as post_completion(). A refused write is lost and counted. @param iova a
+  /// multiple of the size of all words, a power of two of at most 4096 bytes.
+  void write_words(uint64_t iova, const uint32_t* words, uint32_t count);
+
   /// The windows of the last readable() and writable(), for runs; possibly empty.
   [[nodiscard]] const HostWindow& read_window() const { return read_window_; }
   [[nodiscard]] const HostWindow& write_window() const { return write_window_; }

@@ -69,7 +69,7 @@ const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t pa
   return nullptr;
 }
 
-bool TargetEngine::on_request(const InFrame& frame) {
+bool TargetEngine::answer(const InFrame& frame, bool has_windows) {
   const auto op = static_cast<DmaOp>(frame.op);
   Frame* response = nullptr;
   if (has_response(op)) {
@@ -88,7 +88,7 @@ bool TargetEngine::on_request(const InFrame& frame) {
     ++core_.counts.rx_unmapped;
   } else if (op <= DmaOp::kAtomicCswap && frame.length >= 1 &&
              frame.length <= regs::kMessageBytesMax) {
-    window = find(frame, pair);
+    window = has_windows ? find(frame, pair) : nullptr;
     if (window == nullptr) {
       core_.event(core_.pairs[pair], regs::EventType::kWindowViolation, frame.source,
                   static_cast<uint32_t>(op),

@@ -17,7 +17,9 @@ class TargetEngine {
 
   /// Carry out a request and answer it. @return false: no room for the answer; leave the frame in
   /// the ring.
-  [[nodiscard]] bool on_request(const InFrame& frame);
+  [[nodiscard]] bool on_request(const InFrame& frame) { return answer(frame, true); }
+  /// Answer a request as one outside of every window. @return as on_request().
+  [[nodiscard]] bool refuse(const InFrame& frame) { return answer(frame, false); }
   /// Read the windows of a pair whose CONTROL has changed.
   void read_windows(Pair& pair);
   /// The pair was reset: close its windows.
@@ -35,6 +37,7 @@ class TargetEngine {
   };
   using Windows = std::array<Window, regs::kWindowsPerQp>;
 
+  [[nodiscard]] bool answer(const InFrame& frame, bool has_windows);
   [[nodiscard]] const Window* find(const InFrame& frame, uint32_t pair) const;
   [[nodiscard]] HostPort& host_of(uint32_t pair) { return *core_.pairs[pair].function->host; }
   void serve(const InFrame& frame, HostPort& host, const Window& window, Frame* response);

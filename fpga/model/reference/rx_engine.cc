@@ -1,6 +1,7 @@
 #include "fpga/model/reference/rx_engine.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "fpga/model/copy.hpp"
 
@@ -181,6 +182,16 @@ bool RxEngine::full() const {
       std::count_if(contexts_.begin(), contexts_.end(),
                     [](const Reassembly& context) { return context.poison != Poison::kNone; }));
   return contexts_.size() - std::min(poisoned, core_.config.poisoned) >= core_.config.rx_contexts;
+}
+
+uint64_t RxEngine::missing_bytes() const {
+  uint64_t bytes = 0;
+  for (const Reassembly& context : contexts_) {
+    if (context.poison == Poison::kNone) {
+      bytes += uint64_t{context.ssize} * static_cast<uint32_t>(std::popcount(context.missing));
+    }
+  }
+  return bytes;
 }
 
 void RxEngine::check_timers() {

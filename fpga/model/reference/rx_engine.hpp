@@ -21,6 +21,8 @@ class RxEngine {
   [[nodiscard]] bool on_doorbell(const InFrame& frame);
   /// Whether no message of several segments can begin.
   [[nodiscard]] bool full() const;
+  /// Bytes still to come of messages that have begun; a missing segment counts as a full one.
+  [[nodiscard]] uint64_t missing_bytes() const;
   /// The partner `source` is gone: end its partial messages.
   void lose(uint32_t source);
   /// Check receive time-outs.

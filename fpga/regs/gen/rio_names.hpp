@@ -448,7 +448,8 @@ inline constexpr MemberName k_rail_status[] = {
     {"rx_bytes", 12, 4, 1, {}},
     {"link", 16, 4, 1, {}},
     {"time", 20, 4, 1, {}},
-    {"reserved", 24, 4, 9, {}},
+    {"magic", 24, 4, 1, {}},
+    {"reserved", 28, 4, 8, {}},
     {"sequence_end", 60, 4, 1, {}},
 };
 

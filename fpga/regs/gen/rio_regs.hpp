@@ -23,7 +23,7 @@ struct Field {
 inline constexpr uint32_t kPageBytes = 4096u;
 /// Bytes of BAR0; every block lies within.
 inline constexpr uint32_t kBarBytes = 0x200000u;
-/// Content of ID.MAGIC: the letters RIOC. All ones means that the card is gone.
+/// Content of ID.MAGIC and of a rail_status: the letters RIOC. All ones means that the card is gone.
 inline constexpr uint32_t kMagic = 0x52494F43u;
 /// Edition of the contract: the least version of each block. A driver refuses a card of an earlier one; a later version of a block only adds.
 inline constexpr uint32_t kEdition = 2u;
@@ -77,6 +77,8 @@ inline constexpr uint32_t kBarrierRoundsMax = 20u;
 inline constexpr uint32_t kBarrierRoundCancel = 30u;
 /// Slots for barrier descriptors on the card.
 inline constexpr uint32_t kBarrierSlots = 16u;
+/// The card answers a read of its rail_status at the RapidIO address that lies so many bytes below the end of the address space. [S3]
+inline constexpr uint32_t kRailBelowEndBytes = 64u;
 /// PCI vendor of the reference gateware: the chip's, which other designs have, too.
 inline constexpr uint32_t kPciVendor = 0x10EEu;
 /// PCI device of the reference gateware.
@@ -561,7 +563,7 @@ struct Control {
 };
 }  // namespace port
 
-/// Rails [S3]: the card writes a rail_status to host memory, so that no program reads the BAR to choose a rail. It answers an NREAD of 64 bytes at the last 64 bytes of the RapidIO address space with the same bytes, for each destID of the receive map, also when its host is stopped. Belongs to the physical function.
+/// Rails [S3]: the card writes a rail_status to host memory, so that no program reads the BAR to choose a rail. It answers an NREAD of 64 bytes at the last 64 bytes of the RapidIO address space with a rail_status, for each destID of the receive map, also when its host is stopped. Belongs to the physical function.
 namespace rail {
 inline constexpr uint32_t kBase = 0x6000u;
 inline constexpr uint32_t kSizeBytes = 0x2000u;
@@ -579,7 +581,7 @@ struct Block {
 /// Offset of the next block. (written by the card)
 constexpr uint32_t next() { return kBase + 0x004u; }
 inline constexpr uint32_t kNextReset = 0x0u;
-/// CONTROL in force. Without ENABLE the card does not write any more. (written by the card)
+/// CONTROL in force. Without ENABLE the card does not write any more, or it has refused the other words. (written by the card)
 constexpr uint32_t status() { return kBase + 0x008u; }
 inline constexpr uint32_t kStatusReset = 0x0u;
 /// Bus address of the rail_status, low half; 64-byte aligned. (written by the host)
@@ -1413,22 +1415,24 @@ struct Info {
 };
 }  // namespace barrier_notice
 
-/// How busy a rail is: written by one write, naturally aligned. A reader that loads it word by word takes it only if both sequence numbers agree.
+/// How busy a rail is: one write of the card, naturally aligned, or the data of an answer. The words may become visible in any order. A reader loads SEQUENCE_END first and SEQUENCE last, and takes the words if both agree.
 struct RailStatus {
-  /// Counts the writes.
+  /// Counts the writes since the last reset, from 1; in an answer that of the last write, or 0.
   uint32_t sequence;
   /// Work of the card at this moment.
   uint32_t busy;
-  /// Bytes of posted messages that have not ended yet.
+  /// Bytes of messages and remote writes that the card has fetched and that have not ended; all ones: these or more.
   uint32_t tx_bytes;
-  /// Bytes still to come of messages whose first segment has arrived.
+  /// Bytes still to come of messages whose first segment has arrived, a missing segment counts SSIZE, and of remote reads that the card has fetched; all ones: these or more.
   uint32_t rx_bytes;
   /// PORT.LINK.
   uint32_t link;
-  /// When it was written, in ticks.
+  /// When it was made, in ticks.
   uint32_t time;
-  /// Zero.
-  uint32_t reserved[9];
+  /// MAGIC: the bytes are a rail_status.
+  uint32_t magic;
+  /// Zero; a reader ignores it.
+  uint32_t reserved[8];
   /// SEQUENCE again.
   uint32_t sequence_end;
 };
@@ -1439,14 +1443,15 @@ static_assert(offsetof(RailStatus, tx_bytes) == 8);
 static_assert(offsetof(RailStatus, rx_bytes) == 12);
 static_assert(offsetof(RailStatus, link) == 16);
 static_assert(offsetof(RailStatus, time) == 20);
-static_assert(offsetof(RailStatus, reserved) == 24);
+static_assert(offsetof(RailStatus, magic) == 24);
+static_assert(offsetof(RailStatus, reserved) == 28);
 static_assert(offsetof(RailStatus, sequence_end) == 60);
 /// Fields of RailStatus.
 namespace rail_status {
 struct Busy {
-  /// It reads host memory, in order to send
+  /// It has host memory to read in order to send: a transmit or DMA ring has entries that were not fetched, or an entry that was fetched has not been sent whole
   static constexpr Field reading{0, 1};
-  /// It receives messages
+  /// RX_BYTES is not 0
   static constexpr Field receiving{1, 1};
 };
 }  // namespace rail_status

@@ -12,7 +12,7 @@ package rio_regs_pkg;
 
   localparam logic [31:0] PAGE_BYTES = 32'h1000;
   localparam logic [31:0] BAR_BYTES = 32'h200000;
-  // Content of ID.MAGIC: the letters RIOC. All ones means that the card is gone.
+  // Content of ID.MAGIC and of a rail_status: the letters RIOC. All ones means that the card is gone.
   localparam logic [31:0] MAGIC = 32'h52494F43;
   // Edition of the contract: the least version of each block. A driver refuses a card of an earlier one; a later version of a block only adds.
   localparam logic [31:0] EDITION = 32'h2;
@@ -66,6 +66,8 @@ package rio_regs_pkg;
   localparam logic [31:0] BARRIER_ROUND_CANCEL = 32'h1E;
   // Slots for barrier descriptors on the card.
   localparam logic [31:0] BARRIER_SLOTS = 32'h10;
+  // The card answers a read of its rail_status at the RapidIO address that lies so many bytes below the end of the address space. [S3]
+  localparam logic [31:0] RAIL_BELOW_END_BYTES = 32'h40;
   // PCI vendor of the reference gateware: the chip's, which other designs have, too.
   localparam logic [31:0] PCI_VENDOR = 32'h10EE;
   // PCI device of the reference gateware.
@@ -673,7 +675,7 @@ package rio_regs_pkg;
   } port_control_t;
 
   // --------------------
-  // Block rail: Rails [S3]: the card writes a rail_status to host memory, so that no program reads the BAR to choose a rail. It answers an NREAD of 64 bytes at the last 64 bytes of the RapidIO address space with the same bytes, for each destID of the receive map, also when its host is stopped. Belongs to the physical function.
+  // Block rail: Rails [S3]: the card writes a rail_status to host memory, so that no program reads the BAR to choose a rail. It answers an NREAD of 64 bytes at the last 64 bytes of the RapidIO address space with a rail_status, for each destID of the receive map, also when its host is stopped. Belongs to the physical function.
   localparam logic [31:0] RAIL_BASE = 32'h6000;
   localparam logic [31:0] RAIL_SIZE = 32'h2000;
   localparam logic [7:0] RAIL_VERSION = 8'd2;
@@ -700,7 +702,7 @@ package rio_regs_pkg;
   localparam logic [31:0] RAIL_NEXT_RESET = 32'h0;
   localparam logic [31:0] RAIL_NEXT = RAIL_BASE + RAIL_NEXT_OFFSET;
 
-  // CONTROL in force. Without ENABLE the card does not write any more. (written by the card)
+  // CONTROL in force. Without ENABLE the card does not write any more, or it has refused the other words. (written by the card)
   localparam logic [31:0] RAIL_STATUS_OFFSET = 32'h8;
   localparam logic [31:0] RAIL_STATUS_RESET = 32'h0;
   localparam logic [31:0] RAIL_STATUS = RAIL_BASE + RAIL_STATUS_OFFSET;
@@ -1849,20 +1851,21 @@ package rio_regs_pkg;
   localparam int RAIL_STATUS_BUSY_RECEIVING_WIDTH = 1;
   typedef struct packed {
     logic [29:0] rsvd0;
-    logic receiving;  // 1: It receives messages
-    logic reading;  // 0: It reads host memory, in order to send
+    logic receiving;  // 1: RX_BYTES is not 0
+    logic reading;  // 0: It has host memory to read in order to send: a transmit or DMA ring has entries that were not fetched, or an entry that was fetched has not been sent whole
   } rail_status_busy_t;
-  // How busy a rail is: written by one write, naturally aligned. A reader that loads it word by word takes it only if both sequence numbers agree.
+  // How busy a rail is: one write of the card, naturally aligned, or the data of an answer. The words may become visible in any order. A reader loads SEQUENCE_END first and SEQUENCE last, and takes the words if both agree.
   localparam logic [31:0] RAIL_STATUS_BYTES = 32'd64;
   typedef struct packed {
     logic [31:0] sequence_end;  // byte 60: SEQUENCE again.
-    logic [8:0] [31:0] reserved;  // byte 24: Zero.
-    logic [31:0] time_;  // byte 20: When it was written, in ticks.
+    logic [7:0] [31:0] reserved;  // byte 28: Zero; a reader ignores it.
+    logic [31:0] magic;  // byte 24: MAGIC: the bytes are a rail_status.
+    logic [31:0] time_;  // byte 20: When it was made, in ticks.
     logic [31:0] link;  // byte 16: PORT.LINK.
-    logic [31:0] rx_bytes;  // byte 12: Bytes still to come of messages whose first segment has arrived.
-    logic [31:0] tx_bytes;  // byte 8: Bytes of posted messages that have not ended yet.
+    logic [31:0] rx_bytes;  // byte 12: Bytes still to come of messages whose first segment has arrived, a missing segment counts SSIZE, and of remote reads that the card has fetched; all ones: these or more.
+    logic [31:0] tx_bytes;  // byte 8: Bytes of messages and remote writes that the card has fetched and that have not ended; all ones: these or more.
     rail_status_busy_t busy;  // byte 4: Work of the card at this moment.
-    logic [31:0] sequence_;  // byte 0: Counts the writes.
+    logic [31:0] sequence_;  // byte 0: Counts the writes since the last reset, from 1; in an answer that of the last write, or 0.
   } rail_status_t;
 
 endpackage

@@ -141,7 +141,7 @@ TEST(Name, OfCardsim) {
                 "doorbell:socket=s,ram=r,monitor=m,vectors=64,devfn=1f.7,name=left,at=host,"
                 "qps=31,exact=1,quirks=0,faults=18446744073709551615:0.25,pcie=7,early=1,torn=1,"
                 "flights=1,resting=0,rx_contexts=1023,poisoned=7,pass_over=65535,push_slots=8,"
-                "barrier=0,early_room=65535");
+                "barrier=0,early_room=65535,rail=0");
   EXPECT_TRUE(name.model.early_status);
   EXPECT_TRUE(name.model.torn);
   EXPECT_EQ(name.model.flights, 1u);
@@ -152,6 +152,7 @@ TEST(Name, OfCardsim) {
   EXPECT_EQ(name.model.push_slots_log2, 8u);
   EXPECT_FALSE(name.model.barrier);
   EXPECT_EQ(name.model.early_notices, 65535u);
+  EXPECT_FALSE(name.model.rail);
   EXPECT_EQ(kind_in<Doorbell>(name).socket, "s");
   EXPECT_EQ(kind_in<Doorbell>(name).guest.monitor, "m");
   EXPECT_EQ(kind_in<Doorbell>(name).vectors, 64u);
@@ -470,7 +471,7 @@ TEST(Name, HelpOfCardsimNamesEachKey) {
   const std::string help = cardsim_help();
   for (const char* key :
        {"bar=", "socket=", "ram=", "monitor=", "devfn=", "vectors=", "name=", "qps=", "exact=",
-        "quirks=", "faults=", "pcie=", "early=", "torn=", "barrier=", "early_room="}) {
+        "quirks=", "faults=", "pcie=", "early=", "torn=", "barrier=", "early_room=", "rail="}) {
     EXPECT_NE(help.find(key), std::string::npos) << key;
   }
   EXPECT_NE(help.find("; plain, doorbell, listen\n"), std::string::npos) << help;

@@ -107,7 +107,9 @@ TEST(RioRegs, BarrierAndRails) {
   EXPECT_EQ(barrier_notice::Info::group.mask(), 0x7F00u);
   EXPECT_EQ(barrier_notice::Info::barrier.mask(), 0x8000u);
   EXPECT_EQ(sizeof(RailStatus), 64u);
+  EXPECT_EQ(offsetof(RailStatus, magic), 24u);
   EXPECT_EQ(offsetof(RailStatus, sequence_end), 60u);
+  EXPECT_EQ(kRailBelowEndBytes, 64u);
 }
 
 TEST(RioRegs, RingsAndStatusCodes) {

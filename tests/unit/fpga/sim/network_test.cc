@@ -337,6 +337,19 @@ struct Outcome {
   return {travellers.checksum, network->now(), network->counters()};
 }
 
+TEST_F(NetworkTest, TheNextEventsAreThoseOfOneTime) {
+  make("mesh:3");
+  send(0, 1, 1);
+  send(2, 1, 2);
+  send(0, 1, 3);
+  EXPECT_EQ(network_->run_next(kHopNs - 1), 0u);
+  EXPECT_EQ(network_->run_next(kForever), 2u);  // one from each side
+  EXPECT_EQ(network_->now(), kHopNs);
+  EXPECT_EQ(network_->run_next(kForever), 1u);
+  EXPECT_EQ(nodes_.arrivals, (Arrivals{{kHopNs, 0, 1, 1}, {kHopNs, 2, 1, 2}, {116, 0, 1, 3}}));
+  EXPECT_EQ(network_->run_next(kForever), 0u);
+}
+
 TEST(Network, ARunRepeats) {
   for (const char* const text : {"torus:5x4x3", "mesh:7x7", "fat-tree:4x3"}) {
     SCOPED_TRACE(text);

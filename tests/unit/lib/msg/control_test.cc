@@ -116,7 +116,7 @@ TEST(Control, RefusesValuesOutOfRange) {
   EXPECT_EQ(refused(with(with(kRequest, 10, 0), 8, 2), &request), -EPROTO);  // edge above length
   GrantBody grant{};
   for (const Case one :
-       {Case{0, 0}, Case{4, 250}, Case{5, 4}, Case{5, 0}, Case{6, 1}, Case{8, 0}}) {
+       {Case{0, 0}, Case{4, 250}, Case{5, 4}, Case{5, 0}, Case{6, 8}, Case{7, 1}, Case{8, 0}}) {
     EXPECT_EQ(refused(with(kGrant, one.at, one.value), &grant), -EPROTO) << one.at;
   }
   OfferBody offer{};

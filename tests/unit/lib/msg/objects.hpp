@@ -10,17 +10,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "lib/msg/card_health.hpp"
-#include "lib/msg/failures.hpp"
 #include "lib/msg/inflows.hpp"
 #include "lib/msg/large.hpp"
 #include "lib/msg/large_control.hpp"
-#include "lib/msg/outbox.hpp"
+#include "lib/msg/paths.hpp"
 #include "lib/msg/peers.hpp"
-#include "lib/msg/registrations.hpp"
+#include "lib/msg/rail.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
-#include "lib/msg/silence.hpp"
+#include "lib/msg/sorter.hpp"
 #include "lib/msg/speaker.hpp"
 
 namespace rio::msg::test {
@@ -51,23 +49,23 @@ struct Objects {
   Endpoint& endpoint = *card.endpoint;
   PortStats stats;
   ContextSlots contexts{};
-  Peers peers{1, 0};
-  CardHealth health{endpoint};
-  Buffers buffers{endpoint};
+  Rails rails{endpoint, all()};
+  Peers peers{1, config, rails};
+  Paths paths{all()};
+  Buffers buffers;
   Inflows inflows{kBuffers, kShare, peers, contexts};
-  Outbox outbox{endpoint, failures};
-  Retries retries{outbox, peers, stats};
-  LargeControl control{outbox};
-  Registrations memory{endpoint};
+  Retries retries{rails, peers, stats};
+  LargeControl control;
   Speaker speaker{all(), kInstance};
   Large large{all()};
   Sessions sessions{all(), kOwn};
-  Silence silence{all()};
-  Failures failures{all()};
+  Sorter sorter{all()};
+  Outbox& outbox = rails.first().outbox;
+  Silence& silence = rails.first().silence;
 
   PortObjects all() {
-    return {config,   endpoint, nullptr, outbox, buffers, peers,    large,   control, memory,
-            contexts, inflows,  retries, health, speaker, sessions, silence, stats};
+    return {config,   rails,   buffers, peers,   paths,    large,  control,
+            contexts, inflows, retries, speaker, sessions, sorter, stats};
   }
 
   Objects() {
@@ -75,8 +73,8 @@ struct Objects {
     config.connect_ms = 1000;
     config.deliver_ms = kDeliverMs;
     config.response_timeout_us = kTimeoutUs;
-    EXPECT_EQ(buffers.start(kBuffers), 0);
-    EXPECT_EQ(outbox.start(), 0);
+    EXPECT_EQ(buffers.create(endpoint, kBuffers), 0);
+    EXPECT_EQ(rails.first().start(), 0);
   }
 
   /// Makes a peer with a session. The peer is the card itself, which answers each letter.

@@ -1,4 +1,4 @@
-// The transmit ring of a port: space, credit, and reports of messages that were not delivered.
+// The transmit ring of a rail: space, credit, and reports of messages that were not delivered.
 #include "lib/msg/outbox.hpp"
 
 #include <algorithm>
@@ -18,8 +18,13 @@ class OutboxTest : public testing::Test, public Outbox::Events {
  protected:
   OutboxTest() {
     EXPECT_EQ(outbox_.start(), 0);
+    outbox_.use(path_);
     link_.state = LinkState::kUp;
     link_.out[3] = SendAccount(4);
+  }
+  void give_buffers() {
+    EXPECT_EQ(buffers_.create(*card_.endpoint, 64), 0);
+    EXPECT_EQ(buffer_ring_.start(), 0);
   }
   void send(const std::string& text) {
     ASSERT_TRUE(outbox_.may_send(route_));
@@ -35,9 +40,12 @@ class OutboxTest : public testing::Test, public Outbox::Events {
   }
 
   LoopCard card_;
-  Buffers buffers_{*card_.endpoint};
+  Buffers buffers_;
+  BufferRing buffer_ring_{*card_.endpoint, buffers_};
   Outbox outbox_{*card_.endpoint, *this};
+  Objects port_;  // whose rail the path names
   Link link_{card_.endpoint->dest_id(), 0};
+  Path path_{port_.rails.first(), link_, card_.endpoint->dest_id(), 1'000'000};
   Route route_ = Outbox::route(link_, 3, 5, Kind::kData);
   std::vector<pmd::TxDone> failed_;
   uint32_t large_ = 0;
@@ -45,7 +53,7 @@ class OutboxTest : public testing::Test, public Outbox::Events {
 };
 
 TEST_F(OutboxTest, AMessageGoesWithTheNextNumberAndTakesACredit) {
-  ASSERT_EQ(buffers_.start(64), 0);
+  give_buffers();
   link_.next_out = HeaderWords::key_and_number(9, 100);
   send("hello");
   EXPECT_EQ(link_.out[3].available(), 3);
@@ -82,18 +90,18 @@ TEST_F(OutboxTest, AnUndeliveredMessageIsReportedAndStillInItsSlot) {
 }
 
 TEST_F(OutboxTest, ControlMessagesNeedASession) {
-  ASSERT_EQ(buffers_.start(64), 0);
+  give_buffers();
   EXPECT_TRUE(outbox_.say(link_, Kind::kAlive, 0, 0, 0));
-  link_.rest.on = true;
+  path_.rest.on = true;
   EXPECT_FALSE(outbox_.say(link_, Kind::kAlive, 0, 0, 0)) << "the peer rests";
-  link_.rest.on = false;
+  path_.rest.on = false;
   link_.state = LinkState::kHello;
   EXPECT_FALSE(outbox_.say(link_, Kind::kAlive, 0, 0, 0));
   EXPECT_TRUE(all_completed());
 }
 
 TEST_F(OutboxTest, NothingIsPostedWhileTheRingIsStopped) {
-  ASSERT_EQ(buffers_.start(64), 0);
+  give_buffers();
   send("before");
   outbox_.begin_stop();
   EXPECT_TRUE(outbox_.stopped());
@@ -110,7 +118,7 @@ TEST_F(OutboxTest, NothingIsPostedWhileTheRingIsStopped) {
 }
 
 TEST_F(OutboxTest, ARequestNeedsASlotAndLeavesACreditForAnswers) {
-  ASSERT_EQ(buffers_.start(64), 0);
+  give_buffers();
   link_.theirs.opened = 1ull << 3;
   EXPECT_FALSE(outbox_.may_request(route_)) << "no record";
   link_.large.records_out[3] = SendAccount(kRecordWindow);

@@ -23,7 +23,8 @@ import tempfile
 import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
-FOLDERS = {"barrier": "lib/barrier/proof"}  # of models that are not in lib/msg/proof
+FOLDERS = {"barrier": "lib/barrier/proof", "rail": "lib/rail/proof",
+           "stripe": "lib/rail/proof"}  # of models that are not in lib/msg/proof
 MEMORY_MIB = 1500
 SECONDS = 600  # a bound for a busy machine; a case takes a tenth of that
 
@@ -89,6 +90,28 @@ CASES["barrier"] = [
     ("safety", "-DBREAK_NEXT"),
     ("safety", "-DDEATH -DN=4 -DE=1 -DBREAK_POISON"),
     ("safety", "-DDEATH -DN=4 -DE=1 -DBREAK_TELL"),
+]
+
+CASES["rail"] = [
+    ("safety", "-DFAILS=2 -DBACK"),
+    ("safety", "-DFAILS=1 -DN=4"),
+    ("all", "-DFAILS=1 -DN=2"),
+    ("safety", "-DBREAK_TWICE"),
+    ("safety", "-DBREAK_ORDER"),
+    ("all", "-DBREAK_DOUBT"),
+    ("all", "-DBREAK_MOVE"),
+    ("all", "-DFAILS=2 -DBACK -DN=2 -DBREAK_PROBE"),
+]
+
+CASES["stripe"] = [
+    ("safety", ""),
+    ("ends", "-DSTOP"),
+    ("safety", "-DBREAK_CLOSED"),
+    ("safety", "-DBREAK_KEPT"),
+    ("safety", "-DSTOP -DBREAK_KEPT"),
+    ("safety", "-DSTOP -DBREAK_STOP"),
+    ("safety", "-DSTOP -DBREAK_REST"),
+    ("ends", "-DBREAK_BACK"),
 ]
 
 LARGE = [

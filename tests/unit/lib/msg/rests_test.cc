@@ -37,16 +37,16 @@ class RestsTest : public testing::Test {
 
 TEST_F(RestsTest, ARestingPeerGetsNothingUntilItsRestEnds) {
   link_.out[0] = SendAccount(8);
-  port_.silence.begin_rest(link_);
-  port_.silence.begin_rest(link_);  // it rests already, so this call changes nothing
-  EXPECT_TRUE(link_.rest.on);
+  port_.silence.begin_rest(*link_.path);
+  port_.silence.begin_rest(*link_.path);  // it rests already, so this call changes nothing
+  EXPECT_TRUE(link_.path->rest.on);
   EXPECT_TRUE(port_.silence.any_rests());
   EXPECT_EQ(port_.stats.rests, 1u);
   EXPECT_EQ(link_.out[0].available(), 0) << "no sender finds credit";
   static_cast<void>(port_.peers.take_talkers());
   link_.say.listed = false;
-  port_.silence.end_rest(link_);
-  EXPECT_FALSE(link_.rest.on);
+  port_.silence.end_rest(*link_.path);
+  EXPECT_FALSE(link_.path->rest.on);
   EXPECT_FALSE(port_.silence.any_rests());
   EXPECT_TRUE(port_.peers.has_talkers());
   port_.retries.progress();
@@ -55,24 +55,24 @@ TEST_F(RestsTest, ARestingPeerGetsNothingUntilItsRestEnds) {
 
 TEST_F(RestsTest, WithoutAQuestionARestEndsByTheClock) {
   link_.state = LinkState::kIdle;  // there is no session that could end
-  port_.silence.begin_rest(link_);
+  port_.silence.begin_rest(*link_.path);
   port_.silence.check_rests();
-  EXPECT_TRUE(link_.rest.on) << "letters in doubt are not used before the rest ends";
+  EXPECT_TRUE(link_.path->rest.on) << "letters in doubt are not used before the rest ends";
   wait_ms(5);
   port_.silence.check_rests();
-  EXPECT_FALSE(link_.rest.on);
+  EXPECT_FALSE(link_.path->rest.on);
 }
 
 TEST_F(RestsTest, APeerThatIsSilentAgainRestsForLonger) {
-  port_.silence.begin_rest(link_);
-  const uint64_t first = link_.rest.length_ns;
-  port_.silence.end_rest(link_);
-  port_.silence.begin_rest(link_);
-  EXPECT_EQ(link_.rest.length_ns, 2 * first);
+  port_.silence.begin_rest(*link_.path);
+  const uint64_t first = link_.path->rest.length_ns;
+  port_.silence.end_rest(*link_.path);
+  port_.silence.begin_rest(*link_.path);
+  EXPECT_EQ(link_.path->rest.length_ns, 2 * first);
 }
 
 TEST_F(RestsTest, APeerThatIsSilentForTooLongLosesItsSession) {
-  port_.silence.begin_rest(link_);
+  port_.silence.begin_rest(*link_.path);
   port_.retries.hold(link_);
   port_.retries.keep(link_, message(0));
   wait_ms(2 * Objects::kDeliverMs);
@@ -100,7 +100,7 @@ TEST_F(RestsTest, RetransmissionKeepsTheLinkHeldUntilAllHasArrived) {
   port_.retries.progress();
   EXPECT_EQ(link_.backlog.resent, 4u) << "a few at a time";
   EXPECT_EQ(link_.out[0].available(), 0);
-  EXPECT_TRUE(port_.retries.is_resent(port_.outbox.ring().next_index() - 1));
+  EXPECT_TRUE(port_.retries.is_resent(port_.rails.first(), port_.outbox.ring().next_index() - 1));
   ASSERT_TRUE(all_completed());
   port_.retries.progress();
   ASSERT_TRUE(all_completed());
@@ -112,13 +112,13 @@ TEST_F(RestsTest, RetransmissionKeepsTheLinkHeldUntilAllHasArrived) {
 }
 
 TEST_F(RestsTest, MessagesForARestingPeerWaitForTheEndOfTheRest) {
-  port_.silence.begin_rest(link_);
+  port_.silence.begin_rest(*link_.path);
   port_.retries.keep(link_, message(0));
   port_.retries.progress();
   EXPECT_EQ(port_.stats.again, 0u);
   EXPECT_TRUE(port_.retries.has_any());
   EXPECT_FALSE(port_.retries.has_due());
-  port_.silence.end_rest(link_);
+  port_.silence.end_rest(*link_.path);
   EXPECT_TRUE(port_.retries.has_due());
   port_.retries.progress();
   EXPECT_EQ(port_.stats.again, 1u);

@@ -13,7 +13,8 @@ class SessionsTest : public testing::Test {
  protected:
   bool hears(Kind kind, uint32_t key, uint32_t ours, uint32_t first = 0,
              uint32_t instance = kInstance) {
-    return port_.sessions.on_message(kPeer, kind, {kMagic, key, ours, first, instance, 0});
+    return port_.sessions.on_message(port_.rails.first(), kPeer, kind,
+                                     {kMagic, key, ours, first, instance, 0});
   }
   Link& link() { return *port_.peers.find_or_make(kPeer); }
   void begin_session(uint32_t key = 1000) {
@@ -117,7 +118,8 @@ TEST_F(SessionsTest, WhenBothSidesSayHelloOneAnswers) {
   constexpr uint32_t kAbove = Objects::kOwn + 1;
   Link& above = *port_.peers.find_or_make(kAbove);
   port_.speaker.ask(above);
-  EXPECT_TRUE(port_.sessions.on_message(kAbove, Kind::kHello, {kMagic, 1000, 0, 0, 1, 0}));
+  EXPECT_TRUE(port_.sessions.on_message(port_.rails.first(), kAbove, Kind::kHello,
+                                        {kMagic, 1000, 0, 0, 1, 0}));
   EXPECT_FALSE(above.say.welcome) << "it is the one that answers";
 }
 

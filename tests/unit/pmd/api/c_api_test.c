@@ -1,5 +1,5 @@
 /* Everything that riopmd.h can do, from plain C: messages of all kinds, dedicated queues,
- * doorbells, remote memory, maintenance, interrupts, several queue pairs, barriers. */
+ * doorbells, remote memory, maintenance, interrupts, several queue pairs, barriers, rails. */
 #include <errno.h>
 #include <poll.h>
 #include <riopmd.h>
@@ -358,6 +358,36 @@ static void barrier_interrupts(void) {
   CHECK(rio_close(first) == 0);
 }
 
+/* A card tells its own program and, by its RapidIO port, another one how busy it is. */
+static void rails(rio_card* card) {
+  struct rio_rail_state state = {0};
+  struct rio_memory memory;
+  CHECK(rio_rail_read(card, &state) == -ENOENT && rio_rail_close(card) == -ENOENT);
+  CHECK(rio_rail_open(card, 0) == -EINVAL);
+  CHECK(rio_rail_open(card, 1) == 0 && rio_rail_open(card, 1) == -EBUSY);
+  CHECK(rio_rail_read(card, &state) == 0);
+  CHECK(state.link_up == 1 && state.reading == 0 && state.receiving == 0);
+  CHECK(state.tx_bytes == 0 && state.rx_bytes == 0 && state.sequence != 0);
+  CHECK(rio_rail_close(card) == 0);
+
+  CHECK(rio_alloc(card, RIO_RAIL_BYTES, 64, &memory) == 0);
+  struct rio_dma_request request = {.rio_addr = RIO_RAIL_ADDRESS,
+                                    .iova = memory.iova,
+                                    .dest_id = kId,
+                                    .length_bytes = RIO_RAIL_BYTES,
+                                    .op = RIO_NREAD};
+  const uint32_t last = state.sequence;
+  struct rio_entry_done done = dma(card, request);
+  CHECK(rio_rail_decode(&done, memory.va, &state) == 0);
+  CHECK(state.link_up == 1 && state.sequence >= last && state.rx_bytes == RIO_RAIL_BYTES);
+  memset(memory.va, 0, RIO_RAIL_BYTES);
+  CHECK(rio_rail_decode(&done, memory.va, &state) == -EPROTO);
+  request.length_bytes = 32;
+  done = dma(card, request);
+  CHECK(rio_rail_decode(&done, memory.va, &state) == -ENOTSUP);
+  CHECK(rio_free(card, &memory) == 0);
+}
+
 int main(void) {
   CHECK(rio_api_version() == RIO_API_VERSION);
   rio_card* card = open_card("emu:loop", (struct rio_options){0});
@@ -369,6 +399,7 @@ int main(void) {
   remote_memory(card);
   maintenance(card);
   information(card);
+  rails(card);
   CHECK(rio_free(card, &memory) == 0);
   CHECK(rio_close(card) == 0);
   queue_pairs();

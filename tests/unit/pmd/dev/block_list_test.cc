@@ -74,6 +74,19 @@ TEST_F(BlockListTest, FindsABarrierEngine) {
   EXPECT_EQ(discover(), -EPROTO);
 }
 
+TEST_F(BlockListTest, FindsRails) {
+  ASSERT_EQ(discover(), 0);
+  EXPECT_FALSE(blocks_.has_rail());
+  EXPECT_EQ(blocks_.owner_of(0x6000), Owner::kNone);
+  card_.add_rail();
+  ASSERT_EQ(discover(), 0);
+  EXPECT_TRUE(blocks_.has_rail());
+  EXPECT_EQ(blocks_.owner_of(0x6008), Owner::kCard);
+  EXPECT_EQ(blocks_.owner_of(0x700C), Owner::kHost);
+  card_.words[0x6000] = 0x00000107;  // of the first edition
+  EXPECT_EQ(discover(), -EPROTO);
+}
+
 TEST_F(BlockListTest, RefusesAWrongMagic) {
   card_.words[0] = 0x12345678;
   EXPECT_EQ(discover(), -EPROTO);

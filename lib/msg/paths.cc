@@ -1,0 +1,380 @@
+#include "lib/msg/paths.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "lib/msg/rail.hpp"
+#include "lib/msg/retries.hpp"
+
+namespace rio::msg {
+namespace {
+
+constexpr uint64_t kTellMostNs = 1'000'000'000;
+constexpr uint64_t kSearchNs = 10'000'000;  // between questions of one rail; it doubles with each
+constexpr uint64_t kSearchMostNs = 500'000'000;  // round over the peer's rails
+constexpr uint32_t kProbeBytes = 8;
+constexpr uint32_t kProbeAlign = 64;
+
+void on_answer(DmaTransfer& question) {
+  Path& path = *static_cast<Path*>(question.user);
+  path.is_probed = false;
+  const uint64_t now = base::now_ns();
+  if (question.status == pmd::Status::kOk || question.status == pmd::Status::kErrorResponse ||
+      question.status == pmd::Status::kRetryExpired) {
+    path.state.probe_answered(now);
+  } else if (question.status == pmd::Status::kFlushed) {
+    path.state.probe_unsent();
+  } else {
+    path.state.probe_unanswered(now);
+  }
+}
+
+[[nodiscard]] bool is_valid(const RailsBody& body) {
+  return body.magic == kMagic && body.count >= 1 && body.count <= kRailsMax && body.is_seen <= 1 &&
+         std::all_of(body.rails, body.rails + body.count, [](const RailsBody::Rail& rail) {
+           return rail.address[RailsBody::kAddressBytes - 1] == '\0';
+         });
+}
+
+}  // namespace
+
+void Paths::meet(Link& link, uint32_t rails) {
+  if (port_.rails.count() == 1 || rails < 2 || rails > kRailsMax) {
+    if (link.peer_rails != nullptr) {  // the peer's process before had several
+      std::erase(met_, link.index());
+      link.peer_rails.reset();
+      port_.rails.first().outbox.use(*link.paths[0]);
+    }
+    return;
+  }
+  if (link.peer_rails == nullptr) {
+    link.peer_rails = std::make_unique<PeerRails>();
+    met_.push_back(link.index());
+  } else if (link.peer_rails->session == link.session) {
+    return;
+  }
+  *link.peer_rails = {.session = link.session};
+  for (const std::unique_ptr<Path>& path : link.paths) {
+    if (path != nullptr) {
+      path->is_found = false;
+    }
+  }
+}
+
+void Paths::check() {
+  if (met_.empty()) {
+    return;
+  }
+  for (Rail* const rail : port_.rails) {
+    if (rail->dma != nullptr && rail->dma->busy()) {
+      rail->dma->progress();
+    }
+  }
+  const uint64_t now = base::now_ns();
+  for (const uint32_t index : met_) {
+    Link& link = port_.peers.at(index);
+    PeerRails& peer = *link.peer_rails;
+    if (link.state != LinkState::kUp) {
+      continue;
+    }
+    if (!peer.has_ours && now >= peer.tell_ns && say_rails(link)) {
+      peer.tell_ns = now + peer.wait_ns;
+      peer.wait_ns = std::min(2 * peer.wait_ns, kTellMostNs);
+    }
+    for (Rail* const rail : port_.rails) {
+      Path* const path = link.paths[rail->index].get();
+      if (path == nullptr || !path->is_found) {
+        search(link, *rail, now);
+      } else if (path->state.probe_due(now)) {
+        probe(*path, now);
+      }
+    }
+    if (!link.path->state.is_up()) {
+      choose(link);
+    }
+  }
+}
+
+bool Paths::say_rails(Link& link) {
+  RailsBody body{};
+  body.magic = kMagic;
+  body.session = link.keys.remote;
+  body.peer = link.keys.local;
+  body.is_seen = link.peer_rails->known != 0 ? 1 : 0;
+  body.count = port_.rails.count();
+  for (const Rail* const rail : port_.rails) {
+    const std::string address = rail->endpoint.address();
+    RailsBody::Rail& to = body.rails[rail->index];
+    to.dest_id = rail->endpoint.dest_id();
+    std::memcpy(to.address, address.data(),
+                std::min<size_t>(address.size(), RailsBody::kAddressBytes - 1));
+  }
+  return link.outbox->say_to(link.path->dest_id,
+                             {link.keys.remote, HeaderWords::rest_of(0, 0, 0, Kind::kRails, 0)},
+                             &body, sizeof(body));
+}
+
+/// Ask the next of the peer's rails, beginning with the one of the same number.
+void Paths::search(Link& link, Rail& rail, uint64_t now) {
+  PeerRails& peer = *link.peer_rails;
+  PeerRails::Search& search = peer.searches[rail.index];
+  if (peer.known == 0 || now < search.again_ns || rail.health.error() != 0) {
+    return;
+  }
+  const Path* const path = link.paths[rail.index].get();
+  const uint32_t asked = search.asked++;
+  search.again_ns = now + std::min(kSearchNs << std::min(asked / peer.known, 6u), kSearchMostNs);
+  if (asked == 0 && path != nullptr) {
+    ask(link, rail, path->dest_id);
+    return;
+  }
+  const RailsBody::Rail& to = peer.rails[(rail.index + asked) % peer.known];
+  uint32_t dest_id = to.dest_id;
+  if (to.address[0] != '\0' && rail.endpoint.reach(to.address, &dest_id) != 0) {
+    return;
+  }
+  ask(link, rail, dest_id);
+}
+
+void Paths::ask(Link& link, Rail& rail, uint32_t dest_id) {
+  const RailBody body = {kMagic, link.keys.remote, link.keys.local,
+                         static_cast<uint16_t>(rail.index), RailBody::kNone};
+  static_cast<void>(
+      rail.outbox.say_to(dest_id, {link.keys.remote, HeaderWords::rest_of(0, 0, 0, Kind::kFind, 0)},
+                         &body, sizeof(body)));
+}
+
+/// Read a word of the peer's memory, which the peer's card answers by itself. Any answer will do,
+/// even a refusal.
+void Paths::probe(Path& path, uint64_t now) {
+  Rail& rail = path.rail;
+  if (rail.dma == nullptr || rail.dma->gone()) {
+    ask(path.link, rail, path.dest_id);
+    path.state.probe_sent(now);
+    path.is_asked = true;
+    return;
+  }
+  if (path.is_probed) {
+    return;
+  }
+  pmd::IovaRun& answer = answers_[rail.index];
+  if (answer.va == nullptr) {
+    pmd::DmaMemory memory;
+    if (rail.endpoint.alloc(kProbeBytes, kProbeAlign, &memory) != 0) {
+      return;
+    }
+    answer = {memory.va, memory.iova, memory.len_bytes};
+  }
+  path.probe = {.va = static_cast<uint8_t*>(answer.va),
+                .run = &answer,
+                .left_bytes = kProbeBytes,
+                .dest_id = path.dest_id,
+                .on_done = on_answer,
+                .user = &path};
+  path.is_probed = rail.dma->start(path.probe);
+  if (path.is_probed) {
+    path.state.probe_sent(now);
+  }
+}
+
+Link* Paths::known(uint32_t local_key, uint32_t remote_key) const {
+  const uint32_t index = local_key & 0xFFFFu;
+  Link* const link = index < port_.peers.count() ? &port_.peers.at(index) : nullptr;
+  return link != nullptr && link->peer_rails != nullptr && link->state == LinkState::kUp &&
+                 link->keys.local == local_key && link->keys.remote == remote_key
+             ? link
+             : nullptr;
+}
+
+bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const uint8_t> bytes) {
+  if (kind == Kind::kRails) {
+    RailsBody body;
+    if (bytes.size() != sizeof(body)) {
+      return false;
+    }
+    std::memcpy(&body, bytes.data(), sizeof(body));
+    Link* const link = is_valid(body) ? known(body.session, body.peer) : nullptr;
+    if (link != nullptr) {
+      take_rails(*link, body);
+    }
+    return link != nullptr;
+  }
+  RailBody body;
+  if ((kind != Kind::kFind && kind != Kind::kFound) || bytes.size() != sizeof(body)) {
+    return false;
+  }
+  std::memcpy(&body, bytes.data(), sizeof(body));
+  const bool is_question = kind == Kind::kFind;
+  Link* const link = body.magic == kMagic ? known(body.session, body.peer) : nullptr;
+  if (link == nullptr || body.asking >= kRailsMax ||
+      (is_question ? body.answering != RailBody::kNone
+                   : body.answering >= kRailsMax || body.asking != rail.index)) {
+    return false;
+  }
+  take_path(*link, rail, source, is_question ? body.asking : body.answering);
+  if (is_question) {
+    const RailBody answer = {kMagic, link->keys.remote, link->keys.local, body.asking,
+                             static_cast<uint16_t>(rail.index)};
+    static_cast<void>(rail.outbox.say_to(
+        source, {link->keys.remote, HeaderWords::rest_of(0, 0, 0, Kind::kFound, 0)}, &answer,
+        sizeof(answer)));
+  }
+  return true;
+}
+
+void Paths::take_rails(Link& link, const RailsBody& body) {
+  PeerRails& peer = *link.peer_rails;
+  if (peer.known == 0) {
+    peer.known = body.count;
+    std::copy_n(body.rails, body.count, peer.rails.begin());
+  }
+  peer.has_ours = peer.has_ours || body.is_seen != 0;
+  if (body.is_seen == 0) {
+    static_cast<void>(say_rails(link));
+  }
+}
+
+/// A rail has heard from the peer: it has a path, unless it has one already.
+void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) {
+  Path* path = link.paths[rail.index].get();
+  const Path* const by_source = port_.peers.find(rail.index, source);
+  if ((by_source != nullptr && &by_source->link != &link) ||
+      (path != nullptr && path->is_found && path->dest_id != source)) {
+    return;  // the destID is another peer's, or the rail has a path
+  }
+  if (path == nullptr || path->dest_id != source) {
+    path = &port_.peers.add_path(link, rail, source);
+  }
+  path->remote = remote;
+  if (!path->is_found) {
+    path->is_found = true;
+    path->state = rail::RailState(port_.config.response_timeout_ns());
+  }
+  if (path->is_asked) {
+    path->is_asked = false;
+    path->state.probe_answered(base::now_ns());
+  }
+}
+
+void Paths::on_failed(Path& path, pmd::Status status) {
+  if (path.link.peer_rails == nullptr) {
+    return;
+  }
+  const uint64_t now = base::now_ns();
+  if (status == pmd::Status::kResponseTimeout) {
+    path.state.in_doubt(now);
+  } else if (status == pmd::Status::kLinkDown) {
+    path.state.refused(now);
+  }
+  if (!path.link.path->state.is_up()) {
+    choose(path.link);
+  }
+}
+
+void Paths::on_link(Rail& rail, bool is_up) {
+  const uint64_t now = base::now_ns();
+  for (const uint32_t index : met_) {
+    Link& link = port_.peers.at(index);
+    if (Path* const path = link.paths[rail.index].get(); path != nullptr) {
+      is_up ? path->state.link_up(now) : path->state.link_down(now);
+      if (!link.path->state.is_up()) {
+        choose(link);
+      }
+    }
+  }
+}
+
+bool Paths::on_path_gone(Path& path) {
+  Link& link = path.link;
+  if (link.peer_rails == nullptr) {
+    return false;
+  }
+  path.is_found = false;
+  path.state.card_gone(base::now_ns());
+  return choose(link);
+}
+
+void Paths::on_card_gone(Rail& rail) {
+  const uint64_t now = base::now_ns();
+  for (const uint32_t index : met_) {
+    Link& link = port_.peers.at(index);
+    if (Path* const path = link.paths[rail.index].get(); path != nullptr) {
+      path->state.card_gone(now);
+      choose(link);
+    }
+  }
+}
+
+bool Paths::choose(Link& link) {
+  const uint64_t now = base::now_ns();
+  Path* best = nullptr;
+  uint32_t best_cost = 0;
+  for (const std::unique_ptr<Path>& each : link.paths) {
+    if (each == nullptr || !each->is_found || each->rail.health.error() != 0) {
+      continue;
+    }
+    const bool is_usable = each->state.is_up() || each->state.is_last_resort();
+    const pmd::TxQueue& ring = each->rail.outbox.ring();
+    const uint32_t cost = (each->state.is_up() ? 0u
+                           : is_usable         ? 1u << 20
+                                               : 1u << 24) +
+                          (each->rest.on || each->rail.outbox.stopped() ? 1u << 16 : 0u) +
+                          ring.outstanding();
+    if (best == nullptr || cost < best_cost) {
+      best = each.get();
+      best_cost = cost;
+    }
+  }
+  if (best == nullptr) {
+    return false;
+  }
+  if (!best->state.is_up()) {
+    for (const std::unique_ptr<Path>& each : link.paths) {
+      if (each != nullptr && each->is_found) {
+        each->state.want(now);
+      }
+    }
+  }
+  if (best != link.path) {
+    if (!link.path->state.is_up() && !link.path->is_told) {
+      link.path->is_told = true;  // once, because the path may come and go
+      base::log_warning("destID %u does not answer by %s; messages to it go by %s",
+                        link.path->dest_id, link.path->rail.endpoint.name().c_str(),
+                        best->rail.endpoint.name().c_str());
+    }
+    best->rail.outbox.use(*best);
+    port_.peers.want(link);
+  }
+  return true;
+}
+
+Path* Paths::find(Link& link, uint32_t remote) const {
+  if (link.peer_rails == nullptr) {
+    return remote == 0 ? link.path : nullptr;
+  }
+  for (const std::unique_ptr<Path>& each : link.paths) {
+    if (each != nullptr && each->is_found && each->remote == remote) {
+      return each.get();
+    }
+  }
+  return nullptr;
+}
+
+Path& Paths::choose_for_large(Link& link) const {
+  Path* best = link.path;
+  for (const std::unique_ptr<Path>& each : link.paths) {
+    if (each != nullptr && each->is_found && each->state.is_up() &&
+        each->rail.health.error() == 0 &&
+        (!best->state.is_up() ||
+         each->rail.queues.assigner().free_queues() > best->rail.queues.assigner().free_queues())) {
+      best = each.get();
+    }
+  }
+  return *best;
+}
+
+}  // namespace rio::msg

@@ -1,0 +1,63 @@
+/// @file
+/// Finds the paths to peers with several rails, watches them, and chooses the one that a peer's
+/// messages take. See docs/decisions/0044-rails-under-one-session.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/msg/link.hpp"
+#include "lib/msg/port_objects.hpp"
+
+namespace rio::msg {
+
+/// One per port; used only on the port's thread. A port with one rail does nothing here. Both sides
+/// tell each other their rails; each rail then asks the peer's rails, one after the other, until
+/// one answers.
+class Paths {
+ public:
+  explicit Paths(const PortObjects& port) : port_(port) {}
+
+  /// A session with a peer has begun. @param rails of the peer, as its hello said.
+  void meet(Link& link, uint32_t rails);
+  /// A message about rails arrived by one of ours. @param bytes its body, foreign. @return false:
+  /// it is invalid.
+  [[nodiscard]] bool on_message(Rail& rail, uint32_t source, Kind kind,
+                                std::span<const uint8_t> bytes);
+  /// Tell, ask and probe what is due, and leave paths that are not up. Called every now and then.
+  void check();
+
+  /// A message was not delivered. Moves the link to another path if that is up.
+  void on_failed(Path& path, pmd::Status status);
+  /// The card of a rail has reported that its link went up or down.
+  void on_link(Rail& rail, bool is_up);
+  /// The peer has gone from a rail, as the card reports. @return whether it may be reached by
+  /// another one.
+  [[nodiscard]] bool on_path_gone(Path& path);
+  /// The card of a rail is gone.
+  void on_card_gone(Rail& rail);
+  /// Choose the path of a link's next messages again. @return whether the link has a path that may
+  /// be used.
+  bool choose(Link& link);
+  /// The path to a rail of the peer. @param remote foreign. @return null: there is none.
+  [[nodiscard]] Path* find(Link& link, uint32_t remote) const;
+  /// The path of large data from a peer: the one whose rail has the fewest queues in use.
+  [[nodiscard]] Path& choose_for_large(Link& link) const;
+
+ private:
+  [[nodiscard]] bool say_rails(Link& link);
+  void search(Link& link, Rail& rail, uint64_t now);
+  void ask(Link& link, Rail& rail, uint32_t dest_id);
+  void probe(Path& path, uint64_t now);
+  [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
+  void take_rails(Link& link, const RailsBody& body);
+  void take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+
+  PortObjects port_;
+  std::vector<uint32_t> met_;                      // indices of links with several rails
+  std::array<pmd::IovaRun, kRailsMax> answers_{};  // memory for answers to probes; nothing reads it
+};
+
+}  // namespace rio::msg
