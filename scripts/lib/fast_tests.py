@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Prints the tests that a list chooses, one a line: of the suite unit, and for foreign of the short ones of soak.
 
-    fast_tests.py [--list NAME] [--targets] BUILD_FOLDER
+    fast_tests.py [--list NAME] [--targets | --built] BUILD_FOLDER
 
 --list NAME   scripts/NAME.tests: fast (the default; scripts/test --fast) or foreign (scripts/soak --ci)
 --targets     what ninja has to build for them, instead
+--built       only those for which everything is there
 """
 import argparse
 import fnmatch
@@ -40,6 +41,7 @@ def is_fast(name, chosen):
 def main():
     parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__)
     parser.add_argument("--targets", action="store_true")
+    parser.add_argument("--built", action="store_true")
     parser.add_argument("--list", default="fast")
     parser.add_argument("build")
     args = parser.parse_args()
@@ -56,11 +58,15 @@ def main():
         own = {suite.split(":")[-1] for suite in test["suite"]}
         if own & suites and "long" not in own and is_fast(test["name"], chosen):
             tests.append(test)
-    if not args.targets:
-        print("\n".join(test["name"] for test in tests))
-        return
     files = {target["id"]: target["filename"] for target in info["targets"]}
-    needed = {name for test in tests for target in test["depends"] for name in files.get(target, ())}
+
+    def needs(test):
+        return {name for target in test["depends"] for name in files.get(target, ())}
+
+    if not args.targets:
+        print("\n".join(test["name"] for test in tests if not args.built or all(map(os.path.exists, needs(test)))))
+        return
+    needed = {name for test in tests for name in needs(test)}
     print("\n".join(sorted(os.path.relpath(name, build) for name in needed)))
 
 

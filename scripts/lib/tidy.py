@@ -5,10 +5,10 @@
 
 BUILD_FOLDER was configured with clang. A unit that was clean stays clean until its preprocessed
 text, .clang-tidy or clang-tidy itself changes, so that a second run is quick; --all forgets that, and
---once, for a tree that is looked at once, does not spend the time to remember it. --since looks only at
-units that differ from a commit: in their source, or in a header of ours that they include; at all if
-.clang-tidy or a warning of the top meson file differs. --since-clean takes the nearest to HEAD of the
-commits that are known to be clean: RIO_LANDED, origin/main, and the one in scripts/tidy.clean.
+--once, for a tree that is looked at once, does not spend the time to remember it. --since looks only at the
+units whose source differs from a commit, and at one unit for each header that differs; at all if
+.clang-tidy or a warning of the top meson file differs. --since-clean takes the last commit that is known to be
+clean (changed.py).
 Exit code 1 if clang-tidy had anything to say.
 """
 import argparse
@@ -21,6 +21,8 @@ import shlex
 import subprocess
 import sys
 import time
+
+from changed import changed_since, included, last_clean
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -37,59 +39,21 @@ def units(build):
     return sorted((name, folder, command) for name, (folder, command) in seen.items())
 
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-
-
-def included(name, known):
-    """The files of ours that a file includes, through others, too, with itself."""
-    if name not in known:
-        known[name] = {name}
-        path = os.path.join(ROOT, name)
-        if os.path.isfile(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                for used in INCLUDE.findall(file.read()):
-                    # A header that is installed is named without its folder.
-                    known[name] |= {used} if os.path.isfile(os.path.join(ROOT, used)) else {"*/" + used}
-    found, left = set(), {name}
-    while left:
-        one = left.pop()
-        found.add(one)
-        if one not in known:
-            included(one, known)
-        left |= known[one] - found
-    return found
-
-
-def differs(name, changed, known):
-    """Whether a unit differs, by the files that do."""
-    return any(one in changed or (one.startswith("*/") and any(file.endswith(one[1:]) for file in changed))
-               for one in included(name, known))
-
-
-def git(*arguments):
-    """The output of git, or None if it fails."""
-    done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else None
-
-
-def changed_since(commit):
-    """The files that differ from a commit, or None if all units have to be looked at."""
-    text = git("diff", "--name-only", commit, "--")
-    if text is None:
-        return None
-    changed = set(text.split("\n")) - {""}
-    warnings = git("diff", "-U0", commit, "--", "meson.build") if "meson.build" in changed else ""
-    rules = any(os.path.basename(file) == ".clang-tidy" for file in changed)
-    return None if rules or re.search(r"^[+-].*-W", warnings, re.MULTILINE) else changed
-
-
-def clean_commit(names):
-    """The nearest ancestor of HEAD among some names of commits, or None. HEAD itself would leave nothing to look at."""
-    known = []
-    for name in names:
-        if name and git("merge-base", "--is-ancestor", name, "HEAD") is not None:
-            known.append((int(git("rev-list", "--count", f"{name}..HEAD") or 0), name))
-    return min((one for one in known if one[0] > 0), default=(0, None))[1]
+def those_to_look_at(names, changed):
+    """The units that differ, and for each header that differs one that includes it: of its name, or one that is looked
+    at anyway, or the nearest."""
+    wanted = {name for name in names if name in changed}
+    known = {}
+    reached = {name: included(name, known) for name in names}
+    for header in sorted(changed):
+        stem, kind = os.path.splitext(header)
+        if kind not in (".h", ".hpp"):
+            continue
+        users = [name for name in names if {header, "*/" + os.path.basename(header)} & reached[name]]
+        if users:
+            wanted.add(min(users, key=lambda name: (os.path.splitext(name)[0] != stem, name not in wanted,
+                                                    -len(os.path.commonprefix((name, header))), name)))
+    return wanted
 
 
 def preprocessed(folder, command):
@@ -149,13 +113,13 @@ def main():
         version += str(time.time()).encode()
     chosen = [unit for unit in units(args.build) if not args.files or unit[0] in args.files]
     if args.since_clean:
-        with open(os.path.join(ROOT, "scripts", "tidy.clean"), encoding="utf-8") as file:
-            args.since = clean_commit((os.environ.get("RIO_LANDED"), "origin/main", file.read().strip()))
+        args.since = last_clean()
     changed = changed_since(args.since) if args.since else None
     if changed is not None:
-        known, total = {}, len(chosen)
-        chosen = [unit for unit in chosen if differs(unit[0], changed, known)]
-        print(f"{len(chosen)} of {total} units differ from {args.since}")
+        total = len(chosen)
+        wanted = those_to_look_at([unit[0] for unit in chosen], changed)
+        chosen = [unit for unit in chosen if unit[0] in wanted]
+        print(f"{len(chosen)} of {total} units, for what differs from {args.since}")
     bad, fresh, slowest = 0, 0, (0.0, "")
     shown = set()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
