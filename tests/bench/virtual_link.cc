@@ -48,8 +48,10 @@ double payload_peak(const sim::LinkClass& link) {
 }
 
 VirtualLink::VirtualLink(const LinkPlan& plan, uint64_t bytes_most, uint32_t window)
-    : window_(window), from_(bytes_most) {
+    : window_(window), rails_(plan.rails), from_(bytes_most) {
   test::VirtualHostsSettings settings;
+  settings.topology = rails_ == 1 ? "mesh:2" : "mesh:" + std::to_string(rails_) + "x2";
+  settings.network.cards_per_host = rails_;
   settings.network.network.classes = {link_class(plan)};
   settings.network.bus = {.read_ps_per_byte = ps_per_byte(plan.bus_read_mb_per_s),
                           .write_ps_per_byte = ps_per_byte(plan.bus_write_mb_per_s)};
@@ -61,6 +63,7 @@ VirtualLink::VirtualLink(const LinkPlan& plan, uint64_t bytes_most, uint32_t win
   }
   msg::PortConfig config;
   config.first_number = 1;
+  config.rail_policy = plan.policy;
   for (uint32_t host = 0; host < 2; ++host) {
     End& end = ends_[host];
     int rc = hosts_->open(host, config, &end.port);
@@ -86,8 +89,8 @@ VirtualLink::~VirtualLink() {
   }
 }
 
-tag::Address VirtualLink::address(uint32_t host) {
-  return tag::address(test::VirtualHosts::id(host), kContext);
+tag::Address VirtualLink::address(uint32_t host) const {
+  return tag::address(test::VirtualHosts::id(host * rails_), kContext);
 }
 
 /// Let a host work once. @return how many messages are done; 1 if anything else has happened.
@@ -133,6 +136,18 @@ void VirtualLink::receive(uint32_t at, const Pages& to, uint64_t bytes, tag::Rec
     die("receive", rc < 0 ? rc : request.status);
   }
   receives_done_ += rc == 1 ? 1 : 0;
+}
+
+void VirtualLink::meet() {
+  static_cast<void>(ping_pong_ns(1, 1));
+  const auto has_all = [&](uint32_t host) {
+    const msg::Link* const link =
+        ends_[host].port->known_link(test::VirtualHosts::id((1 - host) * rails_));
+    return std::all_of(link->paths.begin(), link->paths.begin() + rails_,
+                       [](const auto& path) { return path != nullptr && path->is_found; });
+  };
+  run([](uint32_t /*host*/) { return 0u; },
+      [&] { return rails_ == 1 || (has_all(0) && has_all(1)); });
 }
 
 uint64_t VirtualLink::stream_ns(uint64_t bytes, uint32_t count) {

@@ -26,6 +26,8 @@ struct LinkPlan {
   double bus_write_mb_per_s = 0;  ///< of cards that write memory; 0: in no time
   uint64_t poll_ns = 1000;        ///< between two polls of a host whose card has had no event
   uint64_t host_ns = 0;           ///< of a host for each message that it begins or ends
+  uint32_t rails = 1;             ///< cards of each host, with a link each; 1 to msg::kRailsMax
+  std::string policy;             ///< msg::PortConfig::rail_policy
 };
 
 /// The link of a plan, as the simulator knows it.
@@ -52,8 +54,8 @@ class Pages {
   std::unique_ptr<uint8_t, Free> memory_;
 };
 
-/// Host 0 sends, host 1 receives; each has one card. The program ends if something goes wrong. One
-/// thread.
+/// Host 0 sends, host 1 receives; their cards have a link for each rail. The program ends if
+/// something goes wrong. One thread.
 class VirtualLink {
  public:
   /// @param bytes_most of a message. @param window messages under way, at least 1.
@@ -62,6 +64,8 @@ class VirtualLink {
   VirtualLink(const VirtualLink&) = delete;
   VirtualLink& operator=(const VirtualLink&) = delete;
 
+  /// Begin the session, and wait until each rail has found its path. To be called first.
+  void meet();
   /// Send `count` messages with a window of them under way. @return virtual time from the first
   /// send to the end of the last receive.
   [[nodiscard]] uint64_t stream_ns(uint64_t bytes, uint32_t count);
@@ -77,7 +81,7 @@ class VirtualLink {
     uint64_t activity = 0;
   };
 
-  [[nodiscard]] static tag::Address address(uint32_t host);
+  [[nodiscard]] tag::Address address(uint32_t host) const;
   [[nodiscard]] uint32_t progress(uint32_t host);
   template <class Act, class Done>
   void run(const Act& act, const Done& done);
@@ -87,6 +91,7 @@ class VirtualLink {
   std::unique_ptr<test::VirtualHosts> hosts_;
   End ends_[2];
   const uint32_t window_;
+  const uint32_t rails_;
   Pages from_;
   std::vector<Pages> to_;
   uint64_t sends_done_ = 0;     // of all hosts

@@ -36,7 +36,7 @@ struct Row {
   const auto messages = static_cast<uint32_t>(
       std::clamp<uint64_t>(options.stream_bytes / bytes, 2 * options.window, 4096));
   VirtualLink link(options.link, bytes, options.window);
-  static_cast<void>(link.ping_pong_ns(bytes, 1));  // the session begins
+  link.meet();
   const auto stream_ns = static_cast<double>(link.stream_ns(bytes, messages));
   const auto trip_ns = static_cast<double>(link.ping_pong_ns(bytes, options.round_trips));
   const double bytes_per_s = static_cast<double>(bytes) * messages * 1e9 / stream_ns;
@@ -95,6 +95,10 @@ void add_options(CLI::App& app, Options* to) {
   app.add_option("--poll-ns", link.poll_ns, "time between polls of a host whose card is silent")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--rails", link.rails, "cards of each host, each with a link")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, msg::kRailsMax));
+  app.add_option("--policy", link.policy, "weighted, dynamic, static or unidirectional");
   app.add_option("--from", to->from_bytes, "smallest message, in bytes; then powers of two")
       ->capture_default_str()
       ->check(CLI::Range(1, 64 << 20));
