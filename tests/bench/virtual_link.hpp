@@ -66,9 +66,10 @@ class VirtualLink {
 
   /// Begin the session, and wait until each rail has found its path. To be called first.
   void meet();
-  /// Send `count` messages with a window of them under way. @return virtual time from the first
-  /// send to the end of the last receive.
-  [[nodiscard]] uint64_t stream_ns(uint64_t bytes, uint32_t count);
+  /// Send `count` messages in each of several flows, with a window of them under way in each, from
+  /// host 0, and perhaps from host 1, too. @return virtual time from the first send to the end of
+  /// the last receive.
+  [[nodiscard]] uint64_t stream_ns(uint64_t bytes, uint32_t count, uint32_t flows, bool both_ways);
   /// Send a message to and fro `count` times. @return virtual time of all of it.
   [[nodiscard]] uint64_t ping_pong_ns(uint64_t bytes, uint32_t count);
 
@@ -85,15 +86,17 @@ class VirtualLink {
   [[nodiscard]] uint32_t progress(uint32_t host);
   template <class Act, class Done>
   void run(const Act& act, const Done& done);
-  void send(uint32_t from, uint64_t bytes, tag::SendRequest& request);
-  void receive(uint32_t at, const Pages& to, uint64_t bytes, tag::RecvRequest& request);
+  class Flow;
+  void send(uint32_t from, uint64_t bytes, tag::SendRequest& request, uint64_t bits = 0);
+  void receive(uint32_t at, const Pages& to, uint64_t bytes, tag::RecvRequest& request,
+               uint64_t bits = 0);
 
   std::unique_ptr<test::VirtualHosts> hosts_;
   End ends_[2];
   const uint32_t window_;
   const uint32_t rails_;
   Pages from_;
-  std::vector<Pages> to_;
+  std::vector<Pages> to_[2];    // by host
   uint64_t sends_done_ = 0;     // of all hosts
   uint64_t receives_done_ = 0;  // of all hosts
 };
