@@ -46,8 +46,8 @@ class MessagePort {
     std::unique_ptr<pmd::Bus> bus;
     uint32_t dest_id;
   };
-  /// Open the queue pair of such cards, the port's rails. @param cards 1 to kRailsMax; the port owns
-  /// them. @param config its `card` only names the port in errors, and its destID is not used.
+  /// Open the queue pair of such cards, the port's rails. @param cards 1 to kRailsMax; the port
+  /// owns them. @param config its `card` only names the port in errors, and its destID is not used.
   /// @return as open() by name.
   [[nodiscard]] static int open(std::vector<BusCard> cards, const PortConfig& config,
                                 std::unique_ptr<MessagePort>* out);
