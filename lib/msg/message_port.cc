@@ -180,6 +180,9 @@ int MessagePort::start() {
   }
   if (rc == 0 && rails_.count() > 1) {
     large_.stay_awake();
+    for (const Rail* const rail : rails_) {
+      paths_.granted().set_distance(rail->index, rail->endpoint.numa_distance());
+    }
     rc = config_.sleeps ? join_irqs() : 0;
   }
   return rc;

@@ -148,24 +148,22 @@ void Receiver::stop(RecvTransfer& transfer, StopCause cause) {
 /// Stop a transfer with all its stripes.
 void Receiver::stop_all(RecvTransfer& whole, StopCause cause) {
   stop(whole, cause);
-  stripes_.drop_idle(whole);
+  end_unknown(whole, cause);
   whole.link->large.receives.for_each([&](RecvTransfer& each) {
-    if (each.is_stripe() && each.stripes == whole.stripes) {
+    if (each.stripe != 0 && each.stripes == whole.stripes) {
       stop(each, cause);
     }
   });
 }
 
-/// The sender has closed a transfer: end the stripes of which it does not know. It closes the
-/// others, and those whose STRIPE is on the way.
-void Receiver::end_stripes(RecvTransfer& whole) {
+/// End the stripes of a transfer of which the sender does not know.
+void Receiver::end_unknown(RecvTransfer& whole, StopCause cause) {
   stripes_.drop_idle(whole);
   whole.link->large.receives.for_each([&](RecvTransfer& each) {
-    if (each.is_stripe() && each.stripes == whole.stripes && !each.granted &&
-        each.grant.attempt() == 0 && !each.say_abort &&
-        each.grant.state() == RecvGrant::State::kReceiving) {
+    if (each.is_stripe() && each.stripes == whole.stripes && each.stripe == 0) {
+      queues(each).assigner().unwait(each.waiter);
       queues(each).leave(each);
-      each.grant.died(whole.grant.cause());
+      each.grant.died(cause);
       working_.add(each);
     }
   });
@@ -224,6 +222,8 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
     rings.stop(place.queue);
     if (move(transfer)) {
       queues(transfer).assigner().wait(transfer.path->source, transfer.waiter);
+    } else if (transfer.is_stripe() && transfer.stripe == 0) {
+      transfer.grant.died({StopReason::kFailed, false});
     } else {
       transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
     }
@@ -306,6 +306,9 @@ bool Receiver::say_total(RecvTransfer& transfer) {
     return works_.control.say(*transfer.link, Kind::kGrant, &body, sizeof(body));
   }
   const RecvTransfer& whole = *transfer.stripes->whole;
+  if (transfer.stripe == 0) {
+    transfer.stripe = static_cast<uint8_t>(++transfer.stripes->begun);
+  }
   body.stripe = transfer.stripe;
   stripe.first_byte = static_cast<uint64_t>(transfer.rest - whole.rest);
   stripe.whole_bytes = whole.rest_bytes;
@@ -329,7 +332,7 @@ void Receiver::finish(RecvTransfer& transfer, int status) {
   if (transfer.is_stripe()) {
     RecvTransfer& whole = *transfer.stripes->whole;
     if (status != 0 && !transfer.dead && whole.grant.state() == RecvGrant::State::kWaiting) {
-      stop_all(whole, {StopReason::kFailed, false});
+      stop_all(whole, transfer.grant.cause());
     }
     if (stripes_.end(transfer, status) != nullptr) {
       working_.add(whole);
@@ -385,7 +388,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   }
   if (transfer->has_stripes()) {
     transfer->say_abort = false;
-    end_stripes(*transfer);
+    end_unknown(*transfer, grant.cause());  // the sender closes the others
     working_.add(*transfer);
     return true;
   }

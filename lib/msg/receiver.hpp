@@ -50,7 +50,7 @@ class Receiver {
   [[nodiscard]] bool move(RecvTransfer& transfer);
   void stop(RecvTransfer& transfer, StopCause cause);
   void stop_all(RecvTransfer& whole, StopCause cause);
-  void end_stripes(RecvTransfer& whole);
+  void end_unknown(RecvTransfer& whole, StopCause cause);
   void serve(Rail& rail);
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool look(RecvTransfer& transfer);

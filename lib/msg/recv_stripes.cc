@@ -83,7 +83,6 @@ void RecvStripes::take(RecvTransfer& stripe) {
     // Whole pages, so that only the first stripe has a head and the last one a tail.
     stripe.rest_bytes = of.each_bytes - page_of(stripe.rest + of.each_bytes);
   }
-  stripe.stripe = static_cast<uint8_t>(++of.begun);
   of.taken_bytes += stripe.rest_bytes;
   works_.paths.granted().posted(stripe.path->rail.index, stripe.rest_bytes);
   if (of.taken_bytes == whole.rest_bytes) {

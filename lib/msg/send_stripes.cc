@@ -23,10 +23,11 @@ int SendStripes::begin(SendTransfer& whole, const StripeBody& body, uint64_t len
                        SendTransfer** out) {
   const bool is_first = whole.stripes == nullptr;
   const uint64_t taken = is_first ? 0 : whole.stripes->taken_bytes;
-  // Parts follow each other, so they do not overlap.
+  // A receiver whose parts overlap misses others, which is its own loss.
   if (body.whole_bytes > whole.rest_bytes ||
-      (!is_first && body.whole_bytes != whole.granted_bytes) || body.first_byte != taken ||
-      len_bytes > body.whole_bytes - taken || body.grant.attempt != 0) {
+      (!is_first && body.whole_bytes != whole.granted_bytes) ||
+      len_bytes > body.whole_bytes - taken || len_bytes > body.whole_bytes - body.first_byte ||
+      body.grant.attempt != 0) {
     return -EPROTO;
   }
   SendTransfer* const stripe = stripes_.get();

@@ -384,15 +384,28 @@ void Sender::end_session(Link& link, int error) {
 }
 
 void Sender::card_gone(Rail& rail) {
+  for (uint32_t i = 0; i < works_.peers.count(); ++i) {
+    works_.peers.at(i).large.sends.for_each([&](SendTransfer& each) {
+      if (&each.path->rail == &rail && each.grant.state() == SendGrant::State::kSending) {
+        ask_again(each.grant);  // it may have posted nothing yet
+        working_.add(each);
+      }
+    });
+  }
   for (uint32_t slot = 0; slot < SendSlots::kCount; ++slot) {
     if (SendTransfer* const transfer = rail.slots.end(slot).transfer; transfer != nullptr) {
-      if (!transfer->dead && transfer->grant.state() == SendGrant::State::kSending) {
-        ask_again(transfer->grant);
-      }
       transfer->grant.completed(1);
       working_.add(*transfer);
     }
   }
+  std::erase_if(interrupted_, [&](SendTransfer* each) {
+    if (&each->path->rail != &rail) {
+      return false;
+    }
+    each->grant.completed(std::exchange(each->unsent, 0));
+    working_.add(*each);
+    return true;
+  });
   rail.outbox.count_large(-static_cast<int32_t>(rail.outbox.large_count()));
 }
 

@@ -56,9 +56,10 @@ struct Transfer {
   Path* path = nullptr;  ///< of the data
   uint32_t id = 0;       ///< counts up within the session and direction
   uint8_t edge_bytes = 0;
-  uint8_t stripe = 0;       ///< number of a stripe; 0: a whole transfer, or none is taken yet
-  bool dead = false;        ///< the session is over, and the transfer is in no list of the link
-  bool working = false;     ///< is in a WorkList
+  uint8_t stripe = 0;    ///< number of a stripe; 0: a whole transfer, or the sender does not know
+                         ///< the stripe yet
+  bool dead = false;     ///< the session is over, and the transfer is in no list of the link
+  bool working = false;  ///< is in a WorkList
   uint8_t* rest = nullptr;  ///< address of the bytes behind the edge
   uint64_t rest_bytes = 0;
   uint64_t arrived_bytes = 0;  ///< bytes of `rest` that earlier, failed attempts have delivered

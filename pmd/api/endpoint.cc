@@ -428,6 +428,10 @@ int Endpoint::iova(const void* va, size_t len_bytes, uint64_t* iova) {
   return device_->map->lookup(va, len_bytes, iova);
 }
 
+uint32_t Endpoint::numa_distance() const {
+  return rio::numa_distance(device_->bus->numa_node());
+}
+
 int Endpoint::pin_poller(const std::string& cpus) const {
   return rio::pin_poller({.pci_address = name(), .numa_node = device_->bus->numa_node()}, cpus);
 }

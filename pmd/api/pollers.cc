@@ -1,5 +1,7 @@
 #include "pmd/api/pollers.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
@@ -80,6 +82,24 @@ thread_local OwnCpu t_own_cpu;
 }
 
 }  // namespace
+
+uint32_t numa_distance(int node) {
+  constexpr uint32_t kSameNode = 10;
+  constexpr uint32_t kOtherNode = 20;  // where the firmware does not say
+  constexpr uint32_t kMost = 255;
+  const int cpu = sched_getcpu();
+  // Not that of pollers(), which is made by the first thread that pins itself.
+  std::unique_ptr<Placement> placement;
+  if (node < 0 || cpu < 0 || Placement::create(&placement) != 0) {
+    return kSameNode;
+  }
+  const int own = placement->numa_node_of(static_cast<unsigned>(cpu));
+  if (own < 0 || own == node) {
+    return kSameNode;
+  }
+  const uint32_t distance = placement->numa_distance(own, node);
+  return distance == 0 ? kOtherNode : std::clamp(distance, kSameNode, kMost);
+}
 
 int pin_poller(const pmd::cores::Near& near, const std::string& cpus) {
   Pollers& all = pollers();

@@ -2,6 +2,7 @@
 /// The CPUs on which this process polls.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "pmd/cores/placement.hpp"
@@ -15,5 +16,9 @@ namespace rio {
 /// @return the CPU; -EINVAL (list), -EBUSY (each CPU of the list has a poller), or as
 /// Placement::create() and pin_this_thread().
 [[nodiscard]] int pin_poller(const pmd::cores::Near& near, const std::string& cpus);
+
+/// NUMA distance of a node from the CPU that the calling thread runs on. Takes about 20 ms. Any
+/// thread. @param node as the kernel numbers it; -1: unknown. @return as Endpoint::numa_distance().
+[[nodiscard]] uint32_t numa_distance(int node);
 
 }  // namespace rio

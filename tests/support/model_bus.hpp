@@ -45,6 +45,8 @@ class ModelBus : public pmd::Bus, public pmd::Emulation {
     return {reinterpret_cast<uint8_t*>(bar_.data()), bar_.size() * sizeof(Page)};
   }
   [[nodiscard]] pmd::Emulation& emulation() override { return *this; }
+  [[nodiscard]] int numa_node() const override { return numa_node_; }
+  void set_numa_node(int node) { numa_node_ = node; }
   [[nodiscard]] pmd::PollHook step_hook(uint32_t /*qp*/) override {
     return {&ModelBus::step, this};
   }
@@ -115,6 +117,7 @@ class ModelBus : public pmd::Bus, public pmd::Emulation {
 
   std::vector<Page> bar_;
   model::DmaTable table_;
+  int numa_node_ = -1;
   StepClock* clock_;
   uint64_t tick_ns_;
   uint64_t next_iova_ = 1ull << 40;

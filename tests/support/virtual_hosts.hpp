@@ -22,8 +22,9 @@ struct VirtualHostsSettings {
   std::string topology = "mesh:2";  ///< for sim::NetworkTopology::create(); a node is a card
   model::Config card = exact_card();
   sim::CardNetworkSettings network;
-  uint64_t poll_ns = 1000;  ///< between two polls of a host whose cards are silent; at least 1
-  uint64_t host_ns = 0;     ///< that a host needs for each thing that it does
+  uint64_t poll_ns = 1000;      ///< between two polls of a host whose cards are silent; at least 1
+  std::vector<int> numa_nodes;  ///< of the cards of a host; empty: unknown
+  uint64_t host_ns = 0;         ///< that a host needs for each thing that it does
 };
 
 /// While it exists, base::now_ns() is its time; a program has one of them at a time. A host polls
@@ -72,6 +73,9 @@ class VirtualHosts final : private sim::CardNetwork::Stepper {
         return -EINVAL;
       }
       config.card = bus->name();
+      if (!settings_.numa_nodes.empty()) {
+        bus->set_numa_node(settings_.numa_nodes[node - host * count]);
+      }
       buses_[node] = bus.get();
       cards.push_back({std::move(bus), id(node)});
     }

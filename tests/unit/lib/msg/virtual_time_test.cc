@@ -23,9 +23,10 @@ class VirtualTime : public testing::Test {
     msg::Route route;
   };
 
-  VirtualTime() {
+  explicit VirtualTime(const VirtualHostsSettings& settings = {})
+      : rails_(settings.network.cards_per_host) {
     std::string error;
-    EXPECT_EQ(VirtualHosts::create({}, &hosts_, &error), 0) << error;
+    EXPECT_EQ(VirtualHosts::create(settings, &hosts_, &error), 0) << error;
   }
   ~VirtualTime() override {
     for (End& end : ends_) {
@@ -43,7 +44,7 @@ class VirtualTime : public testing::Test {
     End& end = ends_[host];
     ASSERT_EQ(hosts_->open(host, config, &end.port), 0);
     ASSERT_EQ(msg::MessageContext::create(*end.port, 1, &end.context), 0);
-    ASSERT_EQ(end.port->route(VirtualHosts::id(1 - host), 1, 1, msg::Kind::kData, &end.route), 0);
+    ASSERT_EQ(end.port->route(VirtualHosts::id((1 - host) * rails_), 1, 1, msg::Kind::kData, &end.route), 0);
   }
   template <class Done>
   [[nodiscard]] bool work_until(const Done& done) {
@@ -79,6 +80,7 @@ class VirtualTime : public testing::Test {
     network.schedule({.at_ns = at_ns, .kind = kind, .target = network.topology().reverse(link)});
   }
 
+  const uint32_t rails_;
   std::unique_ptr<VirtualHosts> hosts_;
   End ends_[2];
 };
@@ -128,6 +130,35 @@ TEST_F(VirtualTime, APortNeedsABusForEachCard) {
   EXPECT_EQ(msg::MessagePort::open({}, {}, &port), -EINVAL);
   EXPECT_EQ(msg::MessagePort::open(std::vector<msg::MessagePort::BusCard>(1), {}, &port), -EINVAL);
   EXPECT_EQ(port, nullptr);
+}
+
+/// Two hosts with two cards each. A program on node 0 is far from the first one.
+class VirtualRails : public VirtualTime {
+ protected:
+  VirtualRails() : VirtualTime(settings()) {}
+
+  static VirtualHostsSettings settings() {
+    constexpr int kNowhere = 77;  // a node that no machine has
+    VirtualHostsSettings settings;
+    settings.topology = "mesh:2x2";
+    settings.network.cards_per_host = 2;
+    settings.numa_nodes = {kNowhere, 0};
+    return settings;
+  }
+};
+
+TEST_F(VirtualRails, MessagesGoByTheNearCard) {
+  open(0);
+  open(1);
+  ASSERT_EQ(send("first"), 0);
+  EXPECT_EQ(take(), "first");
+  msg::MessagePort& port = *ends_[0].port;
+  EXPECT_EQ(port.rails().at(0).endpoint.numa_distance(), 20u);
+  EXPECT_EQ(port.rails().at(1).endpoint.numa_distance(), 10u);
+  const msg::Link& link = *port.known_link(VirtualHosts::id(2));
+  EXPECT_TRUE(work_until([&] { return link.path->rail.index == 1; }));
+  ASSERT_EQ(send("second"), 0);
+  EXPECT_EQ(take(), "second");
 }
 
 }  // namespace
