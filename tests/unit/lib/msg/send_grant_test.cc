@@ -28,8 +28,9 @@ TEST(SendGrant, RefusesMessagesThatNoHonestReceiverSends) {
   EXPECT_EQ(sender.on_grant(0, 1, 4, 5), -EPROTO);  // more messages than the transfer has
   EXPECT_EQ(sender.on_grant(0, 1, 4, 0), -EPROTO);
   EXPECT_EQ(sender.on_grant(0, 1, 0, 0), -EPROTO);
-  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);  // there is no grant to extend
-  EXPECT_EQ(sender.on_done(0), -EPROTO);       // and nothing was closed
+  EXPECT_EQ(sender.on_extend(0, 2), -EPROTO);      // there is no grant to extend
+  EXPECT_EQ(sender.on_done(0), -EPROTO);           // and nothing was closed
+  EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // nothing was granted that could be again
   EXPECT_EQ(sender.state(), SendState::kRequested);
   ASSERT_EQ(sender.on_grant(0, 1, 4, 2), 0);
   EXPECT_EQ(sender.on_grant(0, 1, 4, 2), -EPROTO);  // a second grant
@@ -37,8 +38,42 @@ TEST(SendGrant, RefusesMessagesThatNoHonestReceiverSends) {
   EXPECT_EQ(sender.on_extend(0, 5), -EPROTO);       // more messages than the transfer has
   EXPECT_EQ(sender.on_extend(1, 3), -EPROTO);
   EXPECT_EQ(sender.on_abort(1, kFailed), -EPROTO);
-  EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // kAgain is for accepted offers only
   EXPECT_EQ(sender.state(), SendState::kSending);
+  ASSERT_EQ(sender.on_extend(0, 4), 0);
+  sender.posted(4);
+  sender.completed(4);
+  ASSERT_EQ(sender.state(), SendState::kDone);
+  EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // all has arrived
+}
+
+/// The receiver has lost the queue of a transfer with its card.
+TEST(SendGrant, AsksAgainIfTheReceiverWantsIt) {
+  SendGrant sender;
+  ASSERT_EQ(sender.on_grant(0, 1, 4, 4), 0);
+  sender.posted(3);
+  ASSERT_EQ(sender.on_abort(0, kAgain), 0);
+  EXPECT_EQ(sender.may_post(), 0u);
+  EXPECT_FALSE(sender.closed_due(0));
+  sender.completed(3);
+  ASSERT_TRUE(sender.closed_due(0));
+  EXPECT_TRUE(sender.take_closed().cause.again);
+  EXPECT_EQ(sender.state(), SendState::kRequested);
+  EXPECT_EQ(sender.on_grant(1, 2, 4, 4), 0);
+}
+
+TEST(SendGrant, LeavesTheRestToTheReceiverIfItIsToAskAgain) {
+  for (const bool again : {true, false}) {
+    SendGrant sender;
+    ASSERT_EQ(sender.on_grant(0, 1, 4, 4), 0);
+    sender.posted(1);
+    sender.stop(again ? kAgain : kFailed);
+    sender.rest_until(100);
+    sender.leave_rest_to_receiver();
+    sender.completed(1);
+    EXPECT_EQ(sender.closed_due(0), again);
+    ASSERT_TRUE(sender.closed_due(100));
+    EXPECT_EQ(sender.take_closed().is_doubtful, again);
+  }
 }
 
 TEST(SendGrant, ClosesWhenAllIsAnsweredAndDoubtIsOver) {
