@@ -53,7 +53,9 @@ class Paths {
   void probe(Path& path, uint64_t now);
   [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
   void take_rails(Link& link, const RailsBody& body);
-  void take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+  [[nodiscard]] bool take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+  [[nodiscard]] static bool has_asked(const Link& link, const Rail& rail);
+  void cut_off(Link& link, const char* why) const;
 
   PortObjects port_;
   std::vector<uint32_t> met_;                      // indices of links with several rails
