@@ -67,8 +67,9 @@ int SendGrant::on_done(uint8_t attempt) {
 }
 
 int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
-  if (attempt > attempt_ || (attempt == attempt_ && cause.again && heard_)) {
-    return -EPROTO;  // only an accepted offer can be parked, and only as the receiver's first word
+  const bool is_under_way = state_ != State::kRequested && state_ != State::kDone;
+  if (attempt > attempt_ || (attempt == attempt_ && cause.again && !is_under_way)) {
+    return -EPROTO;  // only what was granted can be parked, and not after its end
   }
   if (attempt < attempt_) {
     // We have closed that attempt. If the receiver has given up, this ends our new request.

@@ -180,13 +180,21 @@ class RecvGrant {
 
   /// Stop the attempt. @return whether to send ABORT, with attempt(): not after the end, nor when
   /// it is stopping already, except to end a parked transfer. @param cause `again` parks the
-  /// transfer: only after ACCEPT, before GRANT or EXTEND.
+  /// transfer, whose sender is to ask again: after ACCEPT, GRANT or EXTEND.
   [[nodiscard]] bool stop(StopCause cause);
 
   /// CLOSED arrived. @param arrived its field. @return 0 (the state is now kWaiting, for the next
   /// attempt, or kEnded; or unchanged if that attempt is over), -EPROTO.
   [[nodiscard]] int on_closed(uint8_t attempt, uint32_t arrived, StopCause cause);
 
+  /// The queue is lost before anything was told: wait for another one. Only in kReceiving, with
+  /// nothing told.
+  void lose_queue() {
+    assert(state_ == State::kReceiving && told_ == 0);
+    posted_ = 0;
+    completed_ = 0;
+    state_ = State::kWaiting;
+  }
   /// The peer died: end without CLOSED.
   void died(StopCause cause) {
     cause_ = cause;

@@ -246,7 +246,8 @@ class MessagePort {
   using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
 
   [[nodiscard]] static int open_on(Endpoints endpoints, const PortConfig& config,
-                                   const Profile& profile, std::unique_ptr<MessagePort>* out);
+                                   const Profile& profile, rail::RailPolicy policy,
+                                   std::unique_ptr<MessagePort>* out);
   MessagePort(const PortConfig& config, const Profile& profile, Endpoints endpoints, uint64_t seed,
               uint32_t instance);
   [[nodiscard]] int start();

@@ -37,6 +37,14 @@ void QueueAssigner::wait(QueueSource& source, QueueWaiter& waiter) {
   look(source);
 }
 
+void QueueAssigner::wait_first(QueueSource& source, QueueWaiter& waiter) {
+  assert(!waiter.waiting());
+  waiter.source = &source;
+  source.waiting.prepend(waiter);
+  ++waiting_;
+  look(source);
+}
+
 void QueueAssigner::unwait(QueueWaiter& waiter) {
   if (!waiter.waiting()) {
     return;

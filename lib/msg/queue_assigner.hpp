@@ -77,6 +77,8 @@ class QueueAssigner {
 
   /// Queue a matched request behind the others of its source.
   void wait(QueueSource& source, QueueWaiter& waiter);
+  /// Queue a request before the others of its source.
+  void wait_first(QueueSource& source, QueueWaiter& waiter);
   /// Remove a request from the queue, if it is there.
   void unwait(QueueWaiter& waiter);
   /// Serve the next waiting request. @return the request, with its place in *out; null: none can be
