@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t kTellMostNs = 1'000'000'000;
 constexpr uint64_t kSearchNs = 10'000'000;  // between questions of one rail; it doubles with each
 constexpr uint64_t kSearchMostNs = 500'000'000;  // round over the peer's rails
+constexpr uint64_t kAnswerNs = 1'000'000'000;    // longer than an answer takes
 constexpr uint32_t kProbeBytes = 8;
 constexpr uint32_t kProbeAlign = 64;
 
@@ -58,6 +59,7 @@ void Paths::meet(Link& link, uint32_t rails) {
     if (link.peer_rails != nullptr) {  // the peer's process before had several
       std::erase(met_, link.index());
       link.peer_rails.reset();
+      link.paths[0]->remote = 0;
       port_.rails.first().outbox.use(*link.paths[0]);
     }
     return;
@@ -136,6 +138,9 @@ bool Paths::say_rails(Link& link) {
 void Paths::search(Link& link, Rail& rail, uint64_t now) {
   PeerRails& peer = *link.peer_rails;
   PeerRails::Search& search = peer.searches[rail.index];
+  if (link.keys.local > link.keys.remote) {
+    return;  // the peer asks
+  }
   if (peer.known == 0 || now < search.again_ns || rail.health.error() != 0) {
     return;
   }
@@ -253,6 +258,33 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
   return true;
 }
 
+/// Whether a rail of the peer has no path to another rail of ours. A path that the peer does not
+/// know of, since our answer was lost, ends when the peer has asked for a while.
+bool Paths::leaves(Link& link, const Rail& rail, uint32_t remote) {
+  for (const std::unique_ptr<Path>& each : link.paths) {
+    if (each == nullptr || !each->is_found || each->remote != remote || &each->rail == &rail) {
+      continue;
+    }
+    if (each.get() == link.path || base::now_ns() - each->found_ns < kAnswerNs) {
+      return false;
+    }
+    each->is_found = false;
+    set_rails(link);
+  }
+  return true;
+}
+
+void Paths::turn(Link& link) {
+  const uint32_t count = port_.rails.count();
+  for (uint32_t i = 1; i < count; ++i) {
+    Path* const next = link.paths[(link.path->rail.index + i) % count].get();
+    if (next != nullptr && next->rail.health.error() == 0) {
+      next->rail.outbox.use(*next);
+      return;
+    }
+  }
+}
+
 /// Whether a rail waits, or may have waited, for an answer of the peer in this session.
 bool Paths::has_asked(const Link& link, const Rail& rail) {
   const Path* const path = link.paths[rail.index].get();
@@ -278,14 +310,17 @@ void Paths::take_rails(Link& link, const RailsBody& body) {
   }
 }
 
-/// A rail has heard from the peer: it has a path, unless it has one to another rail of the peer.
+/// A rail has heard from the peer: it has a path, unless it, or the peer's rail, has another one.
+/// So a rail of ours has at most one of the peer's, and the other way round, and both sides agree
+/// on that, since one of them asks and the other one decides.
 /// @return whether `source` is at the other end of the rail's path. If it is not, messages from it
 /// would not be taken.
 bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) {
   Path* path = link.paths[rail.index].get();
   const Path* const by_source = port_.peers.find(rail.index, source);
   if ((by_source != nullptr && &by_source->link != &link) ||
-      (path != nullptr && path->dest_id != source && (path->is_found || path == link.path))) {
+      (path != nullptr && path->dest_id != source && (path->is_found || path == link.path)) ||
+      !leaves(link, rail, remote)) {
     return false;
   }
   if (path == nullptr || path->dest_id != source) {
@@ -294,6 +329,7 @@ bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) 
   path->remote = remote;
   if (!path->is_found) {
     path->is_found = true;
+    path->found_ns = base::now_ns();
     path->is_told = false;
     granted_.forget(rail.index);
     set_rails(link);
