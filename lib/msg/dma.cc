@@ -85,6 +85,8 @@ void Dma::on_piece_done(const pmd::EntryDone& done) {
   auto& transfer = *reinterpret_cast<DmaTransfer*>(done.cookie);
   if (transfer.status == pmd::Status::kOk) {
     transfer.status = done.status;
+  } else if (done.status == pmd::Status::kResponseTimeout) {
+    transfer.status = done.status;  // the peer's memory may be written yet, whatever else failed
   }
   transfer.moved_bytes += done.bytes;
   --transfer.flying;

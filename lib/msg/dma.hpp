@@ -23,7 +23,7 @@ struct DmaTransfer {
   void (*on_done)(DmaTransfer& transfer) = nullptr;
   void* user = nullptr;
 
-  /// The first status that was not kOk; kOk: success.
+  /// kOk: success; kResponseTimeout if any request had none; else the first error.
   pmd::Status status = pmd::Status::kOk;
 
   // For the library only.

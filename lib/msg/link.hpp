@@ -87,9 +87,13 @@ struct Path {
 
   // With several rails only. Written by Paths.
   rail::RailState state;
-  bool is_found = false;   ///< the peer has answered by this path in this session
-  uint32_t remote = 0;     ///< the peer's rail at the other end
-  bool is_told = false;    ///< the log has said that the path does not work
+  bool is_found = false;  ///< the peer has answered by this path in this session
+  uint64_t found_ns = 0;  ///< since when
+  /// The peer's rail at the other end. The path by which a session begins is taken to end at its
+  /// first one.
+  uint32_t remote = 0;
+  static constexpr uint32_t kNoRail = ~0u;  ///< not known in this session
+  bool is_told = false;                     ///< the log has said that the path does not work
   bool is_asked = false;   ///< the state was probed by a message, and has no answer yet
   bool is_probed = false;  ///< the card has `probe` under way
   DmaTransfer probe;

@@ -173,6 +173,8 @@ class MessagePort {
   [[nodiscard]] bool has_gone(uint32_t dest_id) const {
     return rails_.first().silence.has_gone(dest_id);
   }
+  /// An access to the memory of a peer, by a path of a port with several rails, has failed.
+  void on_failed(Path& path, pmd::Status status) { paths_.on_failed(path, status); }
   /// As in rio::Endpoint.
   [[nodiscard]] int reach(const std::string& address, uint32_t* dest_id) {
     return endpoints_.front()->reach(address, dest_id);

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "lib/msg/rail.hpp"
 #include "lib/msg/retries.hpp"
+#include "lib/msg/sessions.hpp"
 
 namespace rio::msg {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr uint64_t kTellMostNs = 1'000'000'000;
 constexpr uint64_t kSearchNs = 10'000'000;  // between questions of one rail; it doubles with each
 constexpr uint64_t kSearchMostNs = 500'000'000;  // round over the peer's rails
+constexpr uint64_t kAnswerNs = 1'000'000'000;    // longer than an answer takes
 constexpr uint32_t kProbeBytes = 8;
 constexpr uint32_t kProbeAlign = 64;
 
@@ -34,11 +36,20 @@ void on_answer(DmaTransfer& question) {
   }
 }
 
-[[nodiscard]] bool is_valid(const RailsBody& body) {
-  return body.magic == kMagic && body.count >= 1 && body.count <= kRailsMax && body.is_seen <= 1 &&
-         std::all_of(body.rails, body.rails + body.count, [](const RailsBody::Rail& rail) {
-           return rail.address[RailsBody::kAddressBytes - 1] == '\0';
-         });
+/// @return what is wrong with a list of rails; null: nothing.
+[[nodiscard]] const char* lie_of(const Link& link, const RailsBody& body) {
+  const auto ends = [](const RailsBody::Rail& rail) {
+    return rail.address[RailsBody::kAddressBytes - 1] == '\0';
+  };
+  if (body.magic != kMagic || body.is_seen > 1 || body.zero != 0) {
+    return "its list of rails has another format";
+  }
+  if (body.count != link.rails) {
+    return "its list of rails is longer or shorter than it said when the session began";
+  }
+  return std::all_of(body.rails, body.rails + body.count, ends)
+             ? nullptr
+             : "the address of one of its rails has no end";
 }
 
 }  // namespace
@@ -48,6 +59,7 @@ void Paths::meet(Link& link, uint32_t rails) {
     if (link.peer_rails != nullptr) {  // the peer's process before had several
       std::erase(met_, link.index());
       link.peer_rails.reset();
+      link.paths[0]->remote = 0;
       port_.rails.first().outbox.use(*link.paths[0]);
     }
     return;
@@ -64,6 +76,7 @@ void Paths::meet(Link& link, uint32_t rails) {
   for (const std::unique_ptr<Path>& path : link.paths) {
     if (path != nullptr) {
       path->is_found = false;
+      path->remote = path.get() == link.path ? path->remote : Path::kNoRail;
     }
   }
 }
@@ -125,6 +138,9 @@ bool Paths::say_rails(Link& link) {
 void Paths::search(Link& link, Rail& rail, uint64_t now) {
   PeerRails& peer = *link.peer_rails;
   PeerRails::Search& search = peer.searches[rail.index];
+  if (link.keys.local > link.keys.remote) {
+    return;  // the peer asks
+  }
   if (peer.known == 0 || now < search.again_ns || rail.health.error() != 0) {
     return;
   }
@@ -200,11 +216,17 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
       return false;
     }
     std::memcpy(&body, bytes.data(), sizeof(body));
-    Link* const link = is_valid(body) ? known(body.session, body.peer) : nullptr;
-    if (link != nullptr) {
-      take_rails(*link, body);
+    Link* const link = known(body.session, body.peer);
+    const Path* const path = port_.peers.find(rail.index, source);
+    if (link == nullptr || path == nullptr || &path->link != link) {
+      return false;
     }
-    return link != nullptr;
+    if (const char* const wrong = lie_of(*link, body); wrong != nullptr) {
+      cut_off(*link, wrong);
+      return false;
+    }
+    take_rails(*link, body);
+    return true;
   }
   RailBody body;
   if (kind < Kind::kFind || kind > Kind::kLost || bytes.size() != sizeof(body)) {
@@ -213,17 +235,20 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
   std::memcpy(&body, bytes.data(), sizeof(body));
   const bool is_question = kind != Kind::kFound;
   Link* const link = body.magic == kMagic ? known(body.session, body.peer) : nullptr;
-  if (link == nullptr || body.asking >= kRailsMax ||
-      (is_question ? body.answering != RailBody::kNone
-                   : body.answering >= kRailsMax || body.asking != rail.index)) {
+  if (link == nullptr) {
     return false;
   }
+  const uint32_t remote = is_question ? body.asking : body.answering;
+  const bool is_asked = is_question || has_asked(*link, rail);
+  if (remote >= link->rails ||
+      (is_question ? body.answering != RailBody::kNone : body.asking != rail.index) || !is_asked) {
+    return false;  // a stranger may have guessed the keys, so the session goes on
+  }
   if (kind == Kind::kLost) {
-    Path* const path = find(*link, body.asking);
+    Path* const path = find(*link, remote);
     return path == nullptr || on_path_gone(*path);
   }
-  take_path(*link, rail, source, is_question ? body.asking : body.answering);
-  if (is_question) {
+  if (take_path(*link, rail, source, remote) && is_question) {
     const RailBody answer = {kMagic, link->keys.remote, link->keys.local, body.asking,
                              static_cast<uint16_t>(rail.index)};
     static_cast<void>(rail.outbox.say_to(
@@ -231,6 +256,46 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
         sizeof(answer)));
   }
   return true;
+}
+
+/// Whether a rail of the peer has no path to another rail of ours. A path that the peer does not
+/// know of, since our answer was lost, ends when the peer has asked for a while.
+bool Paths::leaves(Link& link, const Rail& rail, uint32_t remote) {
+  for (const std::unique_ptr<Path>& each : link.paths) {
+    if (each == nullptr || !each->is_found || each->remote != remote || &each->rail == &rail) {
+      continue;
+    }
+    if (each.get() == link.path || base::now_ns() - each->found_ns < kAnswerNs) {
+      return false;
+    }
+    each->is_found = false;
+    set_rails(link);
+  }
+  return true;
+}
+
+void Paths::turn(Link& link) {
+  const uint32_t count = port_.rails.count();
+  for (uint32_t i = 1; i < count; ++i) {
+    Path* const next = link.paths[(link.path->rail.index + i) % count].get();
+    if (next != nullptr && next->rail.health.error() == 0) {
+      next->rail.outbox.use(*next);
+      return;
+    }
+  }
+}
+
+/// Whether a rail waits, or may have waited, for an answer of the peer in this session.
+bool Paths::has_asked(const Link& link, const Rail& rail) {
+  const Path* const path = link.paths[rail.index].get();
+  return link.peer_rails->searches[rail.index].asked != 0 || (path != nullptr && path->is_asked);
+}
+
+void Paths::cut_off(Link& link, const char* why) const {
+  if (!link.keys.warned) {  // Sessions logs once, too
+    base::log_warning("destID %u: %s", link.dest_id(), why);
+  }
+  port_.sessions.cut_off(link);
 }
 
 void Paths::take_rails(Link& link, const RailsBody& body) {
@@ -245,13 +310,18 @@ void Paths::take_rails(Link& link, const RailsBody& body) {
   }
 }
 
-/// A rail has heard from the peer: it has a path, unless it has one already.
-void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) {
+/// A rail has heard from the peer: it has a path, unless it, or the peer's rail, has another one.
+/// So a rail of ours has at most one of the peer's, and the other way round, and both sides agree
+/// on that, since one of them asks and the other one decides.
+/// @return whether `source` is at the other end of the rail's path. If it is not, messages from it
+/// would not be taken.
+bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) {
   Path* path = link.paths[rail.index].get();
   const Path* const by_source = port_.peers.find(rail.index, source);
   if ((by_source != nullptr && &by_source->link != &link) ||
-      (path != nullptr && path->is_found && path->dest_id != source)) {
-    return;  // the destID is another peer's, or the rail has a path
+      (path != nullptr && path->dest_id != source && (path->is_found || path == link.path)) ||
+      !leaves(link, rail, remote)) {
+    return false;
   }
   if (path == nullptr || path->dest_id != source) {
     path = &port_.peers.add_path(link, rail, source);
@@ -259,6 +329,8 @@ void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) 
   path->remote = remote;
   if (!path->is_found) {
     path->is_found = true;
+    path->found_ns = base::now_ns();
+    path->is_told = false;
     granted_.forget(rail.index);
     set_rails(link);
     path->state = rail::RailState(port_.config.response_timeout_ns());
@@ -267,6 +339,7 @@ void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) 
     path->is_asked = false;
     path->state.probe_answered(base::now_ns());
   }
+  return true;
 }
 
 void Paths::on_failed(Path& path, pmd::Status status) {
@@ -303,6 +376,7 @@ bool Paths::on_path_gone(Path& path) {
     return false;
   }
   path.is_found = false;
+  path.is_told = true;  // a process that ends takes its cards away one after the other
   set_rails(link);
   path.state.card_gone(base::now_ns());
   return choose(link);
@@ -430,7 +504,8 @@ Path* Paths::find(Link& link, uint32_t remote) const {
     return remote == 0 ? link.path : nullptr;
   }
   for (const std::unique_ptr<Path>& each : link.paths) {
-    if (each != nullptr && each->is_found && each->remote == remote) {
+    // Also one that was lost after the peer has chosen it: the attempt fails, and another follows.
+    if (each != nullptr && each->remote == remote) {
       return each.get();
     }
   }

@@ -46,6 +46,8 @@ class Paths {
   /// Tell a peer that a rail has lost its card, so that it grants nothing there. May be repeated:
   /// the message may be lost.
   static void say_lost(const Link& link, const Rail& rail);
+  /// A hello was not answered: the next one takes another path, if there is one.
+  void turn(Link& link);
   /// Choose the path of a link's next messages again. @return whether the link has a path that may
   /// be used.
   bool choose(Link& link);
@@ -66,7 +68,10 @@ class Paths {
   void probe(Path& path, uint64_t now);
   [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
   void take_rails(Link& link, const RailsBody& body);
-  void take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+  [[nodiscard]] bool take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+  [[nodiscard]] bool leaves(Link& link, const Rail& rail, uint32_t remote);
+  [[nodiscard]] static bool has_asked(const Link& link, const Rail& rail);
+  void cut_off(Link& link, const char* why) const;
 
   [[nodiscard]] rail::RailView view_of(const Link& link, bool is_large) const;
   [[nodiscard]] Path* choose_by_policy(Link& link) const;

@@ -32,7 +32,7 @@ Link* Sessions::known(const Rail& rail, uint32_t source) const {
   return path != nullptr ? &path->link : nullptr;
 }
 
-bool Sessions::on_message(const Rail& rail, uint32_t source, Kind kind, const SessionBody& body) {
+bool Sessions::on_message(Rail& rail, uint32_t source, Kind kind, const SessionBody& body) {
   if (kind == Kind::kHello) {
     return on_hello(rail, source, body);
   }
@@ -58,7 +58,7 @@ bool Sessions::on_message(const Rail& rail, uint32_t source, Kind kind, const Se
   return true;
 }
 
-bool Sessions::on_hello(const Rail& rail, uint32_t source, const SessionBody& body) {
+bool Sessions::on_hello(Rail& rail, uint32_t source, const SessionBody& body) {
   // A stranger is named by its destID on the first rail.
   Link* const link = body.session == 0 ? nullptr
                      : rail.index == 0 ? on_.peers.find_or_make(source, Peers::kStrangersMax)
@@ -78,6 +78,9 @@ bool Sessions::on_hello(const Rail& rail, uint32_t source, const SessionBody& bo
     static_cast<void>(meet(*link, body));  // cannot fail: no key of the peer is known now
   } else if (knows || link->state == LinkState::kUp) {
     begin(*link);
+  }
+  if (link->state != LinkState::kUp && &link->path->rail != &rail) {
+    rail.outbox.use(*on_.peers.find(rail.index, source));  // the peer may know no other path yet
   }
   link->say.hello = false;
   link->say.welcome = true;
@@ -223,6 +226,7 @@ void Sessions::check_deadline(Link& link, uint64_t now) {
   } else {
     clock.again_ns = now + Speaker::kAgainNs;
     link.say.hello = true;
+    on_.paths.turn(link);
   }
   on_.peers.want(link);
 }

@@ -23,8 +23,7 @@ class Sessions {
   Sessions(const PortObjects& objects, uint32_t dest_id) : on_(objects), dest_id_(dest_id) {}
 
   /// A hello, welcome or reset arrived by a rail. @return false: it is invalid.
-  [[nodiscard]] bool on_message(const Rail& rail, uint32_t source, Kind kind,
-                                const SessionBody& body);
+  [[nodiscard]] bool on_message(Rail& rail, uint32_t source, Kind kind, const SessionBody& body);
   /// The session is up: each side knows that the other one has its key.
   void begin(Link& link);
   /// End a session. Contexts with a route to the peer are told the error. @param lost contexts for
@@ -58,7 +57,7 @@ class Sessions {
   [[nodiscard]] uint64_t ended() const { return ended_; }
 
  private:
-  [[nodiscard]] bool on_hello(const Rail& rail, uint32_t source, const SessionBody& body);
+  [[nodiscard]] bool on_hello(Rail& rail, uint32_t source, const SessionBody& body);
   [[nodiscard]] Link* known(const Rail& rail, uint32_t source) const;
   [[nodiscard]] bool meet(Link& link, const SessionBody& body);
   void forget_peer(Link& link, const uint32_t* not_taken);

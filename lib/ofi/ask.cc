@@ -10,8 +10,10 @@ namespace {
 
 [[nodiscard]] bool is_sane(const AskHeader& ask, size_t rest_bytes) {
   const bool follows = (ask.flags & AskHeader::kFollows) != 0;
-  if ((ask.flags & ~(AskHeader::kFollows | AskHeader::kImmediate)) != 0 ||
-      ask.bytes > tag::kLengthMax) {
+  const bool fences = (ask.flags & AskHeader::kFences) != 0;
+  constexpr uint8_t kFlags = AskHeader::kFollows | AskHeader::kImmediate | AskHeader::kFences;
+  if ((ask.flags & ~kFlags) != 0 || ask.bytes > tag::kLengthMax ||
+      (fences && (ask.verb != Verb::kWrite || ask.type >= msg::kRailsMax))) {
     return false;
   }
   switch (ask.verb) {
@@ -20,7 +22,8 @@ namespace {
     case Verb::kRead:
       return rest_bytes == 0 && ask.flags == 0;
     case Verb::kWindow:
-      return rest_bytes == 0 && ask.flags == 0 && ask.bytes == 0 && ask.address == 0;
+      return rest_bytes == 0 && ask.flags == 0 && ask.bytes == 0 &&
+             owner_rail(ask.address) < msg::kRailsMax && asking_rail(ask.address) < msg::kRailsMax;
     default:
       break;
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lib/msg/config.hpp"
 #include "lib/ofi/arithmetic.hpp"
 #include "lib/tag/wire.hpp"
 
@@ -17,13 +18,16 @@ namespace rio::ofi {
 struct AskHeader {
   static constexpr uint8_t kFollows = 1;    ///< the bytes are a message of their own
   static constexpr uint8_t kImmediate = 2;  ///< `immediate` is for the owner of the memory
+  /// Of a write: the card of the asking side may still write there. The owner first closes the
+  /// window of its rail `type`.
+  static constexpr uint8_t kFences = 4;
 
   Verb verb;
   uint8_t flags;
-  uint8_t type;  ///< fi_datatype of atomics
-  uint8_t op;    ///< fi_op of atomics
-  uint32_t id;   ///< of this endpoint's operation; tells answers apart
-  uint64_t address;
+  uint8_t type;      ///< fi_datatype of atomics; with kFences a rail of the owner
+  uint8_t op;        ///< fi_op of atomics
+  uint32_t id;       ///< of this endpoint's operation; tells answers apart
+  uint64_t address;  ///< of Verb::kWindow: rails_of()
   uint64_t key;
   uint64_t bytes;  ///< to be written or read
   uint64_t immediate;
@@ -40,6 +44,18 @@ struct WindowReply {
   uint64_t rights;  ///< FI_REMOTE_READ, FI_REMOTE_WRITE
 };
 static_assert(sizeof(WindowReply) == 32 && offsetof(WindowReply, rights) == 24);
+
+/// AskHeader::address of a request for a window: which rail of the owner is to open it, and which
+/// rail of the asking side will use it. 0: the first ones, as of a side that has one rail.
+[[nodiscard]] constexpr uint64_t rails_of(uint32_t owner, uint32_t asking) {
+  return owner | uint64_t{asking} << 8;
+}
+[[nodiscard]] constexpr uint32_t owner_rail(uint64_t rails) {
+  return rails & 0xFF;
+}
+[[nodiscard]] constexpr uint64_t asking_rail(uint64_t rails) {
+  return rails >> 8;
+}
 
 /// The longest request.
 inline constexpr size_t kAskBytesMax = tag::kDataBytesMax;

@@ -65,7 +65,7 @@ bool CardWay::make_slots() {
   if (!slots_tried_) {
     slots_tried_ = true;
     pmd::DmaMemory memory;
-    if (port_->endpoint().alloc(kSlots * kSlotBytes, kSlotBytes, &memory) == 0) {
+    if (rail_->endpoint.alloc(kSlots * kSlotBytes, kSlotBytes, &memory) == 0) {
       slots_.reserve(kSlots);
       for (uint32_t i = 0; i < kSlots; ++i) {
         slots_.push_back(static_cast<uint8_t*>(memory.va) + i * kSlotBytes);
@@ -89,7 +89,7 @@ bool CardWay::reach(void* at, uint64_t bytes, bool must_copy, LocalBytes* out) {
   if (must_copy) {
     return false;
   }
-  out->region = port_->registrations().get(at, bytes);
+  out->region = rail_->memory.get(at, bytes);
   if (out->region == nullptr) {
     return false;
   }
@@ -103,7 +103,7 @@ void CardWay::put(LocalBytes& local) {
     slots_.push_back(local.slot);
   }
   if (local.region != nullptr) {
-    port_->registrations().put(local.region);
+    rail_->memory.put(local.region);
   }
   local = {};
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Reads and writes of peers' memory by the card's DMA queue, through windows for which the
+/// Reads and writes of peers' memory by the DMA queue of a card, through windows for which the
 /// endpoint has asked the memory's owners.
 #pragma once
 
@@ -23,20 +23,19 @@ struct LocalBytes {
   const pmd::mem::Region* region = nullptr;  ///< the registered region that holds them
 };
 
-/// Under a Guard.
+/// The way by one rail. Under a Guard.
 class CardWay {
  public:
-  /// Call first. A port with several cards has no way by the card: windows are those of one card,
-  /// and messages go on by another when it is lost. @param border reads and writes of more bytes do
-  /// not go by the card.
-  void start(msg::MessagePort& port, uint64_t border) {
-    port_ = port.dma() != nullptr && port.rails().count() == 1 ? &port : nullptr;
+  /// Call first. @param border reads and writes of more bytes do not go by the card.
+  void start(msg::MessagePort& port, msg::Rail& rail, uint64_t border) {
+    port_ = &port;
+    rail_ = rail.dma != nullptr ? &rail : nullptr;
     border_ = border;
   }
 
   /// Whether the card may do the transfer at all. @param to the peer's context for memory.
   [[nodiscard]] bool may(tag::Address to, uint64_t bytes) const {
-    return port_ != nullptr && !port_->dma()->gone() && bytes - 1 < border_ &&
+    return rail_ != nullptr && !rail_->dma->gone() && bytes - 1 < border_ &&
            tag::dest_id_of(to) != port_->dest_id();
   }
   /// Hot. Find the window for an access. @param right FI_REMOTE_READ or FI_REMOTE_WRITE. @param
@@ -54,10 +53,29 @@ class CardWay {
   [[nodiscard]] bool reach(void* at, uint64_t bytes, bool must_copy, LocalBytes* out);
   void put(LocalBytes& local);
 
-  /// Hot. Post a transfer to the DMA queue. @return false: the queue is full.
-  [[nodiscard]] bool start(msg::DmaTransfer& transfer) { return port_->dma()->start(transfer); }
-  void progress() { port_->dma()->progress(); }
-  [[nodiscard]] msg::MessagePort& port() { return *port_; }
+  /// Hot. Post a transfer to the DMA queue. @return false: the addresses are not aligned as the
+  /// card requires, or its queue has stopped.
+  [[nodiscard]] bool start(msg::DmaTransfer& transfer) {
+    if (!rail_->dma->takes(transfer.rio_addr, transfer.va) || !rail_->dma->start(transfer)) {
+      return false;
+    }
+    ++under_way_;
+    bytes_under_way_ += transfer.wanted_bytes;
+    return true;
+  }
+  /// A transfer has ended.
+  void end(const msg::DmaTransfer& transfer) {
+    --under_way_;
+    bytes_under_way_ -= transfer.wanted_bytes;
+  }
+  void progress() { rail_->dma->progress(); }
+  /// Stop the DMA queue if transfers of this endpoint are under way there, for good.
+  void stop() {
+    if (under_way_ != 0) {
+      static_cast<void>(rail_->dma->stop());
+    }
+  }
+  [[nodiscard]] uint64_t bytes_under_way() const { return bytes_under_way_; }
 
  private:
   enum class State : uint8_t { kUnknown, kAsked, kOpen, kNone };
@@ -82,8 +100,11 @@ class CardWay {
   [[nodiscard]] Known& known(tag::Address to, uint64_t key);
   [[nodiscard]] bool make_slots();
 
-  msg::MessagePort* port_ = nullptr;  // null: nothing goes by the card
+  msg::MessagePort* port_ = nullptr;
+  msg::Rail* rail_ = nullptr;  // null: nothing goes by the card
   uint64_t border_ = 0;
+  uint32_t under_way_ = 0;  // transfers
+  uint64_t bytes_under_way_ = 0;
   Place last_place_ = {};
   Known* last_ = nullptr;
   std::unordered_map<Place, Known, PlaceHash> known_;

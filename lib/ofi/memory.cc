@@ -30,8 +30,8 @@ constexpr uint64_t kPageBytes = 4096;
 
 /// The region's address for the card. @return false: it is in several pieces, as when it shares a
 /// page with memory registered before.
-[[nodiscard]] bool is_one_run(Memory& memory, uint64_t* iova) {
-  const pmd::IovaRun& run = *msg::run_of(*memory.window().region, memory.base());
+[[nodiscard]] bool is_one_run(Memory& memory, const MemoryWindow& window, uint64_t* iova) {
+  const pmd::IovaRun& run = *msg::run_of(*window.region, memory.base());
   const auto offset = static_cast<uint64_t>(memory.base() - static_cast<uint8_t*>(run.va));
   *iova = run.iova + offset;
   return memory.size() <= run.len_bytes - offset;
@@ -48,7 +48,7 @@ int close_memory(fid* fid) {
   if (memory.in_use()) {
     return -FI_EBUSY;
   }
-  const int rc = domain.regions().close_window(memory);
+  const int rc = domain.regions().close_windows(memory);
   return rc != 0 ? rc : close_object<Memory>(fid);
 }
 /// Regions need neither enabling nor refreshing: both succeed and do nothing.
@@ -137,10 +137,10 @@ Memory* Regions::find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t a
 
 /// Chooses a RapidIO address that no earlier window had, so that addresses which peers still
 /// remember lead nowhere.
-bool Regions::place(Memory& memory) {
-  MemoryWindow& window = memory.window();
+bool Regions::place(Memory& memory, msg::Rail& rail) {
+  MemoryWindow& window = memory.window(rail.index);
   if (window.region == nullptr &&
-      port_.endpoint().register_memory(memory.base(), memory.size(), &window.region) != 0) {
+      rail.endpoint.register_memory(memory.base(), memory.size(), &window.region) != 0) {
     return false;
   }
   // The address has the memory's offset in its page: both are aligned alike.
@@ -159,9 +159,9 @@ bool Regions::place(Memory& memory) {
   return window.key != 0;
 }
 
-bool Regions::let_in(Memory& memory, uint32_t source) {
-  MemoryWindow& window = memory.window();
-  pmd::WindowTable& table = port_.endpoint().queues().windows();
+bool Regions::let_in(Memory& memory, msg::Rail& rail, uint32_t source) {
+  MemoryWindow& window = memory.window(rail.index);
+  pmd::WindowTable& table = rail.endpoint.queues().windows();
   uint32_t mask = ~0u;
   if (window.open) {
     mask = window.mask & ~(window.source ^ source);
@@ -173,11 +173,11 @@ bool Regions::let_in(Memory& memory, uint32_t source) {
       return false;
     }
     window.open = false;
-  } else if (window.lost || table.full() || !place(memory)) {
+  } else if (window.lost || table.full() || !place(memory, rail)) {
     return false;
   }
   uint64_t iova = 0;
-  if (!is_one_run(memory, &iova)) {
+  if (!is_one_run(memory, window, &iova)) {
     return false;
   }
   const pmd::Window wanted = {.rio_addr = window.rio_addr,
@@ -195,15 +195,15 @@ bool Regions::let_in(Memory& memory, uint32_t source) {
   return rc == 0;
 }
 
-bool Regions::open_window(Memory& memory, uint32_t source, WindowReply* out) {
-  const pmd::Caps& caps = port_.endpoint().caps();
-  const bool can = port_.endpoint().queues().has_windows() && rights_of(memory) != 0 &&
-                   memory.size() != 0 && !memory.tells() &&
+bool Regions::open_window(Memory& memory, msg::Rail& rail, uint32_t source, WindowReply* out) {
+  const pmd::Caps& caps = rail.endpoint.caps();
+  const bool can = rail.endpoint.queues().has_windows() && rights_of(memory) != 0 &&
+                   memory.size() != 0 && !memory.tells() && rail.health.error() == 0 &&
                    (reinterpret_cast<uintptr_t>(memory.base()) & (caps.dma_addr_align - 1)) == 0;
-  if (!can || !let_in(memory, source)) {
+  if (!can || !let_in(memory, rail, source)) {
     return false;
   }
-  const MemoryWindow& window = memory.window();
+  const MemoryWindow& window = memory.window(rail.index);
   out->rio_addr = window.rio_addr | uint64_t{window.key} << kKeyBit;
   out->first = first_of(memory);
   out->bytes = memory.size();
@@ -211,23 +211,36 @@ bool Regions::open_window(Memory& memory, uint32_t source, WindowReply* out) {
   return true;
 }
 
-int Regions::close_window(Memory& memory) {
-  MemoryWindow& window = memory.window();
+int Regions::close_window(Memory& memory, uint32_t rail) {
+  if (rail >= port_.rails().count()) {
+    return 0;
+  }
+  MemoryWindow& window = memory.window(rail);
   if (window.lost) {
     return -FI_ETIMEDOUT;
   }
   if (window.open) {
-    const int rc = port_.endpoint().queues().windows().close(window.index);
+    const int rc = port_.rails().at(rail).endpoint.queues().windows().close(window.index);
     if (rc != 0 && rc != -ENODEV) {
       return -FI_ETIMEDOUT;
     }
     window.open = false;
   }
-  if (window.region != nullptr) {
-    static_cast<void>(port_.endpoint().unregister_memory(window.region));
-    window.region = nullptr;
-  }
   return 0;
+}
+
+int Regions::close_windows(Memory& memory) {
+  int rc = 0;
+  for (msg::Rail* const rail : port_.rails()) {
+    const int closed = close_window(memory, rail->index);
+    MemoryWindow& window = memory.window(rail->index);
+    if (closed == 0 && window.region != nullptr) {
+      static_cast<void>(rail->endpoint.unregister_memory(window.region));
+      window.region = nullptr;
+    }
+    rc = rc != 0 ? rc : closed;
+  }
+  return rc;
 }
 
 Memory::Memory(Domain& domain, const iovec& bytes, uint64_t access, void* user_context)
@@ -254,7 +267,7 @@ int Memory::bind(struct fid* what, uint64_t flags) {
     return -FI_EBADFLAGS;
   }
   // Accesses through a card's window cannot be counted: close it.
-  if (const int rc = domain_.regions().close_window(*this); rc != 0) {
+  if (const int rc = domain_.regions().close_windows(*this); rc != 0) {
     return rc;
   }
   FiCounter& counter = of<FiCounter>(what);

@@ -5,6 +5,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 
@@ -17,7 +18,7 @@ namespace rio::ofi {
 class FiCounter;
 class Domain;
 
-/// The window onto one region; belongs to Regions.
+/// The window of one rail onto one region; belongs to Regions.
 struct MemoryWindow {
   bool open = false;
   bool lost = false;    // the card did not confirm that it has closed the window: it may be open
@@ -38,7 +39,7 @@ class Memory : public fid_mr, public Used {
 
   /// Like fi_mr_bind(). A counter counts writes; with FI_REMOTE_READ reads; with both flags both.
   /// @return 0; -FI_EINVAL: neither an endpoint nor a counter of this domain; -FI_EBADFLAGS;
-  /// -FI_ETIMEDOUT: as Regions::close_window().
+  /// -FI_ETIMEDOUT: as Regions::close_windows().
   [[nodiscard]] int bind(struct fid* what, uint64_t flags);
   /// A peer has written to the region, or read from it.
   void count(bool writes);
@@ -49,7 +50,8 @@ class Memory : public fid_mr, public Used {
   [[nodiscard]] uint64_t access() const { return access_; }
   /// Whether a counter counts accesses.
   [[nodiscard]] bool tells() const { return writes_ != nullptr || reads_ != nullptr; }
-  [[nodiscard]] MemoryWindow& window() { return window_; }
+  /// @param rail of the domain's port.
+  [[nodiscard]] MemoryWindow& window(uint32_t rail) { return windows_[rail]; }
 
  private:
   Domain& domain_;
@@ -60,7 +62,7 @@ class Memory : public fid_mr, public Used {
   FiCounter* reads_ = nullptr;
   Use writes_use_;
   Use reads_use_;
-  MemoryWindow window_;
+  std::array<MemoryWindow, msg::kRailsMax> windows_;
 };
 
 /// The registered memory of a domain, and its windows. All functions under a Guard.
@@ -80,21 +82,27 @@ class Regions {
   [[nodiscard]] Memory* find(uint64_t key, uint64_t address, uint64_t bytes, uint64_t access,
                              uint8_t** at) const;
 
-  /// Open a window for a peer that asks and has the region's key. The window lets in the peers that
-  /// have asked, and as few others as a mask of destIDs can. @return false: use messages. The card
-  /// has no windows or none left, cannot reach the memory, or accesses have to be counted.
-  [[nodiscard]] bool open_window(Memory& memory, uint32_t source, WindowReply* out);
-  /// Close the window: no peer reaches the memory any more. @return 0; -FI_ETIMEDOUT: the card does
-  /// not answer, and may still write it; logged.
-  [[nodiscard]] int close_window(Memory& memory);
+  /// Open a window of a rail for a peer that asks and has the region's key. The window lets in the
+  /// peers that have asked, and as few others as a mask of destIDs can. @param source destID of the
+  /// peer on that rail. @return false: use messages. The card has no windows or none left, cannot
+  /// reach the memory, or accesses have to be counted.
+  [[nodiscard]] bool open_window(Memory& memory, msg::Rail& rail, uint32_t source,
+                                 WindowReply* out);
+  /// Close the window of a rail: no access by it is under way any more, and none that comes later
+  /// finds the memory. @param rail foreign; no effect if there is none of that number.
+  /// @return 0; -FI_ETIMEDOUT: the card does not answer, and may still write the memory; logged.
+  [[nodiscard]] int close_window(Memory& memory, uint32_t rail);
+  /// Close the windows of all rails, and release the memory: no peer reaches it any more.
+  /// @return as close_window().
+  [[nodiscard]] int close_windows(Memory& memory);
 
  private:
   /// The address that peers use for a region's first byte.
   [[nodiscard]] uint64_t first_of(const Memory& memory) const {
     return virtual_addresses_ ? reinterpret_cast<uintptr_t>(memory.base()) : 0;
   }
-  [[nodiscard]] bool place(Memory& memory);
-  [[nodiscard]] bool let_in(Memory& memory, uint32_t source);
+  [[nodiscard]] bool place(Memory& memory, msg::Rail& rail);
+  [[nodiscard]] bool let_in(Memory& memory, msg::Rail& rail, uint32_t source);
 
   static constexpr uint64_t kFirstRioAddr = 1u << 20;
 

@@ -187,15 +187,12 @@ std::string fabric_of(const std::string& card) {
   if (name::parse_cards(card, &names, &cards, &ignored) != 0) {
     return "rapidio";
   }
-  std::string fabric;
-  for (size_t i = 0; i < cards.size(); ++i) {
-    fabric += i == 0 ? "" : "+";
-    fabric += std::holds_alternative<name::Pci>(cards[i].kind) ? "rapidio"
-              : std::holds_alternative<name::Sim>(cards[i].kind)
-                  ? "sim"
-                  : names[i].substr(0, names[i].find(','));
-  }
-  return fabric;
+  // Peers may have other numbers of cards. A session begins by the first ones.
+  const name::CardName& first = cards.front();
+  return std::holds_alternative<name::Pci>(first.kind) ? "rapidio"
+         : std::holds_alternative<name::Sim>(first.kind)
+             ? "sim"
+             : names.front().substr(0, names.front().find(','));
 }
 
 }  // namespace rio::ofi

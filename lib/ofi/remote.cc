@@ -57,6 +57,11 @@ namespace {
   }
 }
 
+/// Whether the peer's memory may have been accessed, or may be yet.
+[[nodiscard]] bool is_in_doubt(pmd::Status status) {
+  return status != pmd::Status::kOk && status != pmd::Status::kHostReadFailed;
+}
+
 }  // namespace
 
 Remote::Remote(const Bindings& bound, Domain& domain)
@@ -67,15 +72,16 @@ Remote::~Remote() {
   constexpr std::chrono::seconds kPatience{1};
   closing_ = true;
   const auto end = std::chrono::steady_clock::now() + kPatience;
+  by_card_ -= static_cast<uint32_t>(card_done_.size());
   while (by_card_ != 0 && std::chrono::steady_clock::now() < end) {
-    card_.port().progress();
-    card_.progress();
+    cards_.port().progress();
+    cards_.progress();
   }
   if (by_card_ != 0) {
     base::log_warning(
         "rio: endpoint closed while a peer does not answer: the DMA queue is stopped, and all goes "
         "by messages until the domain is closed");
-    static_cast<void>(card_.port().dma()->stop());
+    cards_.stop();
   }
   if (by_card_ != 0) {  // told by the driver
     operations_.for_each([](Operation& operation) { operation.transfer.on_done = nullptr; });
@@ -101,7 +107,7 @@ int Remote::enable(uint32_t first) {
   int rc = open(kRemoteContext, &tag_);
   rc = rc != 0 ? rc : open(kReplyContext, &replies_);
   refused_ = port.stats().refused;
-  card_.start(port, domain_.rma_border());
+  cards_.start(port, domain_.rma_border());
   return rc != 0 ? rc : server_.start(*tag_, *replies_);
 }
 
@@ -151,34 +157,39 @@ bool Remote::start_by_card(const RemoteCall& call, Operation& operation) {
                      (call.flags & (FI_FENCE | FI_REMOTE_CQ_DATA)) == 0;
   const Buffers local = operation.buffers();
   const uint64_t bytes = local.bytes();
-  if (!plain || !card_.may(operation.to, bytes)) {
+  if (!plain) {
+    return false;
+  }
+  const CardTarget target = cards_.choose(operation.to, bytes);
+  if (target.way == nullptr) {
     return false;
   }
   const uint64_t right = call.verb == Verb::kWrite ? FI_REMOTE_WRITE : FI_REMOTE_READ;
   bool asks = false;
-  const uint64_t at = card_.find(operation.to, call.key, call.address, bytes, right, &asks);
+  const uint64_t at = target.way->find(operation.to, call.key, call.address, bytes, right, &asks);
   if (asks) {
-    ask_window(operation.to, call.key);
+    ask_window(target, operation.to, call.key);
   }
   const bool must_copy = local.count > 1 || (call.flags & FI_INJECT) != 0;
-  if (at == 0 || !card_.reach(local.pieces[0].iov_base, bytes, must_copy, &operation.local)) {
+  if (at == 0 || !target.way->reach(local.pieces[0].iov_base, bytes, must_copy, &operation.local)) {
     return false;
   }
+  operation.target = target;
   msg::DmaTransfer& transfer = operation.transfer;
   transfer.rio_addr = at;
   transfer.va = operation.local.at;
   transfer.run = operation.local.run;
   transfer.left_bytes = bytes;
-  transfer.dest_id = tag::dest_id_of(operation.to);
+  transfer.dest_id = target.dest_id;
   transfer.op = call.verb == Verb::kWrite ? regs::DmaOp::kNwriteR : regs::DmaOp::kNread;
   transfer.user = &operation;
   transfer.on_done = [](msg::DmaTransfer& done) {
     auto& its = *static_cast<Operation*>(done.user);
-    its.remote->card_is_done(its);
+    its.remote->take_from_card(its);
   };
   set_aside(operation);
-  if (!card_.port().dma()->takes(at, transfer.va) || !card_.start(transfer)) {
-    card_.put(operation.local);
+  if (!target.way->start(transfer)) {
+    target.way->put(operation.local);
     operation.call = call;
     return false;
   }
@@ -200,26 +211,46 @@ void Remote::set_aside(Operation& operation) {
   local.pieces = operation.own_pieces.data();
 }
 
+void Remote::take_from_card(Operation& operation) {
+  if (cards_.is_several() && !closing_) {
+    card_done_.push_back(&operation);
+  } else {
+    card_is_done(operation);
+  }
+}
+
+void Remote::progress_cards() {
+  cards_.progress();
+  while (!card_done_.empty()) {
+    for (Operation* const operation : std::exchange(card_done_, {})) {
+      card_is_done(*operation);
+    }
+  }
+}
+
 void Remote::card_is_done(Operation& operation) {
   --by_card_;
   ++done_by_card_;
+  operation.target.way->end(operation.transfer);
   if (closing_) {
     return;
   }
+  const CardTarget& target = operation.target;
   const pmd::Status status = operation.transfer.status;
   if (status == pmd::Status::kErrorResponse || status == pmd::Status::kFlushed) {
     // The window has gone, or another one is there now: ask the owner again.
-    card_.forget(operation.to, operation.call.key);
-    operation.status = static_cast<int>(-prepare(operation));
-    --under_way_;
-    if (operation.status == 0) {
-      begin(operation);
-      return;
-    }
-    ++under_way_;
-  } else {
-    operation.status = error_of(status);
+    target.way->forget(operation.to, operation.call.key);
+    repeat_by_message(operation);
+    return;
   }
+  if (target.path != nullptr && is_in_doubt(status)) {
+    target.way->forget(operation.to, operation.call.key);
+    cards_.port().on_failed(*target.path, status);
+    operation.fences_card = operation.call.verb == Verb::kWrite;
+    repeat_by_message(operation);
+    return;
+  }
+  operation.status = error_of(status);
   if (operation.status == 0 && operation.call.verb == Verb::kRead &&
       operation.local.slot != nullptr) {
     const Buffers& result = operation.call.result;
@@ -228,21 +259,34 @@ void Remote::card_is_done(Operation& operation) {
   end(operation);
 }
 
-void Remote::ask_window(tag::Address to, uint64_t key) {
+/// The message goes by any rail. A write that a card may have done, or may still do, is done again:
+/// the bytes are the same, and the owner first closes the window.
+void Remote::repeat_by_message(Operation& operation) {
+  operation.status = static_cast<int>(-prepare(operation));
+  if (operation.status != 0) {
+    end(operation);
+    return;
+  }
+  --under_way_;
+  begin(operation);
+}
+
+void Remote::ask_window(const CardTarget& target, tag::Address to, uint64_t key) {
   Operation* const operation = operations_.get();
   if (operation == nullptr) {
-    card_.on_reply(to, key, nullptr);
+    target.way->on_reply(to, key, nullptr);
     return;
   }
   operation->to = to;
+  operation->target = target;
   const iovec reply = {&operation->window, sizeof(operation->window)};
-  RemoteCall call = {Verb::kWindow, 0, 0, key, 0, nullptr};
+  RemoteCall call = {Verb::kWindow, 0, target.rails, key, 0, nullptr};
   call.result = {&reply, 1};
   adopt(call, *operation);
   operation->status = static_cast<int>(-prepare(*operation));
   if (operation->status != 0) {
     operations_.put(operation);
-    card_.on_reply(to, key, nullptr);
+    target.way->on_reply(to, key, nullptr);
     return;
   }
   begin(*operation);
@@ -268,6 +312,10 @@ ssize_t Remote::prepare_message(Operation& operation) {
   const bool immediate = (call.flags & FI_REMOTE_CQ_DATA) != 0 && call.verb != Verb::kRead;
   ask.flags = static_cast<uint8_t>((follows ? AskHeader::kFollows : 0) |
                                    (immediate ? AskHeader::kImmediate : 0));
+  if (operation.fences_card) {
+    ask.flags |= AskHeader::kFences;
+    ask.type = static_cast<uint8_t>(operation.target.remote);
+  }
   ask.id = operation.id;
   ask.address = call.address;
   ask.key = call.key;
@@ -411,12 +459,14 @@ void Remote::end(Operation& operation) {
     operation.call.result.scatter(operation.result, operation.result_bytes);
   }
   if (operation.call.verb == Verb::kWindow) {
-    card_.on_reply(operation.to, operation.call.key,
-                   operation.status == 0 ? &operation.window : nullptr);
+    operation.target.way->on_reply(operation.to, operation.call.key,
+                                   operation.status == 0 ? &operation.window : nullptr);
   } else {
     tell(operation);
   }
-  card_.put(operation.local);
+  if (operation.target.way != nullptr) {
+    operation.target.way->put(operation.local);
+  }
   operations_.put(&operation);
   --under_way_;
   while (!fenced_.empty() && (!fenced_.front()->fences() || under_way_ == 0)) {

@@ -6,9 +6,10 @@
 
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "lib/ofi/address_vector.hpp"
-#include "lib/ofi/card_way.hpp"
+#include "lib/ofi/card_ways.hpp"
 #include "lib/ofi/info.hpp"
 #include "lib/ofi/server.hpp"
 
@@ -57,7 +58,7 @@ class Remote {
       return;
     }
     if (by_card_ != 0) {
-      card_.progress();
+      progress_cards();
     }
     attend(*replies_);
     attend(*tag_);
@@ -93,6 +94,8 @@ class Remote {
     std::unique_ptr<uint8_t[]> gathered;  // a result, before it is scattered to several pieces
     WindowReply window = {};              // of Verb::kWindow
     // Used by a transfer of the card.
+    CardTarget target;
+    bool fences_card = false;  // the message that repeats it closes the owner's window first
     msg::DmaTransfer transfer;
     LocalBytes local;
     RemoteCall call = {};                   // as the user made it
@@ -114,8 +117,11 @@ class Remote {
   void adopt(const RemoteCall& call, Operation& operation);
   [[nodiscard]] bool start_by_card(const RemoteCall& call, Operation& operation);
   static void set_aside(Operation& operation);
+  void take_from_card(Operation& operation);
+  void progress_cards();
   void card_is_done(Operation& operation);
-  void ask_window(tag::Address to, uint64_t key);
+  void repeat_by_message(Operation& operation);
+  void ask_window(const CardTarget& target, tag::Address to, uint64_t key);
   [[nodiscard]] static ssize_t prepare(Operation& operation);
   [[nodiscard]] static ssize_t prepare_message(Operation& operation);
   void begin(Operation& operation);
@@ -131,13 +137,16 @@ class Remote {
   Domain& domain_;
   uint64_t refused_ = 0;  // value of PortStats::refused when last checked
   uint32_t under_way_ = 0;
-  uint32_t by_card_ = 0;  // operations under way in the card
+  uint32_t by_card_ = 0;  // operations under way in the cards, and those of `card_done_`
   uint64_t done_by_card_ = 0;
   uint64_t done_by_messages_ = 0;
   bool closing_ = false;
   std::deque<Operation*> fenced_;  // operations that wait for all earlier ones
+  // With several cards: operations that a card has done. They may end within the port's progress,
+  // where nothing may be sent yet.
+  std::vector<Operation*> card_done_;
   base::Slab<Operation> operations_;
-  CardWay card_;
+  CardWays cards_;
   Server server_;
   // The endpoints are destroyed before all requests.
   std::unique_ptr<tag::TaggedContext> tag_;

@@ -110,6 +110,10 @@ void Server::serve(Answer& answer, std::span<const uint8_t> rest) {
   } else {
     answer.error = FI_EACCES;
   }
+  if ((ask.flags & AskHeader::kFences) != 0 && answer.error == 0) {
+    answer.error = -regions_.close_window(*answer.memory, ask.type);
+    at = answer.error == 0 ? at : nullptr;
+  }
   if ((ask.flags & AskHeader::kFollows) != 0) {
     take_data(answer, at);
     return;
@@ -134,12 +138,25 @@ void Server::show_window(Answer& answer) {
   const bool tells = bound_.remote_reads != nullptr || bound_.remote_writes != nullptr;
   if (memory == nullptr) {
     answer.error = FI_EACCES;
-  } else if (tells ||
-             !regions_.open_window(*memory, tag::dest_id_of(answer.from), &answer.window)) {
+  } else if (tells || !open_window(*memory, answer, &answer.window)) {
     answer.window = {};
   }
   reply(answer, reinterpret_cast<const uint8_t*>(&answer.window),
         memory != nullptr ? sizeof(answer.window) : 0);
+}
+
+/// Opens the window of the rail that the asking side names, for its rail at the other end.
+/// @return false: there is no such path, or as Regions::open_window().
+bool Server::open_window(Memory& memory, const Answer& answer, WindowReply* out) {
+  const msg::Link* const link = tag_->port().known_link(tag::dest_id_of(answer.from));
+  const uint64_t rails = answer.ask.address;
+  const msg::Rails& own = tag_->port().rails();
+  if (link == nullptr || link->peer_rails == nullptr) {
+    return rails == 0 && regions_.open_window(memory, own.at(0), tag::dest_id_of(answer.from), out);
+  }
+  const msg::Path* const path = link->paths[owner_rail(rails)].get();
+  return path != nullptr && path->is_found && path->remote == asking_rail(rails) &&
+         regions_.open_window(memory, path->rail, path->dest_id, out);
 }
 
 int Server::compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest) {

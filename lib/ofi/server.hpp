@@ -72,6 +72,7 @@ class Server {
   void serve(Answer& answer, std::span<const uint8_t> rest);
   [[nodiscard]] int compute(Answer& answer, uint8_t* at, std::span<const uint8_t> rest);
   void show_window(Answer& answer);
+  [[nodiscard]] bool open_window(Memory& memory, const Answer& answer, WindowReply* out);
   void take_data(Answer& answer, uint8_t* at);
   void went_on(Answer& answer, tag::Request& request);
   void reply(Answer& answer, const uint8_t* bytes, uint64_t count);

@@ -57,6 +57,17 @@ INSTANTIATE_TEST_SUITE_P(
             [](LargeLiar& foe) { tell_grant(foe, [](GrantBody& body) { body.mailbox = 0; }); }},
         Lie{"OnMailbox4",
             [](LargeLiar& foe) { tell_grant(foe, [](GrantBody& body) { body.mailbox = 4; }); }},
+        Lie{"OnARailThatItHasNot",
+            [](LargeLiar& foe) { tell_grant(foe, [](GrantBody& body) { body.rail = 1; }); }},
+        Lie{"OnRail255",
+            [](LargeLiar& foe) { tell_grant(foe, [](GrantBody& body) { body.rail = 255; }); }},
+        Lie{"OfAStripeByAPeerWithOneRail",
+            [](LargeLiar& foe) {
+              foe.port_asks();
+              StripeBody body{foe.grant(), 0, kBytes};
+              body.grant.stripe = 1;
+              foe.says(Kind::kStripe, body);
+            }},
         Lie{"OfNoMessages",
             [](LargeLiar& foe) { tell_grant(foe, [](GrantBody& body) { body.total = 0; }); }},
         Lie{"OfMoreMessagesThanThereAre",

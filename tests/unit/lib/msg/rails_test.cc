@@ -2,6 +2,7 @@
 // nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -32,6 +33,64 @@ TEST_F(RailsTest, RailsInAnotherOrderFindEachOther) {
   EXPECT_EQ(a.known_link(2)->paths[1]->remote, 2u);
   EXPECT_EQ(a.known_link(2)->paths[2]->remote, 1u);
 }
+
+// All cards are on one network, where each reaches each.
+class OneNetwork : public RailsTest,
+                   public testing::WithParamInterface<std::tuple<uint32_t, uint32_t>> {
+ protected:
+  static PortConfig on_one(uint32_t id, uint32_t rails) {
+    constexpr uint32_t kApart = 10;
+    PortConfig config = config_of(id, "x");
+    for (uint32_t i = 1; i < rails; ++i) {
+      config.card += "+shm:x,id=" + std::to_string(id + i * kApart);
+    }
+    return config;
+  }
+};
+
+TEST_P(OneNetwork, EachRailHasAPathOfItsOwn) {
+  const auto [rails_of_a, rails_of_b] = GetParam();
+  MessagePort& a = port(on_one(1, rails_of_a));
+  MessagePort& b = port(on_one(2, rails_of_b));
+  const Member at_a = member(a, 0);
+  const Member at_b = member(b, 0);
+  const Route to_b = route(at_a, 2, 0);
+  const Route to_a = route(at_b, 1, 0);
+  EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 100), numbers(0, 100));
+  const uint32_t paths = std::min(rails_of_a, rails_of_b);
+  ASSERT_TRUE(work_until([&] { return path_count(a, 2) == paths && path_count(b, 1) == paths; }));
+  const auto end = std::chrono::steady_clock::now() + milliseconds(100);
+  while (std::chrono::steady_clock::now() < end) {
+    turn();  // rails without a path go on asking
+  }
+  for (uint32_t rail = 0; rail < rails_of_a; ++rail) {
+    const std::unique_ptr<Path>& there = a.known_link(2)->paths[rail];
+    if (there == nullptr || !there->is_found) {
+      continue;  // the peer has fewer rails
+    }
+    const std::unique_ptr<Path>& back = b.known_link(1)->paths[there->remote];
+    ASSERT_TRUE(back != nullptr && back->is_found) << rail;
+    EXPECT_EQ(back->remote, rail);
+    EXPECT_EQ(there->dest_id, b.rails().at(there->remote).endpoint.dest_id());
+    EXPECT_EQ(back->dest_id, a.rails().at(rail).endpoint.dest_id());
+  }
+  // Any of them carries messages.
+  for (uint32_t rail = 0; rail < rails_of_a; ++rail) {
+    const std::unique_ptr<Path>& there = a.known_link(2)->paths[rail];
+    if (there == nullptr || !there->is_found) {
+      continue;
+    }
+    a.rails().at(rail).outbox.use(*there);
+    EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 100), numbers(0, 100)) << rail;
+    EXPECT_EQ(exchange(at_b, to_a, at_a, 0, 100), numbers(0, 100)) << rail;
+  }
+  EXPECT_EQ(a.stats().bad + b.stats().bad, 0u);
+  EXPECT_EQ(a.sessions_ended() + b.sessions_ended(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, OneNetwork,
+                         testing::Values(std::tuple(2, 2), std::tuple(3, 2), std::tuple(2, 3),
+                                         std::tuple(8, 8)));
 
 TEST_F(RailsTest, APeerWithOneRailIsReachedByOne) {
   MessagePort& a = port(config_of(1, "xy"));

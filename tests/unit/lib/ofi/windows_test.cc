@@ -424,6 +424,42 @@ TEST_F(OfiWindows, FencedCountedAndLongAccessesAreMessages) {
   expect_done();
 }
 
+// A card of the asking side may write late. A message that repeats the write ends that way first.
+TEST_F(OfiWindows, AFencedWriteClosesTheWindowOfTheRailThatItNames) {
+  std::vector<uint8_t> memory(4096, 0xEE);
+  const Held<fid_mr> region = add(memory.data(), memory.size(), kAll, kKey);
+  const WindowReply window = window_of(peer_, kKey);
+  const auto write = [&](uint8_t rail) {
+    struct {
+      AskHeader header = {};
+      uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    } request;
+    request.header.verb = Verb::kWrite;
+    request.header.flags = AskHeader::kFences;
+    request.header.type = rail;
+    request.header.id = 6;
+    request.header.key = kKey;
+    request.header.bytes = sizeof(request.bytes);
+    tag::RecvRequest reply;
+    tag::SendRequest sent;
+    EXPECT_EQ(peer_.replies().receive({ofi::reply_bits(6), 0, owner_replies()}, nullptr, 0, reply),
+              0);
+    EXPECT_GE(peer_.remote().send(owner(), ofi::kAskBits, &request, sizeof(request), sent), 0);
+    EXPECT_TRUE(until([&] { return peer_.replies().test(reply); }));
+    EXPECT_EQ(reply.status, 0);
+    EXPECT_FALSE(reply.immediate.there);
+    EXPECT_TRUE(std::equal(request.bytes, request.bytes + 8, memory.begin()));
+  };
+  write(msg::kRailsMax - 1);  // the owner has no such rail
+  EXPECT_EQ(move(peer_, DmaOp::kNread, window.rio_addr, 8), Status::kOk);
+  write(0);
+  EXPECT_EQ(move(peer_, DmaOp::kNwriteR, window.rio_addr, 64), Status::kErrorResponse);
+  const WindowReply next = window_of(peer_, kKey);
+  EXPECT_NE(next.rio_addr, window.rio_addr);
+  EXPECT_EQ(move(peer_, DmaOp::kNread, next.rio_addr, 8), Status::kOk);
+  EXPECT_EQ(memory[8], 0xEE) << "the late write";
+}
+
 // The window is gone, so the access is repeated by message; then the owner checks the rights.
 TEST_F(OfiWindows, AnAccessToAGoneWindowIsRepeated) {
   uint32_t index = 0;
