@@ -215,8 +215,9 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
                    : body.answering >= kRailsMax || body.asking != rail.index)) {
     return false;
   }
-  take_path(*link, rail, source, is_question ? body.asking : body.answering);
-  if (is_question) {
+  const bool is_taken =
+      take_path(*link, rail, source, is_question ? body.asking : body.answering, !is_question);
+  if (is_taken && is_question) {
     const RailBody answer = {kMagic, link->keys.remote, link->keys.local, body.asking,
                              static_cast<uint16_t>(rail.index)};
     static_cast<void>(rail.outbox.say_to(
@@ -238,19 +239,21 @@ void Paths::take_rails(Link& link, const RailsBody& body) {
   }
 }
 
-/// A rail has heard from the peer: it has a path, unless it has one already.
-void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) {
+/// A rail has heard from the peer: it has a path, which is used as soon as the peer has answered,
+/// since the peer then knows it too. @return false: the rail has another path.
+bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote, bool is_answer) {
   Path* path = link.paths[rail.index].get();
   const Path* const by_source = port_.peers.find(rail.index, source);
   if ((by_source != nullptr && &by_source->link != &link) ||
       (path != nullptr && path->is_found && path->dest_id != source)) {
-    return;  // the destID is another peer's, or the rail has a path
+    return false;  // the destID is another peer's, or the rail has a path
   }
   if (path == nullptr || path->dest_id != source) {
     path = &port_.peers.add_path(link, rail, source);
+    link.peer_rails->searches[rail.index] = {};
   }
   path->remote = remote;
-  if (!path->is_found) {
+  if (is_answer && !path->is_found) {
     path->is_found = true;
     path->state = rail::RailState(port_.config.response_timeout_ns());
   }
@@ -258,6 +261,7 @@ void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) 
     path->is_asked = false;
     path->state.probe_answered(base::now_ns());
   }
+  return true;
 }
 
 void Paths::on_failed(Path& path, pmd::Status status) {
@@ -356,12 +360,13 @@ Path* Paths::find(Link& link, uint32_t remote) const {
   if (link.peer_rails == nullptr) {
     return remote == 0 ? link.path : nullptr;
   }
+  Path* path = nullptr;
   for (const std::unique_ptr<Path>& each : link.paths) {
-    if (each != nullptr && each->is_found && each->remote == remote) {
-      return each.get();
+    if (each != nullptr && each->remote == remote && (path == nullptr || each->is_found)) {
+      path = each.get();
     }
   }
-  return nullptr;
+  return path;
 }
 
 Path& Paths::choose_for_large(Link& link) const {

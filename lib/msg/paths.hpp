@@ -41,7 +41,8 @@ class Paths {
   /// Choose the path of a link's next messages again. @return whether the link has a path that may
   /// be used.
   bool choose(Link& link);
-  /// The path to a rail of the peer. @param remote foreign. @return null: there is none.
+  /// The path to a rail of the peer, which need not have answered in this session: the peer may
+  /// know it already. @param remote foreign. @return null: there is none.
   [[nodiscard]] Path* find(Link& link, uint32_t remote) const;
   /// The path of large data from a peer: the one whose rail has the fewest queues in use.
   [[nodiscard]] Path& choose_for_large(Link& link) const;
@@ -53,7 +54,8 @@ class Paths {
   void probe(Path& path, uint64_t now);
   [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
   void take_rails(Link& link, const RailsBody& body);
-  void take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+  [[nodiscard]] bool take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote,
+                               bool is_answer);
 
   PortObjects port_;
   std::vector<uint32_t> met_;                      // indices of links with several rails
