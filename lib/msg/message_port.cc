@@ -97,11 +97,25 @@ int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* ou
 
 int MessagePort::open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
                       std::unique_ptr<MessagePort>* out) {
+  std::vector<std::unique_ptr<pmd::Bus>> buses;
+  buses.push_back(std::move(bus));
+  return open(std::move(buses), config, out);
+}
+
+int MessagePort::open(std::vector<std::unique_ptr<pmd::Bus>> buses, const PortConfig& config,
+                      std::unique_ptr<MessagePort>* out) {
+  if (buses.empty() || buses.size() > kRailsMax) {
+    base::log_error("port on %s: 1 to %u cards, not %zu", config.card.c_str(), kRailsMax,
+                    buses.size());
+    return -EINVAL;
+  }
   Profile profile;
-  Endpoints endpoints(1);
   int rc = prepare(config, &profile);
-  rc = rc != 0 ? rc
-               : Endpoint::open(std::move(bus), endpoint_config(config), &endpoints.front());
+  EndpointConfig card = endpoint_config(config);
+  Endpoints endpoints(buses.size());
+  for (size_t i = 0; i < buses.size() && rc == 0; ++i, ++card.dest_id) {
+    rc = Endpoint::open(std::move(buses[i]), card, &endpoints[i]);
+  }
   return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, out);
 }
 

@@ -46,6 +46,11 @@ class MessagePort {
   /// as open() by name.
   [[nodiscard]] static int open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
                                 std::unique_ptr<MessagePort>* out);
+  /// Open a port whose rails are cards on buses of the caller's making. @param buses 1 to
+  /// kRailsMax; the port owns them. @param config its destID is that of the first card; the other
+  /// cards have the next ones. @return as open() by name.
+  [[nodiscard]] static int open(std::vector<std::unique_ptr<pmd::Bus>> buses,
+                                const PortConfig& config, std::unique_ptr<MessagePort>* out);
   /// All contexts must be closed before.
   ~MessagePort();
   MessagePort(const MessagePort&) = delete;
