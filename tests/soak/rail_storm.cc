@@ -233,6 +233,19 @@ uint32_t RailStorm::turn(uint32_t host) {
   return count + begin_receives(host) + begin_sends(host);
 }
 
+bool RailStorm::has_all_paths() const {
+  for (uint32_t host = 0; host < kHosts; ++host) {
+    const msg::Link* const link =
+        ends_[host].port->known_link(VirtualHosts::id(kRails * (1 - host)));
+    for (uint32_t rail = 0; rail < kRails; ++rail) {
+      if (link == nullptr || link->paths[rail] == nullptr || !link->paths[rail]->is_found) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool RailStorm::is_over() const {
   bool is_over = hosts_->now_ns() > end_ns_;
   for (uint32_t host = 0; host < kHosts && is_over; ++host) {
@@ -249,9 +262,16 @@ StormResult RailStorm::run() {
   if (hosts_ == nullptr || result_.failed != 0) {
     return result_;
   }
+  end_ns_ = UINT64_MAX;
+  const auto step = [this](uint32_t host) { return turn(host); };
+  if (!hosts_->run(
+          step, [this] { return has_all_paths(); }, kLimitNs)) {
+    result_.log += "  no paths\n";
+    return result_;
+  }
   plan_cuts();
-  result_.is_over = hosts_->run([this](uint32_t host) { return turn(host); },
-                                [&] { return is_over() || result_.failed > 0; }, kLimitNs) &&
+  result_.is_over = hosts_->run(
+                        step, [&] { return is_over() || result_.failed > 0; }, kLimitNs) &&
                     result_.failed == 0;
   for (uint32_t host = 0; host < kHosts; ++host) {
     const End& end = ends_[host];

@@ -81,6 +81,7 @@ class RailStorm {
 
   [[nodiscard]] uint32_t length(uint32_t from, uint32_t number) const;
   void fill(uint32_t from, uint32_t number, std::vector<uint8_t>* out) const;
+  [[nodiscard]] bool has_all_paths() const;
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] uint64_t below(uint64_t end) { return random_() % end; }
   void plan_cuts();
