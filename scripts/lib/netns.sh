@@ -9,6 +9,7 @@
 #   netns_in NAME SIDE COMMAND...   runs a command on side a or b, which is its host's name
 #   netns_agent NAME FILE  writes what mpirun takes for ssh
 #   netns_rails NAME MBIT...  adds interfaces of limited rates, one for each rail; needs tc
+#   netns_cut NAME NUMBER, netns_mend NAME NUMBER MBIT   cuts such a rail, and mends it
 
 netns_missing() {
   local tool
@@ -98,5 +99,21 @@ netns_rails() {
       host=2
     done
     number=$((number + 1))
+  done
+}
+
+# netns_cut NAME NUMBER: nothing passes the rail's link any more, though it seems to be up.
+# netns_mend NAME NUMBER MBIT: it passes again.
+netns_cut() {
+  local side
+  for side in a b; do
+    tc -n "$1-$side" qdisc replace dev "r$2" root tbf rate 8bit burst 1b limit 1b
+  done
+}
+
+netns_mend() {
+  local side
+  for side in a b; do
+    tc -n "$1-$side" qdisc replace dev "r$2" root tbf rate "${3}mbit" burst 64kb latency 20ms
   done
 }
