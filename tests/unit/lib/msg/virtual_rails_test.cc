@@ -123,14 +123,5 @@ TEST_F(VirtualRails, APathThatOneSideDoesNotKnowCarriesNoTransfer) {
   EXPECT_TRUE(work_until([&] { return has_path(0, 1) && has_path(1, 1); }));
 }
 
-TEST_F(VirtualRails, APortNeedsACardAndHasNoMoreThanEight) {
-  std::unique_ptr<msg::MessagePort> port;
-  EXPECT_EQ(msg::MessagePort::open(std::vector<std::unique_ptr<pmd::Bus>>(), {}, &port), -EINVAL);
-  EXPECT_EQ(
-      msg::MessagePort::open(std::vector<std::unique_ptr<pmd::Bus>>(msg::kRailsMax + 1), {}, &port),
-      -EINVAL);
-  EXPECT_EQ(port, nullptr);
-}
-
 }  // namespace
 }  // namespace rio::test
