@@ -88,7 +88,7 @@ struct Path {
   // With several rails only. Written by Paths.
   rail::RailState state;
   bool is_found = false;  ///< the peer has answered by this path in this session
-  uint64_t found_ns = 0;  ///< since when
+  uint64_t known_ns = 0;  ///< since when `remote` is at the other end
   /// The peer's rail at the other end. The path by which a session begins is taken to end at its
   /// first one.
   uint32_t remote = 0;

@@ -138,16 +138,17 @@ bool Paths::say_rails(Link& link) {
 void Paths::search(Link& link, Rail& rail, uint64_t now) {
   PeerRails& peer = *link.peer_rails;
   PeerRails::Search& search = peer.searches[rail.index];
-  if (link.keys.local > link.keys.remote) {
-    return;  // the peer asks
+  const Path* const path = link.paths[rail.index].get();
+  const bool is_known = path != nullptr && path->remote != Path::kNoRail;
+  if (link.keys.local > link.keys.remote && !is_known) {
+    return;  // the peer asks first
   }
   if (peer.known == 0 || now < search.again_ns || rail.health.error() != 0) {
     return;
   }
-  const Path* const path = link.paths[rail.index].get();
   const uint32_t asked = search.asked++;
   search.again_ns = now + std::min(kSearchNs << std::min(asked / peer.known, 6u), kSearchMostNs);
-  if (asked == 0 && path != nullptr) {
+  if ((asked == 0 && path != nullptr) || link.keys.local > link.keys.remote) {
     ask(link, rail, path->dest_id);
     return;
   }
@@ -248,12 +249,18 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
     Path* const path = find(*link, remote);
     return path == nullptr || on_path_gone(*path);
   }
-  if (take_path(*link, rail, source, remote) && is_question) {
+  if (take_path(*link, rail, source, remote, !is_question) && is_question) {
     const RailBody answer = {kMagic, link->keys.remote, link->keys.local, body.asking,
                              static_cast<uint16_t>(rail.index)};
     static_cast<void>(rail.outbox.say_to(
         source, {link->keys.remote, HeaderWords::rest_of(0, 0, 0, Kind::kFound, 0)}, &answer,
         sizeof(answer)));
+    if (!link->paths[rail.index]->is_found) {
+      PeerRails::Search& search = link->peer_rails->searches[rail.index];
+      ++search.asked;
+      search.again_ns = base::now_ns() + kSearchNs;
+      ask(*link, rail, source);
+    }
   }
   return true;
 }
@@ -262,13 +269,14 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
 /// know of, since our answer was lost, ends when the peer has asked for a while.
 bool Paths::leaves(Link& link, const Rail& rail, uint32_t remote) {
   for (const std::unique_ptr<Path>& each : link.paths) {
-    if (each == nullptr || !each->is_found || each->remote != remote || &each->rail == &rail) {
+    if (each == nullptr || each->remote != remote || &each->rail == &rail) {
       continue;
     }
-    if (each.get() == link.path || base::now_ns() - each->found_ns < kAnswerNs) {
+    if (each.get() == link.path || base::now_ns() - each->known_ns < kAnswerNs) {
       return false;
     }
     each->is_found = false;
+    each->remote = Path::kNoRail;
     set_rails(link);
   }
   return true;
@@ -312,10 +320,11 @@ void Paths::take_rails(Link& link, const RailsBody& body) {
 
 /// A rail has heard from the peer: it has a path, unless it, or the peer's rail, has another one.
 /// So a rail of ours has at most one of the peer's, and the other way round, and both sides agree
-/// on that, since one of them asks and the other one decides.
+/// on that, since one of them asks first. The path is used as soon as the peer has answered, since
+/// the peer then knows it, too.
 /// @return whether `source` is at the other end of the rail's path. If it is not, messages from it
 /// would not be taken.
-bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) {
+bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote, bool is_answer) {
   Path* path = link.paths[rail.index].get();
   const Path* const by_source = port_.peers.find(rail.index, source);
   if ((by_source != nullptr && &by_source->link != &link) ||
@@ -325,11 +334,14 @@ bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) 
   }
   if (path == nullptr || path->dest_id != source) {
     path = &port_.peers.add_path(link, rail, source);
+    link.peer_rails->searches[rail.index] = {};
   }
-  path->remote = remote;
-  if (!path->is_found) {
+  if (path->remote != remote || !path->is_found) {
+    path->remote = remote;
+    path->known_ns = base::now_ns();
+  }
+  if (is_answer && !path->is_found) {
     path->is_found = true;
-    path->found_ns = base::now_ns();
     path->is_told = false;
     granted_.forget(rail.index);
     set_rails(link);
@@ -503,13 +515,14 @@ Path* Paths::find(Link& link, uint32_t remote) const {
   if (link.peer_rails == nullptr) {
     return remote == 0 ? link.path : nullptr;
   }
+  Path* path = nullptr;
   for (const std::unique_ptr<Path>& each : link.paths) {
     // Also one that was lost after the peer has chosen it: the attempt fails, and another follows.
-    if (each != nullptr && each->remote == remote) {
-      return each.get();
+    if (each != nullptr && each->remote == remote && (path == nullptr || each->is_found)) {
+      path = each.get();
     }
   }
-  return nullptr;
+  return path;
 }
 
 Path& Paths::choose_for_large(const Link& link) const {

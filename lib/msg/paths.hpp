@@ -51,7 +51,8 @@ class Paths {
   /// Choose the path of a link's next messages again. @return whether the link has a path that may
   /// be used.
   bool choose(Link& link);
-  /// The path to a rail of the peer. @param remote foreign. @return null: there is none.
+  /// The path to a rail of the peer, which need not have answered in this session: the peer may
+  /// know it already. @param remote foreign. @return null: there is none.
   [[nodiscard]] Path* find(Link& link, uint32_t remote) const;
   /// The path of large data from a peer, by the policy.
   [[nodiscard]] Path& choose_for_large(const Link& link) const;
@@ -68,7 +69,8 @@ class Paths {
   void probe(Path& path, uint64_t now);
   [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
   void take_rails(Link& link, const RailsBody& body);
-  [[nodiscard]] bool take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
+  [[nodiscard]] bool take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote,
+                               bool is_answer);
   [[nodiscard]] bool leaves(Link& link, const Rail& rail, uint32_t remote);
   [[nodiscard]] static bool has_asked(const Link& link, const Rail& rail);
   void cut_off(Link& link, const char* why) const;

@@ -8,6 +8,8 @@
 #   netns_drop NAME        removes them, and ends what still runs there
 #   netns_in NAME SIDE COMMAND...   runs a command on side a or b, which is its host's name
 #   netns_agent NAME FILE  writes what mpirun takes for ssh
+#   netns_rails NAME MBIT...  adds interfaces of limited rates, one for each rail; needs tc
+#   netns_cut NAME NUMBER, netns_mend NAME NUMBER MBIT   cuts such a rail, and mends it
 
 netns_missing() {
   local tool
@@ -75,4 +77,43 @@ shift
 exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0" && eval "$1"' "$host" "$*"
 AGENT
   chmod +x "$2"
+}
+
+# netns_rails NAME MBIT...: gives the two machines of netns_make a pair of interfaces for each rate, r0, r1
+# and so on (10.97.N.1 and .2), whose queues send at that rate; those of an earlier call are removed.
+# A link holds 20 ms of its rate, as a switch would.
+netns_rails() {
+  local name=$1 number=0 rate side host
+  shift
+  for number in 0 1 2 3 4 5 6 7; do
+    ip -n "$name-a" link del "r$number" 2>/dev/null || true
+  done
+  number=0
+  for rate in "$@"; do
+    ip -n "$name-a" link add "r$number" type veth peer name "r$number" netns "$name-b"
+    host=1
+    for side in a b; do
+      ip -n "$name-$side" address add "10.97.$number.$host/24" dev "r$number"
+      ip -n "$name-$side" link set "r$number" up
+      tc -n "$name-$side" qdisc add dev "r$number" root tbf rate "${rate}mbit" burst 64kb latency 20ms
+      host=2
+    done
+    number=$((number + 1))
+  done
+}
+
+# netns_cut NAME NUMBER: nothing passes the rail's link any more, though it seems to be up.
+# netns_mend NAME NUMBER MBIT: it passes again.
+netns_cut() {
+  local side
+  for side in a b; do
+    tc -n "$1-$side" qdisc replace dev "r$2" root tbf rate 8bit burst 1b limit 1b
+  done
+}
+
+netns_mend() {
+  local side
+  for side in a b; do
+    tc -n "$1-$side" qdisc replace dev "r$2" root tbf rate "${3}mbit" burst 64kb latency 20ms
+  done
 }

@@ -69,7 +69,8 @@ class Machines:
         self.agent = os.path.join(os.path.abspath(folder), "netns-agent")
 
     @staticmethod
-    def _do(text):
+    def do(text):
+        """Runs a line of shell with the functions of netns.sh. @return its output. Raises RunError."""
         done = subprocess.run(["bash", "-c", f". scripts/lib/common.sh; . scripts/lib/netns.sh; {text}"],
                               capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
@@ -78,14 +79,14 @@ class Machines:
 
     def missing(self):
         """@return what the machine lacks, or an empty text."""
-        return self._do("netns_missing")
+        return self.do("netns_missing")
 
     def __enter__(self):
-        self._do(f"netns_make {self.name}; netns_agent {self.name} {self.agent}")
+        self.do(f"netns_make {self.name}; netns_agent {self.name} {self.agent}")
         return self
 
     def __exit__(self, *_):
-        self._do(f"netns_drop {self.name}")
+        self.do(f"netns_drop {self.name}")
 
     def command(self, way, cpus, program):
         """@param program with its arguments."""
