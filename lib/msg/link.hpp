@@ -87,7 +87,6 @@ struct Path {
   rail::RailState state;
   bool is_found = false;   ///< the peer has answered by this path in this session
   uint32_t remote = 0;     ///< the peer's rail at the other end
-  bool is_told = false;    ///< the log has said that the path does not work
   bool is_asked = false;   ///< the state was probed by a message, and has no answer yet
   bool is_probed = false;  ///< the card has `probe` under way
   DmaTransfer probe;

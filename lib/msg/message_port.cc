@@ -100,8 +100,7 @@ int MessagePort::open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
   Profile profile;
   Endpoints endpoints(1);
   int rc = prepare(config, &profile);
-  rc = rc != 0 ? rc
-               : Endpoint::open(std::move(bus), endpoint_config(config), &endpoints.front());
+  rc = rc != 0 ? rc : Endpoint::open(std::move(bus), endpoint_config(config), &endpoints.front());
   return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, out);
 }
 
@@ -155,6 +154,7 @@ int MessagePort::start() {
   }
   if (rc == 0 && rails_.count() > 1) {
     large_.stay_awake();
+    paths_.news().start();
     rc = config_.sleeps ? join_irqs() : 0;
   }
   return rc;

@@ -10,6 +10,7 @@
 
 #include "lib/msg/link.hpp"
 #include "lib/msg/port_objects.hpp"
+#include "lib/msg/rail_news.hpp"
 
 namespace rio::msg {
 
@@ -18,7 +19,7 @@ namespace rio::msg {
 /// one answers.
 class Paths {
  public:
-  explicit Paths(const PortObjects& port) : port_(port) {}
+  explicit Paths(const PortObjects& port) : port_(port), news_(port) {}
 
   /// A session with a peer has begun. @param rails of the peer, as its hello said.
   void meet(Link& link, uint32_t rails);
@@ -46,6 +47,10 @@ class Paths {
   /// The path of large data from a peer: the one whose rail has the fewest queues in use.
   [[nodiscard]] Path& choose_for_large(Link& link) const;
 
+  /// Hot. Counters and events of rails.
+  [[nodiscard]] RailNews& news() { return news_; }
+  [[nodiscard]] const RailNews& news() const { return news_; }
+
  private:
   [[nodiscard]] bool say_rails(Link& link);
   void search(Link& link, Rail& rail, uint64_t now);
@@ -56,6 +61,7 @@ class Paths {
   void take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
 
   PortObjects port_;
+  RailNews news_;
   std::vector<uint32_t> met_;                      // indices of links with several rails
   std::array<pmd::IovaRun, kRailsMax> answers_{};  // memory for answers to probes; nothing reads it
 };
