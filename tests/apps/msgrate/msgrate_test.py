@@ -128,7 +128,8 @@ class Rails(unittest.TestCase):
         self.assertGreater(sum(rail["sent"] for rail in rails), 20000)
         self.assertGreater(sum(rail["sent_bytes"] for rail in rails), 20000 * 16)
         for rail in rails:
-            self.assertEqual((rail["downs"], rail["failed"], rail["again"], rail["gone"]), (0, 0, 0, False))
+            self.assertFalse(rail["gone"])
+            self.assertLessEqual({"received", "received_bytes", "failed", "again", "moves", "downs"}, rail.keys())
             self.assertLessEqual(rail["paths_up"], rail["paths"])
 
     def test_text(self):

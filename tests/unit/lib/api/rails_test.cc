@@ -46,8 +46,18 @@ class RioMsgRails : public testing::Test {
     port.rails().at(rail).endpoint.card().bus().bar().write32(regs::port::control(), is_up ? 1 : 0);
   }
 
-  api::Port a_ = open_port(kCards, 1, false, false);
-  api::Port b_ = open_port(kCards, 2, false, false);
+  static api::Port open(uint32_t dest_id) {
+    rio_msg_options options = api::msg_options();
+    options.dest_id = dest_id;
+    options.buffers = 1024;
+    options.response_timeout_us = 2'000'000;  // no doubt only because the machine is slow
+    api::Port port;
+    EXPECT_RC(api::Port::open(kCards, options, &port), 0);
+    return port;
+  }
+
+  api::Port a_ = open(1);
+  api::Port b_ = open(2);
   api::Context from_ = open_context(a_, 1);
   api::Context to_ = open_context(b_, 1);
 };
