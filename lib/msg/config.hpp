@@ -33,6 +33,9 @@ struct PortConfig {
   uint32_t response_timeout_us =
       100000;           ///< how long the card waits for a response before a message is in doubt
   std::string profile;  ///< path of the profile; empty: profile_path(); "none": no file
+  /// How messages and transfers are divided over several cards. Empty: as the environment variable
+  /// RIO_RAIL_POLICY says, or weighted. rail_policy.hpp has the names.
+  std::string rail_policy;
   Threads threads = Threads::kOne;
   /// Whether wait() sleeps instead of polling. Needs a card with interrupts, or a "shm:" or "udp:"
   /// card.

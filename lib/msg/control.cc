@@ -19,6 +19,11 @@ constexpr uint32_t kPage = 4096;
   return mailbox >= 1 && mailbox <= 3;
 }
 
+[[nodiscard]] bool is_valid(const GrantBody& body) {
+  return body.transfer != 0 && body.attempt < kAttemptsMax && is_mailbox(body.mailbox) &&
+         body.rail < kRailsMax && body.total != 0;
+}
+
 /// Read a body. @param is_valid checks each field. @return 0, -EPROTO.
 template <class Body, class Check>
 [[nodiscard]] int read_if(std::span<const uint8_t> bytes, Body* out, Check&& is_valid) {
@@ -50,9 +55,14 @@ int read(std::span<const uint8_t> bytes, RequestBody* out) {
 }
 
 int read(std::span<const uint8_t> bytes, GrantBody* out) {
-  return read_if(bytes, out, [](const GrantBody& body) {
-    return body.transfer != 0 && body.attempt < kAttemptsMax && is_mailbox(body.mailbox) &&
-           body.rail < kRailsMax && body.zero == 0 && body.total != 0;
+  return read_if(bytes, out,
+                 [](const GrantBody& body) { return is_valid(body) && body.stripe == 0; });
+}
+
+int read(std::span<const uint8_t> bytes, StripeBody* out) {
+  return read_if(bytes, out, [](const StripeBody& body) {
+    return is_valid(body.grant) && body.grant.stripe != 0 && body.grant.stripe <= kStripesMax &&
+           body.whole_bytes <= kTransferMax && body.first_byte < body.whole_bytes;
   });
 }
 
@@ -71,15 +81,16 @@ int read(std::span<const uint8_t> bytes, RevokeBody* out) {
 
 int read(std::span<const uint8_t> bytes, Kind kind, TotalBody* out) {
   return read_if(bytes, out, [=](const TotalBody& body) {
-    return body.transfer != 0 && body.attempt < kAttemptsMax && all_zero(body.zero) &&
-           (body.total == 0) == (kind == Kind::kDone);
+    return body.transfer != 0 && body.attempt < kAttemptsMax && body.stripe <= kStripesMax &&
+           all_zero(body.zero) && (body.total == 0) == (kind == Kind::kDone);
   });
 }
 
 int read(std::span<const uint8_t> bytes, Kind kind, StopBody* out) {
   return read_if(bytes, out, [=](const StopBody& body) {
-    return body.transfer != 0 && body.attempt < kAttemptsMax && body.zero == 0 && body.again <= 1 &&
-           (body.again == 1) == (body.reason == 0) && (body.arrived == 0 || kind == Kind::kClosed);
+    return body.transfer != 0 && body.attempt < kAttemptsMax && body.stripe <= kStripesMax &&
+           body.again <= (kind == Kind::kClosed ? StopBody::kDoubtful : 1) &&
+           (body.again != 0) == (body.reason == 0) && (body.arrived == 0 || kind == Kind::kClosed);
   });
 }
 

@@ -23,6 +23,8 @@ static_assert(std::endian::native == std::endian::little, "bodies are sent as th
 
 /// Length of the longest transfer, in bytes.
 inline constexpr uint64_t kTransferMax = uint64_t{1} << 39;
+/// Most stripes of one transfer.
+inline constexpr uint32_t kStripesMax = 250;
 /// Most bytes of the payload that travel inside REQUEST.
 inline constexpr uint32_t kEdgeMax = 7;
 
@@ -59,10 +61,10 @@ static_assert(sizeof(RequestBody) == 48 && offsetof(RequestBody, len_bytes) == 8
 /// GRANT.
 struct GrantBody {
   uint32_t transfer;
-  uint8_t attempt;  ///< below kAttemptsMax
-  uint8_t mailbox;  ///< 1 to 3
-  uint8_t rail;     ///< of the receiver, below kRailsMax
-  uint8_t zero;
+  uint8_t attempt;                       ///< below kAttemptsMax
+  uint8_t mailbox;                       ///< 1 to 3
+  uint8_t rail;                          ///< of the receiver, below kRailsMax
+  uint8_t stripe;                        ///< 0; in StripeBody 1 to kStripesMax
   uint32_t total;                        ///< total of messages that may be sent, at least 1
   uint8_t cut[pmd::mem::kCutWireBytes];  ///< for decode_cut(), of the bytes behind the edge
 };
@@ -70,24 +72,36 @@ static_assert(sizeof(GrantBody) == 24 && offsetof(GrantBody, attempt) == 4 &&
               offsetof(GrantBody, mailbox) == 5 && offsetof(GrantBody, total) == 8 &&
               offsetof(GrantBody, cut) == 12);
 
+/// STRIPE: GRANT for a stripe, a part of a transfer that one rail brings. Its cut, attempts,
+/// EXTEND, DONE, ABORT and CLOSED are its own.
+struct StripeBody {
+  GrantBody grant;
+  uint64_t first_byte;   ///< where the stripe begins, counted behind the edge
+  uint64_t whole_bytes;  ///< bytes of all stripes, up to kTransferMax
+};
+static_assert(sizeof(StripeBody) == 40 && offsetof(StripeBody, first_byte) == 24);
+
 /// EXTEND; or DONE, with total 0.
 struct TotalBody {
   uint32_t transfer;
   uint32_t total;
   uint8_t attempt;
-  uint8_t zero[3];
+  uint8_t stripe;  ///< 0: the whole transfer
+  uint8_t zero[2];
 };
 static_assert(sizeof(TotalBody) == 12 && offsetof(TotalBody, total) == 4 &&
               offsetof(TotalBody, attempt) == 8);
 
 /// ABORT, with arrived 0; or CLOSED.
 struct StopBody {
+  static constexpr uint8_t kDoubtful = 2;  ///< again, and messages of the attempt may still arrive
+
   uint32_t transfer;
   uint32_t arrived;  ///< leading messages of this attempt that certainly arrived
   uint8_t attempt;
-  uint8_t reason;  ///< 0 if and only if `again` is 1
-  uint8_t again;   ///< 0 or 1
-  uint8_t zero;
+  uint8_t reason;  ///< 0 if and only if `again` is not
+  uint8_t again;   ///< 0, 1 or, in CLOSED only, kDoubtful
+  uint8_t stripe;  ///< 0: the whole transfer
 };
 static_assert(sizeof(StopBody) == 12 && offsetof(StopBody, arrived) == 4 &&
               offsetof(StopBody, attempt) == 8 && offsetof(StopBody, reason) == 9 &&
@@ -121,6 +135,7 @@ static_assert(sizeof(RevokeBody) == 4);
 /// -EPROTO if they are not a valid body; then `out` is unchanged.
 [[nodiscard]] int read(std::span<const uint8_t> bytes, RequestBody* out);
 [[nodiscard]] int read(std::span<const uint8_t> bytes, GrantBody* out);
+[[nodiscard]] int read(std::span<const uint8_t> bytes, StripeBody* out);
 [[nodiscard]] int read(std::span<const uint8_t> bytes, OfferBody* out);
 [[nodiscard]] int read(std::span<const uint8_t> bytes, RevokeBody* out);
 /// Read and validate the body of a message of `kind`, kExtend or kDone. @return 0, -EPROTO.

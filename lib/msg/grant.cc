@@ -12,6 +12,7 @@ void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
   completed_ = 0;
   arrived_ = 0;
   rest_ns_ = 0;
+  is_doubtful_ = false;
   state_ = State::kSending;
 }
 
@@ -67,8 +68,9 @@ int SendGrant::on_done(uint8_t attempt) {
 }
 
 int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
-  if (attempt > attempt_ || (attempt == attempt_ && cause.again && heard_)) {
-    return -EPROTO;  // only an accepted offer can be parked, and only as the receiver's first word
+  const bool is_under_way = state_ != State::kRequested && state_ != State::kDone;
+  if (attempt > attempt_ || (attempt == attempt_ && cause.again && !is_under_way)) {
+    return -EPROTO;  // only what was granted can be parked, and not after its end
   }
   if (attempt < attempt_) {
     // We have closed that attempt. If the receiver has given up, this ends our new request.
@@ -111,7 +113,7 @@ void SendGrant::check_done() {
 }
 
 SendGrant::Closed SendGrant::take_closed() {
-  const Closed closed{attempt_, arrived_, cause_};
+  const Closed closed{attempt_, arrived_, cause_, is_doubtful_ && cause_.again && !owes_closed_};
   if (owes_closed_) {
     owes_closed_ = false;
     return closed;

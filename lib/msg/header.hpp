@@ -41,6 +41,7 @@ enum class Kind : uint8_t {
   kRevoked = 27,  ///< `to` is the context that offered
   kRecords = 28,  ///< carries only Header::credit, a total of requests
   kControl = 29,  ///< carries only Header::credit, a total of control messages
+  kStripe = 30,   ///< as kGrant, for a stripe of a transfer over several rails
   kAlive = 31,    ///< carries nothing; a peer that has lost the session answers kReset
   // Not numbered: they set up the numbers of a session.
   kHello = 32,
@@ -50,6 +51,7 @@ enum class Kind : uint8_t {
   kRails = 35,  ///< RailsBody: the sender's rails
   kFind = 36,   ///< RailBody: asks whether a rail reaches the peer
   kFound = 37,  ///< RailBody: answers kFind, by the rail that it came by
+  kLost = 38,   ///< RailBody: the sender's rail `asking` has lost its card
 };
 
 /// Most contexts of a port; ids are 0 to kContexts - 1.
@@ -86,7 +88,7 @@ struct SessionBody {
 };
 static_assert(sizeof(SessionBody) == 24 && offsetof(SessionBody, instance) == 16);
 
-/// Body of kFind and kFound, behind the header.
+/// Body of kFind, kFound and kLost, behind the header.
 struct RailBody {
   static constexpr uint16_t kNone = 0xFFFF;
 
@@ -94,7 +96,7 @@ struct RailBody {
   uint32_t session;    ///< key that the receiver chose
   uint32_t peer;       ///< key that the receiver has to use
   uint16_t asking;     ///< rail that sent kFind; kFound repeats it
-  uint16_t answering;  ///< rail that kFind came to; kNone in kFind
+  uint16_t answering;  ///< rail that kFind came to; kNone in kFind and kLost
 };
 static_assert(sizeof(RailBody) == 16);
 
@@ -127,7 +129,8 @@ inline constexpr uint32_t kMagic = 0x6D6F6903;
 
 /// Whether a kind is about large data and has a body.
 [[nodiscard]] constexpr bool is_large(Kind kind) {
-  return kind == Kind::kRequest || (kind >= Kind::kGrant && kind <= Kind::kRevoked);
+  return kind == Kind::kRequest || (kind >= Kind::kGrant && kind <= Kind::kRevoked) ||
+         kind == Kind::kStripe;
 }
 
 /// The header as two words, as it is loaded and stored.

@@ -118,6 +118,8 @@ bool Large::on_control(Link& link, const HeaderWords& header, std::span<const ui
   switch (header.kind()) {
     case Kind::kGrant:
       return sender().on_grant(link, body);
+    case Kind::kStripe:
+      return sender().on_stripe(link, body);
     case Kind::kExtend:
     case Kind::kDone:
       return sender().on_total(link, header.kind(), body);

@@ -34,7 +34,7 @@ bool LargeControl::say(const Answer& answer) {
     return true;
   }
   if (answer.kind == Kind::kDone) {
-    const TotalBody body = {answer.transfer, 0, answer.attempt, {}};
+    const TotalBody body = {answer.transfer, 0, answer.attempt, answer.stripe, {}};
     return say(*answer.link, answer.kind, &body, sizeof(body));
   }
   if (answer.kind == Kind::kRevoked) {
@@ -45,7 +45,7 @@ bool LargeControl::say(const Answer& answer) {
     return say(*answer.link, answer.kind, &body, sizeof(body), answer.context);
   }
   const uint8_t again = answer.reason == 0 ? 1 : 0;
-  const StopBody body = {answer.transfer, 0, answer.attempt, answer.reason, again, 0};
+  const StopBody body = {answer.transfer, 0, answer.attempt, answer.reason, again, answer.stripe};
   return say(*answer.link, answer.kind, &body, sizeof(body));
 }
 

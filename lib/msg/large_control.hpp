@@ -23,6 +23,7 @@ class LargeControl {
     uint8_t reason;        ///< StopReason; 0 in ABORT: the sender is to ask again
     uint16_t context = 0;  ///< REVOKED only
     uint16_t number = 0;   ///< REVOKED only: number of the message that was next then
+    uint8_t stripe = 0;
   };
 
   /// Whether say() would succeed. May reap completions, which can end any session.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "lib/msg/dma.hpp"
 #include "lib/msg/header.hpp"
 #include "lib/msg/transfer.hpp"
+#include "lib/rail/rail_chooser.hpp"
 #include "lib/rail/rail_state.hpp"
 
 namespace rio::msg {
@@ -100,8 +102,9 @@ struct PeerRails {
     uint64_t again_ns = 0;  ///< when to ask again
   };
 
-  uint32_t session = 0;  ///< Link::session
-  uint32_t known = 0;    ///< rails in `rails`; 0: the peer has not told them yet
+  uint32_t session = 0;                        ///< Link::session
+  std::optional<rail::RailChooser> chooser{};  ///< of the paths that are found
+  uint32_t known = 0;  ///< rails in `rails`; 0: the peer has not told them yet
   std::array<RailsBody::Rail, kRailsMax> rails{};
   std::array<Search, kRailsMax> searches{};  ///< by our rail
   bool has_ours = false;                     ///< the peer has our rails

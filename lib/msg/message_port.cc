@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <new>
+#include <string>
+#include <string_view>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -70,8 +73,22 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
   return 0;
 }
 
+/// The policy of the configuration, or of the environment. @return 0, -EINVAL (logged).
+[[nodiscard]] int read_policy(const PortConfig& config, rail::RailPolicy* out) {
+  const char* const common = std::getenv("RIO_RAIL_POLICY");
+  const std::string_view name = !config.rail_policy.empty() ? std::string_view(config.rail_policy)
+                                : common != nullptr         ? std::string_view(common)
+                                                            : std::string_view();
+  std::string error;
+  if (!name.empty() && rail::parse_rail_policy(name, out, &error) != 0) {
+    base::log_error("port on %s: %s", config.card.c_str(), error.c_str());
+    return -EINVAL;
+  }
+  return 0;
+}
+
 /// Check a configuration and load its profile. @return 0, -EINVAL (logged), or as load_profile().
-[[nodiscard]] int prepare(const PortConfig& config, Profile* profile) {
+[[nodiscard]] int prepare(const PortConfig& config, Profile* profile, rail::RailPolicy* policy) {
   if (config.buffers < kBuffersMin || config.buffers > kBuffersMax || config.share < kShareMin ||
       config.share > kShareMax || config.response_timeout_us == 0 ||
       config.response_timeout_us > kTimeoutUsMax) {
@@ -82,30 +99,38 @@ constexpr uint32_t kSilentMs = 20;  // sleep bound while an answer of a peer is 
         config.share, kTimeoutUsMax, config.response_timeout_us);
     return -EINVAL;
   }
-  return load_profile(config.profile, profile);
+  const int rc = read_policy(config, policy);
+  return rc != 0 ? rc : load_profile(config.profile, profile);
 }
 
 }  // namespace
 
 int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* out) {
   Profile profile;
+  rail::RailPolicy policy = rail::RailPolicy::kWeighted;
   Endpoints endpoints;
-  int rc = prepare(config, &profile);
+  int rc = prepare(config, &profile, &policy);
   rc = rc != 0 ? rc : Endpoint::open_all(config.card, endpoint_config(config), &endpoints);
-  return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, out);
+  return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, policy, out);
 }
 
-int MessagePort::open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
+int MessagePort::open(std::vector<BusCard> cards, const PortConfig& config,
                       std::unique_ptr<MessagePort>* out) {
   Profile profile;
-  Endpoints endpoints(1);
-  int rc = prepare(config, &profile);
-  rc = rc != 0 ? rc : Endpoint::open(std::move(bus), endpoint_config(config), &endpoints.front());
-  return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, out);
+  rail::RailPolicy policy = rail::RailPolicy::kWeighted;
+  Endpoints endpoints(cards.size());
+  int rc = prepare(config, &profile, &policy);
+  rc = rc == 0 && (cards.empty() || cards.size() > kRailsMax) ? -EINVAL : rc;
+  for (size_t i = 0; rc == 0 && i < cards.size(); ++i) {
+    EndpointConfig of_card = endpoint_config(config);
+    of_card.dest_id = cards[i].dest_id;
+    rc = Endpoint::open(std::move(cards[i].bus), of_card, &endpoints[i]);
+  }
+  return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, policy, out);
 }
 
 int MessagePort::open_on(Endpoints endpoints, const PortConfig& config, const Profile& profile,
-                         std::unique_ptr<MessagePort>* out) {
+                         rail::RailPolicy policy, std::unique_ptr<MessagePort>* out) {
   uint64_t seed = 0;
   uint32_t instance = 0;
   int rc = draw(config, &seed, &instance);
@@ -117,6 +142,7 @@ int MessagePort::open_on(Endpoints endpoints, const PortConfig& config, const Pr
   if (port == nullptr) {
     return -ENOMEM;
   }
+  port->paths_.set_policy(policy);
   rc = port->start();
   if (rc == 0) {
     *out = std::move(port);

@@ -1,6 +1,7 @@
 #include "lib/msg/paths.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -58,6 +59,8 @@ void Paths::meet(Link& link, uint32_t rails) {
     return;
   }
   *link.peer_rails = {.session = link.session};
+  link.peer_rails->chooser.emplace(policy_, rail::only(link.path->rail.index), link.index(),
+                                   port_.rails.first().endpoint.dest_id() < link.dest_id());
   for (const std::unique_ptr<Path>& path : link.paths) {
     if (path != nullptr) {
       path->is_found = false;
@@ -94,7 +97,7 @@ void Paths::check() {
         probe(*path, now);
       }
     }
-    if (!link.path->state.is_up()) {
+    if (!link.path->state.is_up() || link.outbox->ring().outstanding() == 0) {
       choose(link);
     }
   }
@@ -206,16 +209,20 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
     return link != nullptr;
   }
   RailBody body;
-  if ((kind != Kind::kFind && kind != Kind::kFound) || bytes.size() != sizeof(body)) {
+  if (kind < Kind::kFind || kind > Kind::kLost || bytes.size() != sizeof(body)) {
     return false;
   }
   std::memcpy(&body, bytes.data(), sizeof(body));
-  const bool is_question = kind == Kind::kFind;
+  const bool is_question = kind != Kind::kFound;
   Link* const link = body.magic == kMagic ? known(body.session, body.peer) : nullptr;
   if (link == nullptr || body.asking >= kRailsMax ||
       (is_question ? body.answering != RailBody::kNone
                    : body.answering >= kRailsMax || body.asking != rail.index)) {
     return false;
+  }
+  if (kind == Kind::kLost) {
+    Path* const path = find(*link, body.asking);
+    return path == nullptr || on_path_gone(*path);
   }
   take_path(*link, rail, source, is_question ? body.asking : body.answering);
   if (is_question) {
@@ -254,6 +261,8 @@ void Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote) 
   path->remote = remote;
   if (!path->is_found) {
     path->is_found = true;
+    granted_.forget(rail.index);
+    set_rails(link);
     path->state = rail::RailState(port_.config.response_timeout_ns());
   }
   if (path->is_asked) {
@@ -300,6 +309,7 @@ bool Paths::on_path_gone(Path& path) {
     return false;
   }
   path.is_found = false;
+  set_rails(link);
   news_.because(path, RailReason::kPeerGone);
   path.state.card_gone(base::now_ns());
   return choose(link);
@@ -313,30 +323,93 @@ void Paths::on_card_gone(Rail& rail) {
       news_.because(*path, RailReason::kCardGone);
       path->state.card_gone(now);
       choose(link);
+      say_lost(link, rail);
     }
   }
 }
 
-bool Paths::choose(Link& link) {
-  const uint64_t now = base::now_ns();
+void Paths::say_lost(const Link& link, const Rail& rail) {
+  const RailBody body = {kMagic, link.keys.remote, link.keys.local,
+                         static_cast<uint16_t>(rail.index), RailBody::kNone};
+  static_cast<void>(link.outbox->say_to(
+      link.path->dest_id, {link.keys.remote, HeaderWords::rest_of(0, 0, 0, Kind::kLost, 0)}, &body,
+      sizeof(body)));
+}
+
+/// Make the chooser follow the paths that are found.
+void Paths::set_rails(Link& link) {
+  rail::RailSet rails = 0;
+  for (const std::unique_ptr<Path>& path : link.paths) {
+    rails |= path != nullptr && path->is_found ? rail::only(path->rail.index) : 0;
+  }
+  if (rails != 0) {
+    link.peer_rails->chooser->set_rails(rails);
+  }
+}
+
+rail::RailView Paths::view_of(const Link& link, bool is_large) const {
+  rail::RailView view;
+  for (const std::unique_ptr<Path>& path : link.paths) {
+    if (path == nullptr || !path->is_found || path->rail.health.error() != 0) {
+      continue;
+    }
+    const rail::RailSet one = rail::only(path->rail.index);
+    const Outbox& outbox = path->rail.outbox;
+    const bool has_room =
+        is_large || (!outbox.stopped() && outbox.ring().has_room(Outbox::kReserve));
+    view.up |= path->state.is_up() ? one : 0;
+    view.last_resort |= path->state.is_last_resort() ? one : 0;
+    view.room |= has_room && !path->rest.on ? one : 0;
+  }
+  return view;
+}
+
+rail::RailSet Paths::stripe_rails(const Link& link, uint64_t bytes) const {
+  constexpr uint64_t kMessagesMost = UINT32_MAX;
+  const uint64_t messages = bytes / pmd::mem::kMessagePage + 1;
+  return link.peer_rails->chooser->stripe_rails(
+      view_of(link, true), granted_, static_cast<uint32_t>(std::min(messages, kMessagesMost)));
+}
+
+/// @return null: the policy has none that may be used and has room.
+Path* Paths::choose_by_policy(Link& link) const {
+  constexpr uint64_t kMessageBytes = 256;  // nothing better is known
+  rail::RailLoads loads = granted_;        // for the rates
+  for (const Rail* const rail : port_.rails) {
+    loads.set_queued(rail->index, rail->outbox.ring().outstanding() * kMessageBytes);
+  }
+  const int rail = link.peer_rails->chooser->small_rail(view_of(link, false), loads, kMessageBytes);
+  return rail >= 0 ? link.paths[static_cast<uint32_t>(rail)].get() : nullptr;
+}
+
+/// The path that is most likely to work, of those that are not up or have no room.
+Path* Paths::choose_any(const Link& link) {
   Path* best = nullptr;
   uint32_t best_cost = 0;
   for (const std::unique_ptr<Path>& each : link.paths) {
     if (each == nullptr || !each->is_found || each->rail.health.error() != 0) {
       continue;
     }
-    const bool is_usable = each->state.is_up() || each->state.is_last_resort();
-    const pmd::TxQueue& ring = each->rail.outbox.ring();
-    const uint32_t cost = (each->state.is_up() ? 0u
-                           : is_usable         ? 1u << 20
-                                               : 1u << 24) +
-                          (each->rest.on || each->rail.outbox.stopped() ? 1u << 16 : 0u) +
-                          ring.outstanding();
+    constexpr uint32_t kDown = 1u << 24;
+    constexpr uint32_t kLastResort = 1u << 20;
+    constexpr uint32_t kWaits = 1u << 16;
+    const uint32_t cost = (each->state.is_up()            ? 0
+                           : each->state.is_last_resort() ? kLastResort
+                                                          : kDown) +
+                          (each->rest.on || each->rail.outbox.stopped() ? kWaits : 0) +
+                          each->rail.outbox.ring().outstanding();
     if (best == nullptr || cost < best_cost) {
       best = each.get();
       best_cost = cost;
     }
   }
+  return best;
+}
+
+bool Paths::choose(Link& link) {
+  const uint64_t now = base::now_ns();
+  Path* best = choose_by_policy(link);
+  best = best != nullptr ? best : choose_any(link);
   if (best == nullptr) {
     return false;
   }
@@ -367,17 +440,9 @@ Path* Paths::find(Link& link, uint32_t remote) const {
   return nullptr;
 }
 
-Path& Paths::choose_for_large(Link& link) const {
-  Path* best = link.path;
-  for (const std::unique_ptr<Path>& each : link.paths) {
-    if (each != nullptr && each->is_found && each->state.is_up() &&
-        each->rail.health.error() == 0 &&
-        (!best->state.is_up() ||
-         each->rail.queues.assigner().free_queues() > best->rail.queues.assigner().free_queues())) {
-      best = each.get();
-    }
-  }
-  return *best;
+Path& Paths::choose_for_large(const Link& link) const {
+  const rail::RailSet rails = stripe_rails(link, 1);
+  return rails != 0 ? *link.paths[std::countr_zero(rails)] : *link.path;
 }
 
 }  // namespace rio::msg

@@ -11,6 +11,9 @@
 #include "lib/msg/link.hpp"
 #include "lib/msg/port_objects.hpp"
 #include "lib/msg/rail_news.hpp"
+#include "lib/rail/rail_loads.hpp"
+#include "lib/rail/rail_policy.hpp"
+#include "lib/rail/rail_set.hpp"
 
 namespace rio::msg {
 
@@ -21,6 +24,8 @@ class Paths {
  public:
   explicit Paths(const PortObjects& port) : port_(port), news_(port) {}
 
+  /// Before any session.
+  void set_policy(rail::RailPolicy policy) { policy_ = policy; }
   /// A session with a peer has begun. @param rails of the peer, as its hello said.
   void meet(Link& link, uint32_t rails);
   /// A message about rails arrived by one of ours. @param bytes its body, foreign. @return false:
@@ -39,13 +44,21 @@ class Paths {
   [[nodiscard]] bool on_path_gone(Path& path);
   /// The card of a rail is gone.
   void on_card_gone(Rail& rail);
+  /// Tell a peer that a rail has lost its card, so that it grants nothing there. May be repeated:
+  /// the message may be lost.
+  static void say_lost(const Link& link, const Rail& rail);
   /// Choose the path of a link's next messages again. @return whether the link has a path that may
   /// be used.
   bool choose(Link& link);
   /// The path to a rail of the peer. @param remote foreign. @return null: there is none.
   [[nodiscard]] Path* find(Link& link, uint32_t remote) const;
-  /// The path of large data from a peer: the one whose rail has the fewest queues in use.
-  [[nodiscard]] Path& choose_for_large(Link& link) const;
+  /// The path of large data from a peer, by the policy.
+  [[nodiscard]] Path& choose_for_large(const Link& link) const;
+  /// The rails over which a transfer of `bytes` from a peer with several is granted, by the policy.
+  /// @return empty: none may be used now.
+  [[nodiscard]] rail::RailSet stripe_rails(const Link& link, uint64_t bytes) const;
+  /// Bytes granted to peers, by rail, and how fast they bring them.
+  [[nodiscard]] rail::RailLoads& granted() { return granted_; }
 
   /// Hot. Counters and events of rails.
   [[nodiscard]] RailNews& news() { return news_; }
@@ -60,8 +73,15 @@ class Paths {
   void take_rails(Link& link, const RailsBody& body);
   void take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote);
 
+  [[nodiscard]] rail::RailView view_of(const Link& link, bool is_large) const;
+  [[nodiscard]] Path* choose_by_policy(Link& link) const;
+  [[nodiscard]] static Path* choose_any(const Link& link);
+  static void set_rails(Link& link);
+
   PortObjects port_;
   RailNews news_;
+  rail::RailPolicy policy_ = rail::RailPolicy::kWeighted;
+  rail::RailLoads granted_;
   std::vector<uint32_t> met_;                      // indices of links with several rails
   std::array<pmd::IovaRun, kRailsMax> answers_{};  // memory for answers to probes; nothing reads it
 };

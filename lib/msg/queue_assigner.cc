@@ -37,6 +37,14 @@ void QueueAssigner::wait(QueueSource& source, QueueWaiter& waiter) {
   look(source);
 }
 
+void QueueAssigner::wait_first(QueueSource& source, QueueWaiter& waiter) {
+  assert(!waiter.waiting());
+  waiter.source = &source;
+  source.waiting.prepend(waiter);
+  ++waiting_;
+  look(source);
+}
+
 void QueueAssigner::unwait(QueueWaiter& waiter) {
   if (!waiter.waiting()) {
     return;
@@ -150,6 +158,13 @@ void QueueAssigner::quarantine(QueueSource& source, const QueuePlace& place) {
 void QueueAssigner::close(QueueSource& source, const QueuePlace& place) {
   leave(source, place, Pair::kClosed);
   queues_[place.queue].state = Queue::State::kStopping;
+}
+
+void QueueAssigner::close_and_rest(QueueSource& source, const QueuePlace& place,
+                                   uint64_t rest_until_ns) {
+  leave(source, place, Pair::kRest);
+  queues_[place.queue].state = Queue::State::kStopping;
+  source.rest_until_ns = std::max(source.rest_until_ns, rest_until_ns);
 }
 
 void QueueAssigner::stopped(unsigned queue) {

@@ -16,6 +16,18 @@ namespace {
   return transfer.path->rail.queues;
 }
 
+/// Register what a transfer receives into; stripes share what their transfer receives into.
+[[nodiscard]] const pmd::mem::Region* registered(const RecvTransfer& transfer) {
+  const RecvTransfer& all = transfer.is_stripe() ? *transfer.stripes->whole : transfer;
+  return transfer.path->rail.memory.get(all.rest, all.rest_bytes);
+}
+
+[[nodiscard]] int error_of(StopCause cause) {
+  return cause.reason == StopReason::kEnough      ? 0
+         : cause.reason == StopReason::kCancelled ? -ECANCELED
+                                                  : -EIO;
+}
+
 }  // namespace
 
 void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uint64_t capacity,
@@ -63,7 +75,7 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
   works_.peers.watch(*transfer.link, 0);
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
-  } else if (transfer.grant.state() == RecvGrant::State::kWaiting) {
+  } else if (transfer.grant.state() == RecvGrant::State::kWaiting && !stripes_.divide(transfer)) {
     wait(transfer);
   }
   working_.add(transfer);
@@ -71,15 +83,26 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
 
 /// Wait for a queue, of the rail that suits best.
 void Receiver::wait(RecvTransfer& transfer) {
-  if (transfer.link->peer_rails != nullptr && !queues(transfer).may_be_written(transfer)) {
-    Path& path = works_.paths.choose_for_large(*transfer.link);
-    if (&path != transfer.path) {
-      transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
-      transfer.path = &path;
-      transfer.stuck = 0;
-    }
-  }
+  static_cast<void>(move(transfer));
   queues(transfer).assigner().wait(transfer.path->source, transfer.waiter);
+}
+
+/// Move to the rail that suits best. @return whether that is another one.
+bool Receiver::move(RecvTransfer& transfer) {
+  if (transfer.link->peer_rails == nullptr || queues(transfer).may_be_written(transfer)) {
+    return false;
+  }
+  Path& path = works_.paths.choose_for_large(*transfer.link);
+  if (&path == transfer.path) {
+    return false;
+  }
+  if (transfer.is_stripe()) {
+    stripes_.move(transfer, path);
+  }
+  transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
+  transfer.path = &path;
+  transfer.stuck = 0;
+  return true;
 }
 
 /// Receive into the buffer that was offered: post entries for the messages that the peer is already
@@ -100,7 +123,18 @@ void Receiver::accept(const Request& request, RecvTransfer& transfer) {
 }
 
 void Receiver::cancel(RecvTransfer& transfer) {
-  if (transfer.done || transfer.dead || !transfer.grant.stop({StopReason::kCancelled, false})) {
+  if (transfer.done || transfer.dead) {
+    return;
+  }
+  if (transfer.has_stripes()) {
+    stop_all(transfer, {StopReason::kCancelled, false});
+  } else {
+    stop(transfer, {StopReason::kCancelled, false});
+  }
+}
+
+void Receiver::stop(RecvTransfer& transfer, StopCause cause) {
+  if (!transfer.grant.stop(cause)) {
     return;
   }
   transfer.say_abort = true;
@@ -109,6 +143,32 @@ void Receiver::cancel(RecvTransfer& transfer) {
     queues(transfer).quarantine(transfer);
   }
   working_.add(transfer);
+}
+
+/// Stop a transfer with all its stripes.
+void Receiver::stop_all(RecvTransfer& whole, StopCause cause) {
+  stop(whole, cause);
+  stripes_.drop_idle(whole);
+  whole.link->large.receives.for_each([&](RecvTransfer& each) {
+    if (each.is_stripe() && each.stripes == whole.stripes) {
+      stop(each, cause);
+    }
+  });
+}
+
+/// The sender has closed a transfer: end the stripes of which it does not know. It closes the
+/// others, and those whose STRIPE is on the way.
+void Receiver::end_stripes(RecvTransfer& whole) {
+  stripes_.drop_idle(whole);
+  whole.link->large.receives.for_each([&](RecvTransfer& each) {
+    if (each.is_stripe() && each.stripes == whole.stripes && !each.granted &&
+        each.grant.attempt() == 0 && !each.say_abort &&
+        each.grant.state() == RecvGrant::State::kReceiving) {
+      queues(each).leave(each);
+      each.grant.died(whole.grant.cause());
+      working_.add(each);
+    }
+  });
 }
 
 void Receiver::progress() {
@@ -150,16 +210,23 @@ void Receiver::serve(Rail& rail) {
 void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
   transfer.place = place;
   working_.add(transfer);
+  if (transfer.is_stripe() && transfer.rest_bytes == 0) {
+    stripes_.take(transfer);
+  }
   if (transfer.region == nullptr) {
-    transfer.region = transfer.path->rail.memory.get(transfer.rest, transfer.rest_bytes);
+    transfer.region = registered(transfer);
   }
   ReceiveQueues& rings = queues(transfer);
   const pmd::mem::Range range = transfer.range(transfer.rest_bytes);
   if (!rings.open(*transfer.path, place) ||
       pmd::mem::choose_cut(range, rings.rules(), &transfer.cut) != 0) {
-    transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
     rings.assigner().close(transfer.path->source, place);
     rings.stop(place.queue);
+    if (move(transfer)) {
+      queues(transfer).assigner().wait(transfer.path->source, transfer.waiter);
+    } else {
+      transfer.say_abort = transfer.grant.stop({StopReason::kFailed, false});
+    }
     return;
   }
   rings.assign(transfer);
@@ -170,6 +237,9 @@ void Receiver::begin(RecvTransfer& transfer, const QueuePlace& place) {
 
 /// Advance one transfer. @return whether to visit it again although nothing has arrived for it.
 bool Receiver::look(RecvTransfer& transfer) {
+  if (transfer.has_stripes()) {
+    return look_at_whole(transfer);
+  }
   RecvGrant& grant = transfer.grant;
   if (queues(transfer).may_be_written(transfer)) {
     return true;  // the card may still write there
@@ -190,10 +260,25 @@ bool Receiver::look(RecvTransfer& transfer) {
   if (grant.state() == RecvGrant::State::kDone) {
     finish(transfer, 0);
   } else if (grant.state() == RecvGrant::State::kEnded) {
-    const uint8_t reason = grant.cause().reason;
-    finish(transfer, reason == StopReason::kEnough      ? 0
-                     : reason == StopReason::kCancelled ? -ECANCELED
-                                                        : -EIO);
+    finish(transfer, error_of(grant.cause()));
+  }
+  return false;
+}
+
+/// Advance a transfer that has stripes, as far as it is not theirs. @return as look().
+bool Receiver::look_at_whole(RecvTransfer& transfer) {
+  if (!transfer.dead && transfer.say_abort && !say_abort(transfer)) {
+    return true;
+  }
+  const RecvGrant& grant = transfer.grant;
+  const Stripes<RecvTransfer>& stripes = *transfer.stripes;
+  const bool is_over =
+      transfer.dead || grant.state() == RecvGrant::State::kEnded ||
+      (grant.state() == RecvGrant::State::kWaiting && stripes.done_bytes == transfer.rest_bytes);
+  if (is_over && stripes.live == 0) {
+    const bool has_all = stripes.done_bytes == transfer.rest_bytes;
+    stripes_.free(transfer);
+    finish(transfer, transfer.dead ? transfer.status : has_all ? 0 : error_of(grant.cause()));
   }
   return false;
 }
@@ -205,10 +290,11 @@ bool Receiver::say_total(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;
   if (transfer.granted) {
     transfer.say_kept = false;
-    const TotalBody body = {transfer.id, grant.tell(), grant.attempt(), {}};
+    const TotalBody body = {transfer.id, grant.tell(), grant.attempt(), transfer.stripe, {}};
     return works_.control.say(*transfer.link, Kind::kExtend, &body, sizeof(body));
   }
-  GrantBody body{};
+  StripeBody stripe{};
+  GrantBody& body = stripe.grant;
   body.transfer = transfer.id;
   body.attempt = grant.attempt();
   body.mailbox = transfer.place.mailbox;
@@ -216,12 +302,21 @@ bool Receiver::say_total(RecvTransfer& transfer) {
   body.total = grant.tell();
   pmd::mem::encode_cut(transfer.cut, body.cut);
   transfer.granted = true;
-  return works_.control.say(*transfer.link, Kind::kGrant, &body, sizeof(body));
+  if (!transfer.is_stripe()) {
+    return works_.control.say(*transfer.link, Kind::kGrant, &body, sizeof(body));
+  }
+  const RecvTransfer& whole = *transfer.stripes->whole;
+  body.stripe = transfer.stripe;
+  stripe.first_byte = static_cast<uint64_t>(transfer.rest - whole.rest);
+  stripe.whole_bytes = whole.rest_bytes;
+  return works_.control.say(*transfer.link, Kind::kStripe, &stripe, sizeof(stripe));
 }
 
 bool Receiver::say_abort(RecvTransfer& transfer) {
   const RecvGrant& grant = transfer.grant;
-  const StopBody body = {transfer.id, 0, grant.attempt(), grant.cause().reason, 0, 0};
+  const StopBody body = {
+      transfer.id,    0, grant.attempt(), grant.cause().reason, uint8_t{grant.cause().again},
+      transfer.stripe};
   transfer.say_abort = !works_.control.say(*transfer.link, Kind::kAbort, &body, sizeof(body));
   return !transfer.say_abort;
 }
@@ -230,6 +325,16 @@ void Receiver::finish(RecvTransfer& transfer, int status) {
   transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.receives.remove(transfer);
+  }
+  if (transfer.is_stripe()) {
+    RecvTransfer& whole = *transfer.stripes->whole;
+    if (status != 0 && !transfer.dead && whole.grant.state() == RecvGrant::State::kWaiting) {
+      stop_all(whole, {StopReason::kFailed, false});
+    }
+    if (stripes_.end(transfer, status) != nullptr) {
+      working_.add(whole);
+    }
+    return;
   }
   transfer.len_bytes = transfer.edge_bytes + transfer.rest_bytes;
   transfer.status = status != 0 ? status : transfer.len_bytes < transfer.true_bytes ? -EMSGSIZE : 0;
@@ -247,8 +352,10 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
       request != nullptr) {
     return requests_.close(*request, body);
   }
-  RecvTransfer* const transfer =
-      link.large.receives.find([&](const RecvTransfer& each) { return each.id == body.transfer; });
+  RecvTransfer* const transfer = link.large.receives.find([&](const RecvTransfer& each) {
+    return each.id == body.transfer && each.stripe == body.stripe &&
+           (body.stripe != 0 || !each.is_stripe());
+  });
   // All data sent before CLOSED has arrived: reap it.
   if (transfer != nullptr && transfer->held &&
       queues(*transfer).reap(transfer->place.queue) != nullptr) {
@@ -258,7 +365,13 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
     // All data has arrived, but an answer to the sender was lost.
     if (body.again != 0 && body.attempt + 1 < kAttemptsMax) {
       const auto next = static_cast<uint8_t>(body.attempt + 1);
-      works_.control.answer({&link, link.session, Kind::kDone, body.transfer, next, 0});
+      works_.control.answer({.link = &link,
+                             .session = link.session,
+                             .kind = Kind::kDone,
+                             .transfer = body.transfer,
+                             .attempt = next,
+                             .reason = 0,
+                             .stripe = body.stripe});
     }
     return true;
   }
@@ -270,9 +383,15 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   if (!current) {
     return true;
   }
+  if (transfer->has_stripes()) {
+    transfer->say_abort = false;
+    end_stripes(*transfer);
+    working_.add(*transfer);
+    return true;
+  }
   ReceiveQueues& rings = queues(*transfer);
   rings.assigner().unwait(transfer->waiter);
-  rings.leave(*transfer);
+  rings.leave(*transfer, body.again == StopBody::kDoubtful);
   if (transfer->broken || body.again != 0) {  // the sender is in doubt about the path
     works_.paths.on_failed(*transfer->path, pmd::Status::kResponseTimeout);
   }
@@ -299,12 +418,32 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
 void Receiver::card_gone(Rail& rail) {
   for (uint32_t i = 0; i < works_.peers.count(); ++i) {
     works_.peers.at(i).large.receives.for_each([&](RecvTransfer& transfer) {
-      if (&transfer.path->rail == &rail && transfer.held && transfer.grant.stop({0, true})) {
-        transfer.say_abort = true;
-        rail.queues.quarantine(transfer);
-        working_.add(transfer);
+      if (&transfer.path->rail == &rail && transfer.held) {
+        lose_card(transfer);
       }
     });
+  }
+}
+
+/// The card of a transfer that has a queue is gone. Its writes are in memory, with the
+/// completions.
+void Receiver::lose_card(RecvTransfer& transfer) {
+  RecvGrant& grant = transfer.grant;
+  ReceiveQueues& rings = queues(transfer);
+  if (rings.reap(transfer.place.queue) != nullptr) {
+    working_.add(transfer);
+  }
+  if (!transfer.held || grant.state() != RecvGrant::State::kReceiving) {
+    return;
+  }
+  if (!transfer.granted && !transfer.say_kept) {
+    rings.leave(transfer);
+    grant.lose_queue();
+    wait(transfer);
+  } else if (grant.stop({0, true})) {
+    transfer.say_abort = true;
+    rings.quarantine(transfer);
+    working_.add(transfer);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "lib/msg/made_offers.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
+#include "lib/msg/recv_stripes.hpp"
 #include "lib/msg/registrations.hpp"
 #include "lib/msg/requests.hpp"
 #include "lib/msg/transfer.hpp"
@@ -20,7 +21,7 @@ namespace rio::msg {
 class Receiver {
  public:
   explicit Receiver(const PortObjects& works)
-      : works_(works), offers_(works.control), requests_(works, offers_) {}
+      : works_(works), offers_(works.control), requests_(works, offers_), stripes_(works) {}
 
   /// Requests of peers that are not answered yet.
   [[nodiscard]] Requests& requests() { return requests_; }
@@ -46,16 +47,23 @@ class Receiver {
   void accept(const Request& request, RecvTransfer& transfer);
   void progress(Rail& rail);
   void wait(RecvTransfer& transfer);
+  [[nodiscard]] bool move(RecvTransfer& transfer);
+  void stop(RecvTransfer& transfer, StopCause cause);
+  void stop_all(RecvTransfer& whole, StopCause cause);
+  void end_stripes(RecvTransfer& whole);
   void serve(Rail& rail);
   void begin(RecvTransfer& transfer, const QueuePlace& place);
   [[nodiscard]] bool look(RecvTransfer& transfer);
+  [[nodiscard]] bool look_at_whole(RecvTransfer& transfer);
   [[nodiscard]] bool say_total(RecvTransfer& transfer);
   [[nodiscard]] bool say_abort(RecvTransfer& transfer);
+  void lose_card(RecvTransfer& transfer);
   void finish(RecvTransfer& transfer, int status);
 
   PortObjects works_;
   MadeOffers offers_;
   Requests requests_;
+  RecvStripes stripes_;
   WorkList<RecvTransfer> working_;
 };
 

@@ -28,6 +28,13 @@ constexpr uint8_t kDoublingsMax = 9;         // at most this often
   }
 }
 
+/// Read the cut of a grant. @return false: it is foreign, and invalid.
+[[nodiscard]] bool read_cut(const GrantBody& body, const Path& path, uint64_t len_max,
+                            pmd::mem::Cut* out) {
+  return pmd::mem::decode_cut(body.cut, len_max, path.rail.slots.rules(), out) == 0 &&
+         pmd::mem::cut_messages(*out) <= UINT32_MAX;
+}
+
 }  // namespace
 
 bool Sender::busy() const {
@@ -131,13 +138,27 @@ bool Sender::on_revoke(Link& link, uint32_t context, std::span<const uint8_t> by
 
 void Sender::cancel(SendTransfer& transfer) {
   if (!transfer.done && !transfer.dead) {
-    transfer.grant.stop({StopReason::kCancelled, false});
-    working_.add(transfer);
+    stop_all(transfer, {StopReason::kCancelled, false});
   }
 }
 
-SendTransfer* Sender::find(const Link& link, uint32_t id) {
-  return link.large.sends.find([&](const SendTransfer& each) { return each.id == id; });
+/// Stop a transfer with its stripes.
+void Sender::stop_all(SendTransfer& whole, StopCause cause) {
+  whole.grant.stop(cause);
+  working_.add(whole);
+  if (whole.has_stripes()) {
+    whole.link->large.sends.for_each([&](SendTransfer& each) {
+      if (each.is_stripe() && each.stripes == whole.stripes) {
+        each.grant.stop(cause);
+        working_.add(each);
+      }
+    });
+  }
+}
+
+SendTransfer* Sender::find(const Link& link, uint32_t id, uint32_t stripe) {
+  return link.large.sends.find(
+      [&](const SendTransfer& each) { return each.id == id && each.stripe == stripe; });
 }
 
 bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
@@ -149,45 +170,83 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
   if (transfer == nullptr) {
     return true;  // we have closed that transfer
   }
-  SendGrant& grant = transfer->grant;
   // A later attempt skips the leading data that has arrived.
-  const bool first = !transfer->settled;
   const uint64_t len_max =
-      first ? transfer->rest_bytes : transfer->granted_bytes - transfer->arrived_bytes;
+      transfer->settled ? transfer->granted_bytes - transfer->arrived_bytes : transfer->rest_bytes;
   Path* const path = works_.paths.find(link, body.rail);
-  if (path == nullptr) {
-    return false;
-  }
-  const pmd::mem::AlignRules& rules = path->rail.slots.rules();
   pmd::mem::Cut cut;
-  if (pmd::mem::decode_cut(body.cut, len_max, rules, &cut) != 0 ||
-      pmd::mem::cut_messages(cut) > UINT32_MAX) {
+  return path != nullptr && !transfer->has_stripes() && read_cut(body, *path, len_max, &cut) &&
+         take_grant(*transfer, body, *path, cut);
+}
+
+bool Sender::on_stripe(Link& link, std::span<const uint8_t> bytes) {
+  StripeBody body;
+  if (read(bytes, &body) != 0 || body.grant.transfer > link.large.sends_begun) {
     return false;
   }
-  const uint64_t len_bytes = pmd::mem::cut_bytes(cut, rules);
+  SendTransfer* const whole = find(link, body.grant.transfer);
+  if (whole == nullptr || whole->grant.state() == SendGrant::State::kEnded) {
+    // We have closed that transfer, but the receiver did not know that when it granted the stripe.
+    works_.control.answer({.link = &link,
+                           .session = link.session,
+                           .kind = Kind::kClosed,
+                           .transfer = body.grant.transfer,
+                           .attempt = body.grant.attempt,
+                           .reason = StopReason::kCancelled,
+                           .stripe = body.grant.stripe});
+    return true;
+  }
+  Path* const path = works_.paths.find(link, body.grant.rail);
+  pmd::mem::Cut cut;
+  if (path == nullptr || link.peer_rails == nullptr || whole->grant.attempt() != 0 ||
+      whole->grant.state() != SendGrant::State::kRequested ||
+      !read_cut(body.grant, *path, body.whole_bytes - body.first_byte, &cut)) {
+    return false;
+  }
+  SendTransfer* stripe = nullptr;
+  const int rc =
+      stripes_.granted(*whole, body, pmd::mem::cut_bytes(cut, path->rail.slots.rules()), &stripe);
+  if (rc == -ENOMEM) {
+    stop_all(*whole, {StopReason::kFailed, false});
+  }
+  return rc == -ENOMEM ||
+         (rc == 0 && (stripe == nullptr || take_grant(*stripe, body.grant, *path, cut)));
+}
+
+/// A transfer or a stripe was granted. @return false: the peer broke the protocol.
+bool Sender::take_grant(SendTransfer& transfer, const GrantBody& body, Path& path,
+                        const pmd::mem::Cut& cut) {
+  SendGrant& grant = transfer.grant;
   const bool mine =
       body.attempt == grant.attempt() && grant.state() == SendGrant::State::kRequested;
   if (grant.on_grant(body.attempt, body.mailbox, static_cast<uint32_t>(pmd::mem::cut_messages(cut)),
                      body.total) != 0) {
     return false;
   }
-  if (mine) {
-    use(*transfer, *path);
-    transfer->cut = cut;
-    if (first) {
-      transfer->granted_bytes = len_bytes;
-      transfer->settled = true;
-    }
-    const uint64_t arrived = transfer->granted_bytes - len_bytes;
-    if (arrived != transfer->arrived_bytes) {
-      transfer->arrived_bytes = arrived;
-      grant.brought_further();
-    }
-    if (transfer->region == nullptr) {
-      transfer->region = transfer->path->rail.memory.get(transfer->rest, transfer->rest_bytes);
-    }
-    working_.add(*transfer);
+  if (!mine) {
+    return true;
   }
+  use(transfer, path);
+  if (path.rail.health.error() != 0) {
+    works_.paths.say_lost(*transfer.link, path.rail);
+    ask_again(grant);
+  }
+  transfer.cut = cut;
+  const uint64_t len_bytes = pmd::mem::cut_bytes(cut, path.rail.slots.rules());
+  if (!transfer.settled) {
+    transfer.granted_bytes = len_bytes;
+    transfer.settled = true;
+  }
+  const uint64_t arrived = transfer.granted_bytes - len_bytes;
+  if (arrived != transfer.arrived_bytes) {
+    transfer.arrived_bytes = arrived;
+    grant.brought_further();
+  }
+  if (transfer.region == nullptr) {
+    const SendTransfer& all = transfer.is_stripe() ? *transfer.stripes->whole : transfer;
+    transfer.region = path.rail.memory.get(all.rest, all.rest_bytes);
+  }
+  working_.add(transfer);
   return true;
 }
 
@@ -204,7 +263,7 @@ bool Sender::on_total(Link& link, Kind kind, std::span<const uint8_t> bytes) {
   if (read(bytes, kind, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
-  SendTransfer* const transfer = find(link, body.transfer);
+  SendTransfer* const transfer = find(link, body.transfer, body.stripe);
   if (transfer == nullptr) {
     return true;
   }
@@ -221,15 +280,21 @@ bool Sender::on_abort(Link& link, std::span<const uint8_t> bytes) {
   if (read(bytes, Kind::kAbort, &body) != 0 || body.transfer > link.large.sends_begun) {
     return false;
   }
-  SendTransfer* const transfer = find(link, body.transfer);
+  SendTransfer* const transfer = find(link, body.transfer, body.stripe);
   if (transfer == nullptr) {
-    const uint8_t reason = body.reason != 0 ? body.reason : StopReason::kCancelled;
-    works_.control.answer(
-        {&link, link.session, Kind::kClosed, body.transfer, body.attempt, reason});
+    works_.control.answer({.link = &link,
+                           .session = link.session,
+                           .kind = Kind::kClosed,
+                           .transfer = body.transfer,
+                           .attempt = body.attempt,
+                           .reason = body.reason != 0 ? body.reason : StopReason::kCancelled,
+                           .stripe = body.stripe});
     return true;
   }
   working_.add(*transfer);
-  return transfer->grant.on_abort(body.attempt, {body.reason, body.again != 0}) == 0;
+  const bool again = body.again != 0 && transfer->grant.may_ask_again();
+  const uint8_t reason = body.again != 0 && !again ? StopReason::kFailed : body.reason;
+  return transfer->grant.on_abort(body.attempt, {reason, again}) == 0;
 }
 
 void Sender::on_sent(Rail& rail, const pmd::TxDone& done) {
@@ -248,6 +313,9 @@ void Sender::on_sent(Rail& rail, const pmd::TxDone& done) {
       ask_again(transfer.grant);
     }
     if (done.status == pmd::Status::kResponseTimeout) {
+      if (transfer.link->peer_rails != nullptr && transfer.settled) {
+        transfer.grant.leave_rest_to_receiver();  // it goes on by another rail meanwhile
+      }
       transfer.grant.rest_until(base::now_ns() + 2 * works_.config.response_timeout_ns());
     } else if (done.status == pmd::Status::kLinkDown) {
       // Pause, or attempts that fail at once would be used up before the link is back.
@@ -340,6 +408,9 @@ void Sender::progress() {
 /// Advance one transfer. @return whether to visit it again although nothing has arrived for it.
 bool Sender::look(SendTransfer& transfer) {
   SendGrant& grant = transfer.grant;
+  if (transfer.has_stripes()) {
+    return look_at_whole(transfer);
+  }
   if (transfer.dead) {
     if (grant.out() != 0) {
       return false;  // on_sent() puts it back into the list
@@ -360,6 +431,19 @@ bool Sender::look(SendTransfer& transfer) {
     return false;
   }
   return grant.state() == SendGrant::State::kDraining;
+}
+
+/// Advance a transfer that has stripes, as far as it is not theirs. @return as look().
+bool Sender::look_at_whole(SendTransfer& transfer) {
+  const SendGrant& grant = transfer.grant;
+  if (!transfer.dead && grant.closed_due(0) && !say_closed(transfer)) {
+    return true;
+  }
+  const bool has_all = transfer.stripes->done_bytes == transfer.granted_bytes;
+  if (transfer.stripes->live == 0 && (has_all || transfer.dead || grant.over())) {
+    finish(transfer);
+  }
+  return false;
 }
 
 void Sender::post(SendTransfer& transfer) {
@@ -426,8 +510,13 @@ bool Sender::say_closed(SendTransfer& transfer) {
   if (!works_.control.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
-  const auto [attempt, arrived, cause] = transfer.grant.take_closed();
-  const StopBody body = {transfer.id, arrived, attempt, cause.reason, uint8_t{cause.again}, 0};
+  const SendGrant::Closed closed = transfer.grant.take_closed();
+  const StopBody body = {transfer.id,
+                         closed.arrived,
+                         closed.attempt,
+                         closed.cause.reason,
+                         closed.is_doubtful ? StopBody::kDoubtful : uint8_t{closed.cause.again},
+                         transfer.stripe};
   return works_.control.say(*transfer.link, Kind::kClosed, &body, sizeof(body));
 }
 
@@ -435,12 +524,33 @@ void Sender::finish(SendTransfer& transfer) {
   transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.sends.remove(transfer);
-    const bool good = transfer.grant.state() == SendGrant::State::kDone;
+  }
+  if (transfer.is_stripe()) {
+    return finish_stripe(transfer);
+  }
+  const bool has_all =
+      transfer.has_stripes() && transfer.stripes->done_bytes == transfer.granted_bytes;
+  if (!transfer.dead) {
+    const bool good = has_all || transfer.grant.state() == SendGrant::State::kDone;
     transfer.status = good ? 0 : error_of(transfer.grant.cause());
+  }
+  if (transfer.has_stripes()) {
+    stripes_.free(transfer);
   }
   transfer.len_bytes = transfer.edge_bytes + transfer.granted_bytes;
   transfer.done = true;
   transfer.context->sent.append(transfer);
+}
+
+void Sender::finish_stripe(SendTransfer& stripe) {
+  const bool is_good = stripe.grant.state() == SendGrant::State::kDone;
+  const bool is_dead = stripe.dead;
+  const StopCause cause = stripe.grant.cause();
+  SendTransfer& whole = stripes_.end(stripe, is_good);
+  if (!is_good && !is_dead) {
+    stop_all(whole, cause);
+  }
+  working_.add(whole);
 }
 
 }  // namespace rio::msg

@@ -14,6 +14,7 @@
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
 #include "lib/msg/send_slots.hpp"
+#include "lib/msg/send_stripes.hpp"
 #include "lib/msg/transfer.hpp"
 #include "pmd/api/riopmd.hpp"
 
@@ -32,6 +33,7 @@ class Sender {
 
   // Handle the peer's messages. @return false: the peer broke the protocol.
   [[nodiscard]] bool on_grant(Link& link, std::span<const uint8_t> bytes);
+  [[nodiscard]] bool on_stripe(Link& link, std::span<const uint8_t> bytes);
   /// Handles EXTEND and DONE.
   [[nodiscard]] bool on_total(Link& link, Kind kind, std::span<const uint8_t> bytes);
   [[nodiscard]] bool on_abort(Link& link, std::span<const uint8_t> bytes);
@@ -59,17 +61,23 @@ class Sender {
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
   static void use(SendTransfer& transfer, Path& path);
   [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
-  [[nodiscard]] static SendTransfer* find(const Link& link, uint32_t id);
+  [[nodiscard]] static SendTransfer* find(const Link& link, uint32_t id, uint32_t stripe = 0);
+  [[nodiscard]] bool take_grant(SendTransfer& transfer, const GrantBody& body, Path& path,
+                                const pmd::mem::Cut& cut);
+  void stop_all(SendTransfer& whole, StopCause cause);
   [[nodiscard]] bool take_back(const SendSlots::Out& out, pmd::Status status);
   static void ask_again(SendGrant& grant);
   [[nodiscard]] bool look(SendTransfer& transfer);
+  [[nodiscard]] bool look_at_whole(SendTransfer& transfer);
   void post(SendTransfer& transfer);
   [[nodiscard]] pmd::TxMessage message(const SendTransfer& transfer, const pmd::mem::PlanMessage& m,
                                        uint32_t slot);
   [[nodiscard]] bool say_closed(SendTransfer& transfer);
   void finish(SendTransfer& transfer);
+  void finish_stripe(SendTransfer& stripe);
 
   PortObjects works_;
+  SendStripes stripes_;
   WorkList<SendTransfer> working_;
   std::vector<SendTransfer*> interrupted_;  // transfers with messages that the card returned unsent
   std::unordered_map<uint64_t, OfferTaker> takers_;  // key: index of the link, and context

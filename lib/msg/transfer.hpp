@@ -32,6 +32,17 @@ struct StopReason {
   static constexpr uint8_t kFailed = 4;     ///< the card could not do it
 };
 
+/// A transfer that several rails bring, in parts that are transfers of their own: its stripes.
+template <class Each>
+struct Stripes {
+  Each* whole = nullptr;     ///< the caller's transfer
+  uint64_t taken_bytes = 0;  ///< of its `rest`, in stripes
+  uint64_t done_bytes = 0;   ///< of these, in stripes that are done
+  uint64_t each_bytes = 0;   ///< receiver: about the length of a stripe
+  uint32_t begun = 0;        ///< number of the last stripe
+  uint32_t live = 0;         ///< stripes that are not over
+};
+
 /// Part common to sends and receives. The caller may read the fields up to `user`.
 struct Transfer {
   bool done = false;       ///< the library and the card no longer access the memory
@@ -45,6 +56,7 @@ struct Transfer {
   Path* path = nullptr;  ///< of the data
   uint32_t id = 0;       ///< counts up within the session and direction
   uint8_t edge_bytes = 0;
+  uint8_t stripe = 0;       ///< number of a stripe; 0: a whole transfer, or none is taken yet
   bool dead = false;        ///< the session is over, and the transfer is in no list of the link
   bool working = false;     ///< is in a WorkList
   uint8_t* rest = nullptr;  ///< address of the bytes behind the edge
@@ -69,6 +81,10 @@ struct SendTransfer : Transfer {
   bool settled = false;        ///< granted_bytes is known
   uint32_t unsent = 0;         ///< messages that the card returned because its ring was stopped
   uint32_t unsent_from = 0;    ///< number of the first of them, if any
+  Stripes<SendTransfer>* stripes = nullptr;  ///< not null: it has stripes, or is one
+
+  [[nodiscard]] bool is_stripe() const { return stripes != nullptr && stripes->whole != this; }
+  [[nodiscard]] bool has_stripes() const { return stripes != nullptr && stripes->whole == this; }
 };
 
 /// A large receive. status: -EMSGSIZE (the bytes beyond capacity were left out), -ECANCELED (by
@@ -90,6 +106,10 @@ struct RecvTransfer : Transfer {
   bool say_kept = false;  ///< EXTEND is owed, to confirm an accepted offer
   bool broken = false;    ///< an entry of this attempt failed: the sender will send CLOSED
   uint8_t stuck = 0;      ///< queues with its entries that the card has not stopped, one bit each
+  Stripes<RecvTransfer>* stripes = nullptr;  ///< not null: it has stripes, or is one
+
+  [[nodiscard]] bool is_stripe() const { return stripes != nullptr && stripes->whole != this; }
+  [[nodiscard]] bool has_stripes() const { return stripes != nullptr && stripes->whole == this; }
 };
 
 /// The transfers that progress() visits.

@@ -1,5 +1,6 @@
 #include "lib/rail/rail_chooser.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -49,7 +50,7 @@ void RailChooser::set_rails(RailSet rails) {
   }
 }
 
-int RailChooser::change_rail(const RailView& view, const RailLoads& loads, uint32_t bytes) {
+int RailChooser::small_rail(const RailView& view, const RailLoads& loads, uint32_t bytes) {
   RailSet rails = able(view, send_rails_);
   if (rails == 0) {
     return -ENETDOWN;
@@ -67,7 +68,11 @@ int RailChooser::change_rail(const RailView& view, const RailLoads& loads, uint3
 
 uint32_t RailChooser::choose(RailSet rails, const RailLoads& loads, uint32_t bytes) {
   if (policy_ == RailPolicy::kWeighted) {
-    return first_to_finish(rails, loads, bytes, rail_);
+    const uint32_t best = first_to_finish(rails, loads, bytes, rail_);
+    const bool stays =
+        has(rails, rail_) &&
+        loads.finish_ns(rail_, bytes) < 2 * std::max(loads.finish_ns(best, bytes), uint64_t{1});
+    return stays ? rail_ : best;
   }
   const RailSet idle = idle_ones(rails, loads);
   const uint32_t rail = first_from(idle != 0 ? idle : rails, turn_);

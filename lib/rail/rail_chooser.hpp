@@ -1,11 +1,10 @@
 /// @file
-/// Which rail the next small messages of a peer use, and over which rails a transfer from it is
-/// striped. See docs/decisions/0045-rail-states-and-policies.md, "Policies".
+/// Which rail the next small messages of a peer use, and over which rails the stripes of a transfer
+/// from it are granted. See docs/decisions/0045-rail-states-and-policies.md, "Policies".
 ///
 /// Thread rule: plain objects without I/O; one thread. Nothing allocates.
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <cstdint>
 
@@ -31,25 +30,14 @@ class RailChooser {
   /// differently if rail i reaches only rail i.
   RailChooser(RailPolicy policy, RailSet rails, uint32_t peer, bool lower_sends = true);
 
-  /// Hot. The rail of the next small message. A peer's messages stay on their rail while any of
-  /// them flies there, the rail may be used and has room; otherwise the policy chooses.
-  /// @param bytes of the message. @return the rail, 0 to kRails - 1; -EAGAIN: no rail that may be
-  /// used has room; -ENETDOWN: none may be used now.
-  [[nodiscard]] int small_rail(const RailView& view, const RailLoads& loads, uint32_t bytes) {
-    if (flying_[rail_] != 0 && has(able(view, send_rails_) & view.room, rail_)) {
-      return static_cast<int>(rail_);
-    }
-    return change_rail(view, loads, bytes);
-  }
-  /// Hot. A small message was posted on a rail.
-  void small_posted(uint32_t rail) { ++flying_[rail]; }
-  /// Hot. A small message of a rail is completed, with success or not.
-  void small_completed(uint32_t rail) {
-    assert(flying_[rail] != 0);
-    --flying_[rail];
-  }
+  /// The rail of a peer's next small messages. To be called when the rail of the last ones is idle,
+  /// has no room or may not be used; until then the messages stay there. `weighted` leaves a rail
+  /// only for one that would finish in half the time.
+  /// @param loads of what is to be sent. @param bytes of the message. @return the rail, 0 to
+  /// kRails - 1; -EAGAIN: no rail that may be used has room; -ENETDOWN: none may be used now.
+  [[nodiscard]] int small_rail(const RailView& view, const RailLoads& loads, uint32_t bytes);
 
-  /// Receiver's side: the rails over which to stripe a transfer from the peer. `static` gives one;
+  /// Receiver's side: the rails for the stripes of a transfer from the peer. `static` gives one;
   /// `dynamic` those that are free, or else all; `weighted` and `unidirectional` all. A short
   /// transfer gets fewer, those that are expected to finish first. @param loads of what was
   /// granted.
@@ -64,7 +52,7 @@ class RailChooser {
   void set_rails(RailSet rails);
 
  private:
-  /// Hot. The rails that may be used, of those that the policy wants if possible.
+  /// The rails that may be used, of those that the policy wants if possible.
   [[nodiscard]] static RailSet able(const RailView& view, RailSet wanted) {
     const RailSet best = view.up & wanted;
     if (best != 0) [[likely]] {
@@ -72,7 +60,6 @@ class RailChooser {
     }
     return view.up != 0 ? view.up : view.last_resort;
   }
-  [[nodiscard]] int change_rail(const RailView& view, const RailLoads& loads, uint32_t bytes);
   [[nodiscard]] uint32_t choose(RailSet rails, const RailLoads& loads, uint32_t bytes);
 
   RailPolicy policy_;
@@ -82,7 +69,6 @@ class RailChooser {
   uint32_t turn_ = 0;  // of `dynamic`: where the search for a rail begins
   RailSet send_rails_ = 0;
   RailSet receive_rails_ = 0;
-  std::array<uint32_t, kRails> flying_{};  // small messages
 };
 
 }  // namespace rio::rail

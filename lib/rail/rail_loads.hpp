@@ -41,6 +41,8 @@ class RailLoads {
   /// `bytes` of a rail ended without success, or were returned unsent: they say nothing about its
   /// rate. @param bytes up to queued_bytes().
   void dropped(uint32_t rail, uint64_t bytes);
+  /// Set what is outstanding, for an object that is made for one choice.
+  void set_queued(uint32_t rail, uint64_t bytes) { rails_[rail].queued_bytes = bytes; }
   /// The rail was away: what was learnt of it no longer counts. Its outstanding bytes stay.
   void forget(uint32_t rail);
 

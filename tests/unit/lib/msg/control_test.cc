@@ -19,6 +19,8 @@ const Bytes kRequest = {1,   0,   0,   0, 2, 0, 0, 0, 0, 0, 1, 0, 0,    0,    0,
                         8,   7,   6,   5, 4, 3, 2, 1, 9, 0, 0, 0, 0xfd, 0x0f, 2, 3,
                         0xa, 0xb, 0xc, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0,    0,    0, 9};
 const Bytes kGrant = {5, 0, 0, 0, 1, 3, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 16, 0, 0, 2, 0, 0, 0};
+const Bytes kStripe = {5, 0, 0, 0, 0, 3, 1, 250, 4, 0, 0, 0, 1, 0, 0, 0, 0, 16, 0, 0,
+                       2, 0, 0, 0, 1, 0, 0, 0,   0, 0, 0, 0, 2, 0, 0, 0, 0, 0,  0, 0};
 const Bytes kExtend = {5, 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0};
 const Bytes kDone = {5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0};
 const Bytes kAbort = {5, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 0};
@@ -119,6 +121,15 @@ TEST(Control, RefusesValuesOutOfRange) {
        {Case{0, 0}, Case{4, 250}, Case{5, 4}, Case{5, 0}, Case{6, 8}, Case{7, 1}, Case{8, 0}}) {
     EXPECT_EQ(refused(with(kGrant, one.at, one.value), &grant), -EPROTO) << one.at;
   }
+  StripeBody stripe{};
+  ASSERT_EQ(read_bytes(kStripe, &stripe), 0);
+  EXPECT_EQ(stripe.first_byte, 1u);
+  EXPECT_EQ(stripe.whole_bytes, 2u);
+  // Besides those of GRANT: no such stripe, one behind the end, a transfer that is too long.
+  for (const Case one : {Case{0, 0}, Case{4, 250}, Case{5, 4}, Case{6, 8}, Case{7, 0}, Case{7, 251},
+                         Case{8, 0}, Case{24, 2}, Case{39, 1}}) {
+    EXPECT_EQ(refused(with(kStripe, one.at, one.value), &stripe), -EPROTO) << one.at;
+  }
   OfferBody offer{};
   for (const Case one : {Case{0, 0}, Case{10, 0}, Case{15, 1}, Case{33, 0x10}, Case{35, 2},
                          Case{34, 1}, Case{36, 0}, Case{38, 0}, Case{38, 4}, Case{39, 1}}) {
@@ -133,13 +144,17 @@ TEST(Control, RefusesStopsAndTotalsThatMeanNothing) {
   EXPECT_EQ(read(kDone, Kind::kExtend, &total), -EPROTO);
   EXPECT_EQ(read(kExtend, Kind::kDone, &total), -EPROTO);
   EXPECT_EQ(read(with(kExtend, 8, 250), Kind::kExtend, &total), -EPROTO);
+  EXPECT_EQ(read(with(kExtend, 9, 251), Kind::kExtend, &total), -EPROTO);  // such a stripe
   EXPECT_EQ(read(with(kExtend, 11, 1), Kind::kExtend, &total), -EPROTO);
   StopBody stop{};
   EXPECT_EQ(read(with(kAbort, 4, 1), Kind::kAbort, &stop), -EPROTO);   // ABORT counts nothing
   EXPECT_EQ(read(with(kAbort, 9, 0), Kind::kAbort, &stop), -EPROTO);   // no reason
   EXPECT_EQ(read(with(kAbort, 10, 1), Kind::kAbort, &stop), -EPROTO);  // a reason, and again
-  EXPECT_EQ(read(with(kClosed, 10, 2), Kind::kClosed, &stop), -EPROTO);
-  EXPECT_EQ(read(with(kClosed, 11, 1), Kind::kClosed, &stop), -EPROTO);
+  EXPECT_EQ(read(with(kClosed, 10, 2), Kind::kClosed, &stop), 0);
+  EXPECT_EQ(read(with(kClosed, 10, 3), Kind::kClosed, &stop), -EPROTO);
+  EXPECT_EQ(read(with(with(kAbort, 9, 0), 10, 1), Kind::kAbort, &stop), 0);
+  EXPECT_EQ(read(with(with(kAbort, 9, 0), 10, 2), Kind::kAbort, &stop), -EPROTO);
+  EXPECT_EQ(read(with(kClosed, 11, 251), Kind::kClosed, &stop), -EPROTO);  // such a stripe
   EXPECT_EQ(read(with(kClosed, 0, 0), Kind::kClosed, &stop), -EPROTO);
 }
 

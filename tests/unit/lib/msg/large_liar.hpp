@@ -191,7 +191,7 @@ void tell_grant(LargeLiar& foe, Change&& change) {
 }
 inline void tell_total(LargeLiar& foe, Kind kind, uint32_t transfer, uint32_t total,
                        uint8_t attempt) {
-  foe.says(kind, TotalBody{transfer, total, attempt, {}});
+  foe.says(kind, TotalBody{transfer, total, attempt, 0, {}});
 }
 inline void tell_stop(LargeLiar& foe, Kind kind, uint32_t arrived, uint8_t attempt, bool again) {
   const StopBody body = {1,

@@ -1,16 +1,19 @@
 /// @file
-/// Ports with several cards of one process, and cuts of their links, for tests.
+/// Ports with several cards each, on wires of their own.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "fpga/model/card.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
+#include "pmd/bus/emu/emu_bus.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
 
-/// Each letter of a port's fabrics is a rail.
 class RailsTest : public Net {
  protected:
   static PortConfig config_of(uint32_t id, const std::string& fabrics) {
@@ -34,6 +37,12 @@ class RailsTest : public Net {
   }
   static uint32_t rail_of(MessagePort& port, uint32_t dest_id) {
     return port.known_link(dest_id)->path->rail.index;
+  }
+  /// Loses a card: it vanishes, or its state is lost.
+  static void lose(MessagePort& port, uint32_t rail, bool vanishes) {
+    pmd::Bus& bus = port.rails().at(rail).endpoint.card().bus();
+    model::Card& card = *dynamic_cast<pmd::EmuBus&>(bus).card();
+    vanishes ? card.vanish() : card.lose_state();
   }
   /// Sends numbers `from` to `to` - 1 and takes them. @return what came, in order.
   std::vector<std::string> exchange(const Member& sender, const Route& route, const Member& taker,

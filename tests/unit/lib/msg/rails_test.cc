@@ -6,9 +6,6 @@
 #include <tuple>
 #include <vector>
 
-#include "fpga/model/card.hpp"
-#include "pmd/bus/emu/emu_bus.hpp"
-#include "tests/unit/lib/msg/large_fixture.hpp"
 #include "tests/unit/lib/msg/rails_fixture.hpp"
 
 namespace rio::msg::test {
@@ -83,15 +80,8 @@ TEST_F(RailsTest, MessagesGoOnByAnotherRailAndComeBack) {
   EXPECT_EQ(a.stats().cut_off + b.stats().cut_off, 0u);
 }
 
-class LostCard : public RailsTest, public testing::WithParamInterface<std::tuple<bool, uint32_t>> {
- protected:
-  static void lose(MessagePort& port) {
-    const auto [vanishes, rail] = GetParam();
-    pmd::Bus& bus = port.rails().at(rail).endpoint.card().bus();
-    model::Card& card = *dynamic_cast<pmd::EmuBus&>(bus).card();
-    vanishes ? card.vanish() : card.lose_state();
-  }
-};
+class LostCard : public RailsTest,
+                 public testing::WithParamInterface<std::tuple<bool, uint32_t>> {};
 
 TEST_P(LostCard, LosesNoMessage) {
   MessagePort& a = port(config_of(1, "xy"));
@@ -108,7 +98,8 @@ TEST_P(LostCard, LosesNoMessage) {
     ++sent;  // these are in the ring of the card
   }
   ASSERT_NE(sent, 0u);
-  lose(a);
+  const auto [vanishes, rail] = GetParam();
+  lose(a, rail, vanishes);
   std::vector<std::string> got;
   ASSERT_TRUE(work_until([&] {
     while (!at_b.inbox().empty()) {
@@ -124,72 +115,6 @@ TEST_P(LostCard, LosesNoMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rails, LostCard, testing::Combine(testing::Bool(), testing::Values(0, 1)));
-
-TEST_F(RailsTest, LargeDataGoesOverBothRailsAndSurvivesACut) {
-  MessagePort& a = port(config_of(1, "xy"));
-  MessagePort& b = port(config_of(2, "xy"));
-  const Member from = member(a, 0);
-  const Member to = member(b, 0);
-  ASSERT_EQ(from.context->accept_large(), 0);
-  ASSERT_EQ(to.context->accept_large(), 0);
-  const Route way = route(from, 2, 0);
-  EXPECT_EQ(exchange(from, way, to, 0, 1), numbers(0, 1));
-  ASSERT_TRUE(work_until([&] { return path_count(a, 2) == 2 && path_count(b, 1) == 2; }));
-  constexpr uint64_t kBytes = 3 << 20;
-  constexpr uint32_t kTransfers = 8;
-  std::vector<std::vector<uint8_t>> sent(kTransfers);
-  std::vector<std::vector<uint8_t>> got(kTransfers, std::vector<uint8_t>(kBytes));
-  std::vector<SendTransfer> sends(kTransfers);
-  std::vector<RecvTransfer> receives(kTransfers);
-  for (uint32_t round = 0; round < 3; ++round) {
-    for (uint32_t i = 0; i < kTransfers; ++i) {
-      sent[i].resize(kBytes);
-      test::fill(sent[i].data(), kBytes, round * kTransfers + i);
-      int rc = -EAGAIN;
-      ASSERT_TRUE(work_until([&] {
-        return (rc = from.context->send_large(way, i, sent[i].data(), kBytes, sends[i])) != -EAGAIN;
-      }));
-      ASSERT_EQ(rc, 0);
-    }
-    uint32_t taken = 0;
-    uint32_t done = 0;
-    uint32_t rails = 0;
-    bool is_cut = false;
-    ASSERT_TRUE(work_until([&] {
-      for (; !to.inbox().empty(); ++taken) {
-        to.context->receive_large(to.context->take_request(), got[taken].data(), kBytes,
-                                  receives[taken]);
-      }
-      for (uint32_t i = 0; i < taken; ++i) {
-        rails |= receives[i].path != nullptr ? 1u << receives[i].path->rail.index : 0;
-      }
-      while (from.context->next_sent() != nullptr) {
-        ++done;
-      }
-      while (to.context->next_received() != nullptr) {
-        ++done;
-      }
-      if (!is_cut && done >= 2 && round != 0) {
-        is_cut = true;
-        set_link(a, round - 1, false);
-      }
-      return done == 2 * kTransfers;
-    })) << round
-        << ": " << done;
-    EXPECT_EQ(rails, 3u) << "both rails";
-    for (uint32_t i = 0; i < kTransfers; ++i) {
-      EXPECT_EQ(sends[i].status, 0) << i;
-      EXPECT_EQ(receives[i].status, 0) << i;
-      EXPECT_TRUE(sent[i] == got[i]) << round << ", " << i;
-    }
-    if (round != 0) {
-      set_link(a, round - 1, true);
-      ASSERT_TRUE(work_until([&] { return a.known_link(2)->paths[round - 1]->state.is_up(); }));
-      ASSERT_TRUE(work_until([&] { return b.known_link(1)->paths[round - 1]->state.is_up(); }));
-    }
-  }
-  EXPECT_EQ(a.sessions_ended() + b.sessions_ended(), 0u);
-}
 
 }  // namespace
 }  // namespace rio::msg::test
