@@ -16,6 +16,7 @@
 #include "apps/common/std_streams.hpp"
 #include "apps/msgrate/copied.hpp"
 #include "apps/msgrate/options.hpp"
+#include "apps/msgrate/rail_report.hpp"
 #include "apps/msgrate/skifch_side.hpp"
 #include "apps/msgrate/tag_side.hpp"
 
@@ -24,8 +25,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// @param seconds of each repeat; not empty. The figures are of the one in the middle.
-void report(const Options& options, const std::vector<double>& seconds) {
+/// @param seconds of each repeat; not empty. The figures are of the one in the middle. @param rails
+/// rails_json(); null: the API does not tell.
+void report(const Options& options, const std::vector<double>& seconds,
+            const nlohmann::json& rails) {
   std::vector<double> sorted = seconds;
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2];
@@ -42,14 +45,20 @@ void report(const Options& options, const std::vector<double>& seconds) {
     json["messages_per_s"] = rate;
     json["bytes_per_s"] = rate * options.size_bytes;
   }
+  if (!rails.is_null()) {
+    json["rails"] = rails;
+  }
   if (options.json) {
     std::printf("%s\n", json.dump().c_str());
-  } else if (options.test == Test::kLatency) {
+    return;
+  }
+  if (options.test == Test::kLatency) {
     std::printf("%u bytes  half a round trip %.1f ns\n", options.size_bytes, each_ns / 2);
   } else {
     std::printf("%u bytes  %.3f million messages a second  %.1f MB/s\n", options.size_bytes,
                 rate / 1e6, rate * options.size_bytes / 1e6);
   }
+  print_rails(rails);
 }
 
 /// One repeat. @param sends as in run_side(). @param seconds gets what it took.
@@ -102,7 +111,11 @@ int run_tests(const Options& options, const std::string& card, bool sends, Side&
     rc = run_test(options, side, sends, &seconds[i]);
   }
   if (rc == 0 && sends) {
-    report(options, seconds);
+    nlohmann::json rails;
+    if constexpr (requires { side.port(); }) {
+      rails = rails_json(side.port());
+    }
+    report(options, seconds, rails);
   }
   return rc;
 }

@@ -59,7 +59,9 @@ void add_options(CLI::App& app, Options* out, Words* words) {
   app.add_option("--role", words->role, "Side that this process is; both: two processes")
       ->check(CLI::IsMember(kRoles))
       ->capture_default_str();
-  app.add_option("--api", words->api, "SkifCh, or tagged messages")
+  app.add_option("--api", words->api,
+                 "SkifCh, or tagged messages, which also tell what each\n"
+                 "card has carried if --card names several")
       ->check(CLI::IsMember(kApis))
       ->capture_default_str();
   app.add_option("--test", words->test,

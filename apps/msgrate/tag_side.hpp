@@ -49,6 +49,7 @@ class TagSide : public Side<TagSide> {
   /// @param size_bytes of the longest message.
   TagSide(uint32_t peer, uint32_t size_bytes) : peer_(peer), card_(size_bytes) {}
   [[nodiscard]] int open(const std::string& card) { return card_.open(card, peer_); }
+  [[nodiscard]] const msg::MessagePort& port() { return card_.port(); }
 
   [[nodiscard]] int send(uint32_t size_bytes, uint32_t count) {
     return stream_.send(size_bytes, count);

@@ -22,7 +22,7 @@ struct Options {
 int once(const GlobalOptions& context, const Options& options, TopSource& source) {
   TopData data;
   source.ask(&data);
-  if (!data.programs.empty()) {
+  if (!data.programs.empty() || !data.message_ports.empty()) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.pace.interval_s()));
     source.ask(&data);
   }
@@ -67,9 +67,11 @@ int top(const GlobalOptions& context, Options& options) {
 
 void add_top(CLI::App& app, GlobalOptions& context) {
   const auto [command, options] = add_command(
-      app, context, "top", "Ports and queues of running DPDK programs, live (telemetry)",
+      app, context, "top", "Ports, queues and rails of running programs, live",
       "On a terminal: q quits, arrows and pages scroll. Elsewhere: a page, or a line of JSON, for\n"
-      "each interval. \"fill\" is how many entries of a ring are posted and have not come back.\n\n"
+      "each interval. \"fill\" is how many entries of a ring are posted and have not come back.\n"
+      "DPDK programs answer by their telemetry. Message ports with several cards show the counts\n"
+      "of each card in a file, in RIO_RUNTIME_DIR or /dev/shm, four times a second.\n\n"
       "Examples\n  rio-tool top\n  rio-tool top --once --interval 5\n"
       "  rio-tool --json top --count 60 > minute.jsonl",
       top);

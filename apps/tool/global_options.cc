@@ -80,4 +80,14 @@ int complain(const std::string& error, const std::string& remedy, int code) {
   return code;
 }
 
+std::string short_number(double value) {
+  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  return base::formatted(unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
+}
+
 }  // namespace rio::tool

@@ -58,6 +58,9 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
+/// A number in a table: "1.25M". @param value at least 0.
+[[nodiscard]] std::string short_number(double value);
+
 /// A moment as "2026-11-22T02:38:24Z"; without an argument, now.
 [[nodiscard]] std::string utc_text(std::time_t seconds = std::time(nullptr));
 /// Now as "02:38:24.123", UTC.

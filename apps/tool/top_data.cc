@@ -309,6 +309,7 @@ void TopSource::ask(TopData* out) {
   std::sort(data.programs.begin(), data.programs.end(),
             [](const TopProgram& a, const TopProgram& b) { return a.socket.path < b.socket.path; });
   set_rates(last_, &data);
+  data.message_ports = read_message_ports(last_.message_ports);
   last_ = data;
   *out = std::move(data);
 }

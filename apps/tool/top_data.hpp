@@ -11,6 +11,7 @@
 
 #include "apps/tool/global_options.hpp"
 #include "apps/tool/telemetry_client.hpp"
+#include "apps/tool/top_rails.hpp"
 
 namespace rio::tool {
 
@@ -68,6 +69,7 @@ struct TopProgram {
 struct TopData {
   std::chrono::steady_clock::time_point at;
   std::vector<TopProgram> programs;  ///< those with cards of ours, or with problems
+  std::vector<TopMessagePort> message_ports;
 };
 
 /// Asks all programs, again and again. One thread.

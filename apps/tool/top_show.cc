@@ -8,17 +8,6 @@
 namespace rio::tool {
 namespace {
 
-/// "1.25M".
-std::string short_number(double value) {
-  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
-  size_t unit = 0;
-  while (value >= 1000 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  return base::formatted(unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
-}
-
 std::string link_text(const TopDevice& device) {
   if (device.gone) {
     return "GONE";
@@ -128,11 +117,13 @@ static void to_json(Json& json, const TopProgram& program) {
 }
 
 Json top_json(const TopData& data) {
-  return {{"time", utc_text()}, {"programs", data.programs}};
+  return {{"time", utc_text()},
+          {"programs", data.programs},
+          {"message_ports", message_ports_json(data.message_ports)}};
 }
 
 std::string top_text(const TopData& data) {
-  if (data.programs.empty()) {
+  if (data.programs.empty() && data.message_ports.empty()) {
     return "No DPDK program with a RapidIO card answers. Start one, with telemetry (not "
            "--no-telemetry):\n"
            "  rio-testpmd -l 0 --no-pci --iova-mode=va --no-huge -m 256 --vdev raw_rio0,wire=w "
@@ -151,7 +142,7 @@ std::string top_text(const TopData& data) {
     }
     out += '\n';
   }
-  return out;
+  return out + message_ports_text(data.message_ports);
 }
 
 }  // namespace rio::tool

@@ -1,8 +1,6 @@
 // riomsg.h: ports.
 #include "lib/api/handles.hpp"
 
-#include <algorithm>
-
 using rio::api::guarded;
 using rio::api::no_throw;
 using rio::msg::Guard;
@@ -144,19 +142,12 @@ int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id) {
 }
 
 int rio_msg_get_stats(rio_msg_port* port, rio_msg_stats* out, size_t size_bytes) {
-  if (size_bytes == 0 || size_bytes % sizeof(uint64_t) != 0) {
-    rio::base::log_error("rio_msg_get_stats: size %zu; it is sizeof(struct rio_msg_stats)",
-                         size_bytes);
-    return -EINVAL;
-  }
   const Guard guard(*port->port);
   const rio::msg::PortStats& stats = port->port->stats();
   const rio_msg_stats all = {stats.received,  stats.again,    stats.early,  stats.twice,
                              stats.bad,       stats.cut_off,  stats.copied, stats.placed,
                              stats.overslept, stats.restarts, stats.rests};
-  std::memset(out, 0, size_bytes);
-  std::memcpy(out, &all, std::min(size_bytes, sizeof(all)));
-  return 0;
+  return rio::api::write_counts("rio_msg_get_stats", all, out, size_bytes);
 }
 
 int rio_msg_fd(rio_msg_port* port) {

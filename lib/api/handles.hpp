@@ -24,6 +24,7 @@ struct rio_msg_port {
   std::unique_ptr<rio::msg::MessagePort> port;
   uint32_t users = 0;  // contexts and endpoints that are open
   rio::msg::PeerNews news;
+  rio::msg::RailEvents rail_events;
   uint64_t armed = 0;  // MessagePort::activity() of the last rio_msg_arm()
 };
 
@@ -124,6 +125,21 @@ template <class Options>
     std::memcpy(&options, given, std::min<size_t>(size, sizeof(options)));
   }
   *out = options;
+  return 0;
+}
+
+/// Copy counts to the caller's version of their struct, all of whose members are uint64_t.
+/// @param name of the function. @param size_bytes of that version. @return 0, -EINVAL (logged).
+template <class Counts>
+[[nodiscard]] int write_counts(const char* name, const Counts& counts, Counts* out,
+                               size_t size_bytes) {
+  if (size_bytes == 0 || size_bytes % sizeof(uint64_t) != 0) {
+    base::log_error("%s: size %zu; it is the sizeof of the struct, %zu here", name, size_bytes,
+                    sizeof(counts));
+    return -EINVAL;
+  }
+  std::memset(static_cast<void*>(out), 0, size_bytes);
+  std::memcpy(static_cast<void*>(out), &counts, std::min(size_bytes, sizeof(counts)));
   return 0;
 }
 

@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-#define RIO_MSG_API_VERSION 3u /**< grows with each addition; see rio_msg_api_version() */
+#define RIO_MSG_API_VERSION 4u /**< grows with each addition; see rio_msg_api_version() */
 #define RIO_MSG_CONTEXTS 64u   /**< of a port: numbers are below */
 #define RIO_MSG_BYTES 4080u    /**< of the longest short message of a context */
 #define RIO_MSG_PIECES 64u     /**< of a gathered message */
@@ -103,6 +103,41 @@ struct rio_msg_stats {
 struct rio_msg_peer_event {
   uint32_t dest_id;
   int32_t error; /**< -errno: why */
+};
+
+/** Counts of one rail of a port, a card, since the port was opened. Messages and bytes are what the
+ *  card's queues have counted, with those of the library and with headers. */
+struct rio_msg_rail_stats {
+  uint64_t sent; /**< messages delivered */
+  uint64_t sent_bytes;
+  uint64_t received;
+  uint64_t received_bytes;
+  uint64_t remote; /**< remote reads, writes and atomic operations that have succeeded */
+  uint64_t remote_bytes;
+  uint64_t failed;   /**< messages and remote operations not delivered, or in doubt */
+  uint64_t again;    /**< messages sent once more by this rail */
+  uint64_t moves;    /**< times that the messages to a peer left this rail for another */
+  uint64_t downs;    /**< times that a peer was no longer reached by this rail */
+  uint64_t paths;    /**< peers with a session that this rail has reached */
+  uint64_t paths_up; /**< of these, peers that it reaches now */
+  uint64_t gone;     /**< 1: the card is gone, was reset, or has failed */
+};
+
+/** Why a peer is not reached by a rail. */
+enum rio_msg_rail_reason {
+  RIO_MSG_RAIL_NO_ANSWER = 1, /**< the peer did not answer */
+  RIO_MSG_RAIL_LINK_DOWN = 2, /**< the link of this card is down */
+  RIO_MSG_RAIL_CARD_GONE = 3, /**< this card is gone, or was reset */
+  RIO_MSG_RAIL_PEER_GONE = 4  /**< the peer has left the network of this rail */
+};
+
+/** A peer is no longer reached by a rail, or is reached again. */
+struct rio_msg_rail_event {
+  uint32_t rail;    /**< number of the rail */
+  uint32_t dest_id; /**< of the peer, on the first rail */
+  uint32_t is_up;   /**< 1: it is reached again; 0: it is not reached */
+  uint32_t reason;  /**< enum rio_msg_rail_reason: why it went down, also if it is back */
+  uint64_t time_ns; /**< when the library noticed, by CLOCK_MONOTONIC */
 };
 
 /** A message where it lies. The bytes are the receiver's until rio_msg_release(). */
@@ -219,6 +254,19 @@ int rio_msg_next_peer_event(rio_msg_port* port, struct rio_msg_peer_event* out);
 int rio_msg_peer_up(rio_msg_port* port, uint32_t dest_id);
 /** @param size_bytes sizeof(struct rio_msg_stats). @return 0, -EINVAL. */
 int rio_msg_get_stats(rio_msg_port* port, struct rio_msg_stats* out, size_t size_bytes);
+
+/* Rails: the cards of a port whose name has several, numbered from 0 in the order of the name. */
+
+/** @return the name of a rail's card, valid until rio_msg_close(); NULL: there is no such rail. */
+const char* rio_msg_rail_name(const rio_msg_port* port, uint32_t rail);
+/** @param size_bytes sizeof(struct rio_msg_rail_stats). @return 0, -EINVAL, -ENOENT (no such rail).
+ */
+int rio_msg_get_rail_stats(rio_msg_port* port, uint32_t rail, struct rio_msg_rail_stats* out,
+                           size_t size_bytes);
+/** Hot. The next event of a rail since the last call, or since the port was opened; of several of
+ *  one rail and peer the last. A program that does not call this pays nothing. Makes no progress,
+ *  and no wait ends for such an event. @return 1: *out is set; 0: there is none; -ENOMEM. */
+int rio_msg_next_rail_event(rio_msg_port* port, struct rio_msg_rail_event* out);
 
 /** For an event loop: a descriptor that becomes readable when the card has something; the port's.
  *  Take all there is, rio_msg_arm(), and if that says 0 poll(2) the descriptor. Not with

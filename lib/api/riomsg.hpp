@@ -68,6 +68,16 @@ class Port : public Owner<rio_msg_port, rio_msg_close> {
     static_cast<void>(rio_msg_get_stats(get(), &stats, sizeof(stats)));
     return stats;
   }
+  /// Null: there is no such rail.
+  [[nodiscard]] const char* rail_name(uint32_t rail) const {
+    return rio_msg_rail_name(get(), rail);
+  }
+  [[nodiscard]] int rail_stats(uint32_t rail, rio_msg_rail_stats* out) {
+    return rio_msg_get_rail_stats(get(), rail, out, sizeof(*out));
+  }
+  [[nodiscard]] int next_rail_event(rio_msg_rail_event* out) {
+    return rio_msg_next_rail_event(get(), out);
+  }
   [[nodiscard]] int fd() { return rio_msg_fd(get()); }
   [[nodiscard]] int arm(uint32_t* timeout_ms) { return rio_msg_arm(get(), timeout_ms); }
 };

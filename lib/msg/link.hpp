@@ -93,7 +93,6 @@ struct Path {
   /// first one.
   uint32_t remote = 0;
   static constexpr uint32_t kNoRail = ~0u;  ///< not known in this session
-  bool is_told = false;                     ///< the log has said that the path does not work
   bool is_asked = false;   ///< the state was probed by a message, and has no answer yet
   bool is_probed = false;  ///< the card has `probe` under way
   DmaTransfer probe;

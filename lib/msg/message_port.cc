@@ -183,6 +183,7 @@ int MessagePort::start() {
     for (const Rail* const rail : rails_) {
       paths_.granted().set_distance(rail->index, rail->endpoint.numa_distance());
     }
+    paths_.news().start();
     rc = config_.sleeps ? join_irqs() : 0;
   }
   return rc;

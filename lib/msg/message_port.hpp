@@ -204,6 +204,10 @@ class MessagePort {
     all.overslept = sleepers_.overslept;
     return all;
   }
+  /// Counts of one rail. @param rail below rails().count().
+  [[nodiscard]] RailStats rail_stats(uint32_t rail) const { return paths_.news().stats(rail); }
+  /// Hot. Changes of the rails, for RailEvents.
+  [[nodiscard]] const RailNews& rail_news() const { return paths_.news(); }
   /// Add bytes that a layer above has copied to the statistics.
   void count_copied(uint64_t bytes) { stats_.copied += bytes; }
   /// Buffers that belong to no share.

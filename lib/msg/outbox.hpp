@@ -173,6 +173,9 @@ class Outbox {
   [[nodiscard]] const pmd::TxQueue& ring() const { return tx_; }
   /// Payload bytes that were copied into slots.
   [[nodiscard]] uint64_t copied() const { return copied_; }
+  /// Count a message that is resent, and messages that were.
+  void count_again() { ++again_; }
+  [[nodiscard]] uint64_t again() const { return again_; }
 
  private:
   static constexpr uint32_t kBurst = 32;
@@ -209,6 +212,7 @@ class Outbox {
   uint64_t copied_ = 0;
   Events& events_;
   Endpoint& endpoint_;
+  uint64_t again_ = 0;
 };
 
 }  // namespace rio::msg

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "base/log.hpp"
 #include "lib/msg/rail.hpp"
 #include "lib/msg/retries.hpp"
 #include "lib/msg/sessions.hpp"
@@ -58,6 +57,7 @@ void Paths::meet(Link& link, uint32_t rails) {
   if (port_.rails.count() == 1 || rails < 2 || rails > kRailsMax) {
     if (link.peer_rails != nullptr) {  // the peer's process before had several
       std::erase(met_, link.index());
+      news_.forget(link);
       link.peer_rails.reset();
       link.paths[0]->remote = 0;
       port_.rails.first().outbox.use(*link.paths[0]);
@@ -94,6 +94,7 @@ void Paths::check() {
   for (const uint32_t index : met_) {
     Link& link = port_.peers.at(index);
     PeerRails& peer = *link.peer_rails;
+    news_.observe(link, now);
     if (link.state != LinkState::kUp) {
       continue;
     }
@@ -113,6 +114,7 @@ void Paths::check() {
       choose(link);
     }
   }
+  news_.publish(now);
 }
 
 bool Paths::say_rails(Link& link) {
@@ -362,6 +364,7 @@ void Paths::on_failed(Path& path, pmd::Status status) {
   if (status == pmd::Status::kResponseTimeout) {
     path.state.in_doubt(now);
   } else if (status == pmd::Status::kLinkDown) {
+    news_.because(path, RailReason::kLinkDown);
     path.state.refused(now);
   }
   if (!path.link.path->state.is_up()) {
@@ -374,6 +377,9 @@ void Paths::on_link(Rail& rail, bool is_up) {
   for (const uint32_t index : met_) {
     Link& link = port_.peers.at(index);
     if (Path* const path = link.paths[rail.index].get(); path != nullptr) {
+      if (!is_up) {
+        news_.because(*path, RailReason::kLinkDown);
+      }
       is_up ? path->state.link_up(now) : path->state.link_down(now);
       if (!link.path->state.is_up()) {
         choose(link);
@@ -390,6 +396,7 @@ bool Paths::on_path_gone(Path& path) {
   path.is_found = false;
   path.is_told = true;  // a process that ends takes its cards away one after the other
   set_rails(link);
+  news_.because(path, RailReason::kPeerGone);
   path.state.card_gone(base::now_ns());
   return choose(link);
 }
@@ -399,6 +406,7 @@ void Paths::on_card_gone(Rail& rail) {
   for (const uint32_t index : met_) {
     Link& link = port_.peers.at(index);
     if (Path* const path = link.paths[rail.index].get(); path != nullptr) {
+      news_.because(*path, RailReason::kCardGone);
       path->state.card_gone(now);
       choose(link);
       say_lost(link, rail);
@@ -499,12 +507,7 @@ bool Paths::choose(Link& link) {
     }
   }
   if (best != link.path) {
-    if (!link.path->state.is_up() && !link.path->is_told) {
-      link.path->is_told = true;  // once, because the path may come and go
-      base::log_warning("destID %u does not answer by %s; messages to it go by %s",
-                        link.path->dest_id, link.path->rail.endpoint.name().c_str(),
-                        best->rail.endpoint.name().c_str());
-    }
+    news_.moved(*link.path);
     best->rail.outbox.use(*best);
     port_.peers.want(link);
   }

@@ -10,6 +10,7 @@
 
 #include "lib/msg/link.hpp"
 #include "lib/msg/port_objects.hpp"
+#include "lib/msg/rail_news.hpp"
 #include "lib/rail/rail_loads.hpp"
 #include "lib/rail/rail_policy.hpp"
 #include "lib/rail/rail_set.hpp"
@@ -21,7 +22,7 @@ namespace rio::msg {
 /// one answers.
 class Paths {
  public:
-  explicit Paths(const PortObjects& port) : port_(port) {}
+  explicit Paths(const PortObjects& port) : port_(port), news_(port) {}
 
   /// Before any session.
   void set_policy(rail::RailPolicy policy) { policy_ = policy; }
@@ -59,8 +60,12 @@ class Paths {
   /// The rails over which a transfer of `bytes` from a peer with several is granted, by the policy.
   /// @return empty: none may be used now.
   [[nodiscard]] rail::RailSet stripe_rails(const Link& link, uint64_t bytes) const;
-  /// What was granted to peers, by rail, and how fast they bring it.
+  /// Bytes granted to peers, by rail, and how fast they bring them.
   [[nodiscard]] rail::RailLoads& granted() { return granted_; }
+
+  /// Hot. Counters and events of rails.
+  [[nodiscard]] RailNews& news() { return news_; }
+  [[nodiscard]] const RailNews& news() const { return news_; }
 
  private:
   [[nodiscard]] bool say_rails(Link& link);
@@ -81,6 +86,7 @@ class Paths {
   static void set_rails(Link& link);
 
   PortObjects port_;
+  RailNews news_;
   rail::RailPolicy policy_ = rail::RailPolicy::kWeighted;
   rail::RailLoads granted_;
   std::vector<uint32_t> met_;                      // indices of links with several rails

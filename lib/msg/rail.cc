@@ -39,6 +39,29 @@ uint64_t Rail::activity() const {
   return sum;
 }
 
+void Rail::add_counts(RailStats* out) const {
+  const pmd::QueueStats sent = endpoint.tx().stats();
+  out->sent += sent.messages;
+  out->sent_bytes += sent.bytes;
+  out->failed += sent.failed;
+  const auto add_received = [&](const pmd::QueueStats& stats) {
+    out->received += stats.messages;
+    out->received_bytes += stats.bytes;
+  };
+  add_received(endpoint.shared().stats());
+  for (uint32_t i = 0; i < regs::kDedicatedQueues; ++i) {
+    add_received(endpoint.queues().dedicated_totals(i).stats);
+  }
+  if (dma != nullptr) {
+    const pmd::QueueStats remote = endpoint.dma().stats();
+    out->remote += remote.messages;
+    out->remote_bytes += remote.bytes;
+    out->failed += remote.failed;
+  }
+  out->again += outbox.again();
+  out->gone = health.error() != 0 ? 1 : 0;
+}
+
 int Rails::error_of_all() const {
   for (const Rail* const rail : *this) {
     if (rail->health.error() == 0) {

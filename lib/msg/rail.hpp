@@ -15,6 +15,7 @@
 #include "lib/msg/intake.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/port_objects.hpp"
+#include "lib/msg/rail_stats.hpp"
 #include "lib/msg/receive_queues.hpp"
 #include "lib/msg/registrations.hpp"
 #include "lib/msg/send_slots.hpp"
@@ -37,6 +38,8 @@ struct Rail {
   [[nodiscard]] int start_large();
   /// A number that changes with everything that comes from the card.
   [[nodiscard]] uint64_t activity() const;
+  /// Add what the card's queues have counted. @param out of this rail.
+  void add_counts(RailStats* out) const;
   /// Process the card's events, which report peers that have gone.
   void look_for_gone() {
     silence.look_for_gone([this] { intake.take_all(); });

@@ -428,7 +428,7 @@ void Receiver::card_gone(Rail& rail) {
   }
 }
 
-/// The card of a transfer that has a queue is gone. What it wrote is in memory, with the
+/// The card of a transfer that has a queue is gone. Its writes are in memory, with the
 /// completions.
 void Receiver::lose_card(RecvTransfer& transfer) {
   RecvGrant& grant = transfer.grant;

@@ -59,6 +59,7 @@ void Retries::send_again() {
       continue;
     }
     ++stats_.again;
+    link.outbox->count_again();
     --link.backlog.again;
     ++link.backlog.resent;
     const Rail& rail = link.path->rail;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "pmd/api/riopmd.hpp"
+#include "tests/support/wait.hpp"
 
 namespace rio::test {
 
@@ -23,17 +24,20 @@ class RailAsk {
   [[nodiscard]] int operator()(uint32_t dest_id, Work&& work, pmd::RailState* out) {
     const pmd::DmaRequest request = pmd::rail_request(dest_id, memory_.iova, 1);
     EXPECT_EQ(endpoint_.dma().post(&request, 1), 1);
-    for (int i = 0; i < 2'000'000; ++i) {
+    int rc = -ETIME;
+    static_cast<void>(wait_until([&] {
       pmd::EntryDone done{};
       if (endpoint_.dma().reap(&done, 1) == 1) {
         regs::RailStatus bytes;
         std::memcpy(&bytes, memory_.va, sizeof bytes);
-        return pmd::read_rail_answer(done, bytes, out);
+        rc = pmd::read_rail_answer(done, bytes, out);
+        return true;
       }
       work();
       sched_yield();
-    }
-    return -ETIME;
+      return false;
+    }));
+    return rc;
   }
 
  private:

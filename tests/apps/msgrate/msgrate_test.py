@@ -106,4 +106,36 @@ class Repeats(unittest.TestCase):
         self.assertIn("leave it out", done.stderr)
 
 
+class Rails(unittest.TestCase):
+    def run_sides(self, *options):
+        """@return the stdout of the side that sends."""
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "RIO_RUNTIME_DIR": folder, "RIO_PROFILE": "none"}
+            sides = [subprocess.Popen([MSGRATE, "--api", "tag", "--role", role, "--card",
+                                       f"shm:a,id={own}+shm:b,id={own}", "--peer", str(peer), *options],
+                                      env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                     for role, own, peer in (("recv", 2, 1), ("send", 1, 2))]
+            for side in sides:
+                self.addCleanup(side.kill)
+            said = [side.communicate(timeout=TIMEOUT_S) for side in sides]
+        for side, (_, errors) in zip(sides, said):
+            self.assertEqual(side.returncode, 0, errors)
+        return said[1][0]
+
+    def test_each_card_is_reported(self):
+        rails = json.loads(self.run_sides("--count", "20000", "--json", "-"))["rails"]
+        self.assertEqual([rail["card"] for rail in rails], ["shm:a/1", "shm:b/1"])
+        self.assertGreater(sum(rail["sent"] for rail in rails), 20000)
+        self.assertGreater(sum(rail["sent_bytes"] for rail in rails), 20000 * 16)
+        for rail in rails:
+            self.assertFalse(rail["gone"])
+            self.assertLessEqual({"received", "received_bytes", "failed", "again", "moves", "downs"}, rail.keys())
+            self.assertLessEqual(rail["paths_up"], rail["paths"])
+
+    def test_text(self):
+        lines = self.run_sides("--count", "100").splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[2], "^rail 1, shm:b/1: [0-9]+ messages ")
+
+
 unittest.main(argv=sys.argv[:1])

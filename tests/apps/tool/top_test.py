@@ -16,6 +16,7 @@ import unittest
 import card_harness as h
 
 TESTPMD = os.environ.get("RIO_TESTPMD", "")
+MSGRATE = os.environ.get("RIO_MSGRATE", "")
 GREETING = {"version": "DPDK 22.11.11", "pid": 4711, "max_output_len": 16384}
 RINGS = ("tx", "shared", "dedicated", "doorbell", "dma", "event")
 PORT = ("TX_PACKETS", "RX_PACKETS", "TX_RETRIES", "RX_RETRIES", "RX_ERRORS", "TX_TIMEOUTS", "RX_TIMEOUTS",
@@ -286,6 +287,52 @@ class Top(h.Case):
         os.close(terminal)
         self.assertEqual(os.waitstatus_to_exitcode(status), 0)
         self.assertIn(b"emu:w/0", seen)
+
+
+class Rails(h.Case):
+    """Beside two programs, each with a message port of two cards."""
+
+    def setUp(self):
+        super().setUp()
+        self.env = {**os.environ, "RIO_RUNTIME_DIR": self.folder, "RIO_PROFILE": "none"}
+
+    def side(self, role, own, peer):
+        process = subprocess.Popen([MSGRATE, "--api", "tag", "--role", role, "--size", "64", "--count", str(1 << 30),
+                                    "--card", f"shm:a,id={own}+shm:b,id={own}", "--peer", str(peer)],
+                                   env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def top(self, *args):
+        done = subprocess.run([h.PROGRAM, *args, "top", "--once", "--interval", "0.3", "--runtime-dir", self.folder],
+                              env=self.env, text=True, capture_output=True, check=True)
+        return done.stdout
+
+    def ports(self):
+        return json.loads(self.top("--json"))["message_ports"]
+
+    def test_message_ports(self):
+        self.assertEqual(self.ports(), [])
+        receiver, sender = self.side("recv", 2, 1), self.side("send", 1, 2)
+        end = time.monotonic() + h.TIMEOUT_S
+        rails, sent = [], 0
+        while sent == 0 or [rail["paths_up"] for rail in rails] != [1, 1]:
+            self.assertLess(time.monotonic(), end, rails)
+            for port in self.ports():
+                if port["pid"] == sender.pid:
+                    rails = port["rails"]
+                    sent = max(rail["sent_per_second"] for rail in rails)
+        self.assertEqual([rail["card"] for rail in rails], ["shm:a/1", "shm:b/1"])
+        self.assertEqual([rail["gone"] for rail in rails], [False] * 2)
+        self.assertGreater(max(rail["sent_bytes"] / max(rail["sent"], 1) for rail in rails), 64)
+        rows = [line.split() for line in self.top().splitlines() if f"{sender.pid} " in line]
+        self.assertEqual([row[1:4] for row in rows], [["1", "0", "shm:a/1"], ["1", "1", "shm:b/1"]])
+        self.assertEqual([len(row) for row in rows], [13] * 2)
+        for process in (receiver, sender):
+            process.kill()
+            process.wait()
+        self.assertEqual(self.ports(), [], "what is left of programs that died is not shown")
 
 
 @unittest.skipUnless(TESTPMD, "no rio-testpmd: built without DPDK")

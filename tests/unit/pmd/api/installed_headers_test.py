@@ -11,7 +11,7 @@ import sys
 root = pathlib.Path(sys.argv[1]).resolve()
 table = pathlib.Path(sys.argv[2]) / "meson-info/intro-installed.json"
 installed = {pathlib.Path(path).resolve() for path in json.loads(table.read_text(encoding="utf-8"))}
-needed = [root / "pmd/api/riopmd.hpp", root / "pmd/api/riopmd.h"]
+needed = [root / "pmd/api" / name for name in ("riopmd.hpp", "riopmd.h", "riopmd_types.h")]
 for header in needed:  # grows
     for name in re.findall(r'^#include "(.*)"', header.read_text(encoding="utf-8"), re.M):
         path = root / name
