@@ -344,7 +344,6 @@ bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote, 
   }
   if (is_answer && !path->is_found) {
     path->is_found = true;
-    path->is_told = false;
     granted_.forget(rail.index);
     set_rails(link);
     path->state = rail::RailState(port_.config.response_timeout_ns());
@@ -394,7 +393,6 @@ bool Paths::on_path_gone(Path& path) {
     return false;
   }
   path.is_found = false;
-  path.is_told = true;  // a process that ends takes its cards away one after the other
   set_rails(link);
   news_.because(path, RailReason::kPeerGone);
   path.state.card_gone(base::now_ns());

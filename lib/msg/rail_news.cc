@@ -128,8 +128,10 @@ void RailNews::note_down(const Path& path, Record& record, uint64_t now_ns) {
   ++record.changes;
   record.last = {rail_of(path), path.link.dest_id(), false, record.pending, now_ns};
   ++rail.downs;
-  // CardHealth has logged that a card is gone.
-  if (rail.down_now++ == 0 && record.pending != RailReason::kCardGone) {
+  // CardHealth has logged that a card is gone, and a process that ends takes its cards away one
+  // after the other.
+  if (rail.down_now++ == 0 && record.pending != RailReason::kCardGone &&
+      record.pending != RailReason::kPeerGone) {
     base::log_warning("rail %u, %s: %s, so destID %u is not reached by it now; check the cable",
                       rail_of(path), path.rail.endpoint.name().c_str(), to_string(record.pending),
                       path.link.dest_id());
