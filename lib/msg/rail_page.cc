@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/folder.hpp"
+#include "base/formatted.hpp"
 #include "base/log.hpp"
 #include "base/own_folder.hpp"
 #include "base/trouble.hpp"
@@ -82,7 +83,7 @@ void load(RailStats& from, RailStats* to) {
   std::vector<std::string> paths;
   for (const std::string& name : base::names_in(folder)) {
     if (name.starts_with(kPrefix)) {
-      paths.push_back(folder + "/" + name);
+      paths.push_back(base::formatted("%s/%s", folder.c_str(), name.c_str()));
     }
   }
   return paths;

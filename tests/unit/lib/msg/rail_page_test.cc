@@ -49,7 +49,7 @@ class RailPageTest : public testing::Test {
     return stats;
   }
 
-  const std::vector<std::string> kCards = {"udp:a/0", "udp:b/0"};
+  const std::vector<std::string> cards_ = {"udp:a/0", "udp:b/0"};
   rio::test::TempDir dir_;
 };
 
@@ -57,7 +57,7 @@ TEST_F(RailPageTest, OtherProgramsReadWhatWasWritten) {
   EXPECT_TRUE(read_rail_pages().empty()) << "there is no folder";
   RailPage page;
   EXPECT_FALSE(page.is_there());
-  ASSERT_EQ(page.create(7, kCards), 0);
+  ASSERT_EQ(page.create(7, cards_), 0);
   EXPECT_TRUE(page.is_there());
   std::vector<PortRails> ports = read_rail_pages();
   ASSERT_EQ(ports.size(), 1u);
@@ -79,7 +79,7 @@ TEST_F(RailPageTest, OtherProgramsReadWhatWasWritten) {
 TEST_F(RailPageTest, EachPortHasAFileWhichGoesWithIt) {
   auto first = std::make_unique<RailPage>();
   RailPage second;
-  ASSERT_EQ(first->create(1, kCards), 0);
+  ASSERT_EQ(first->create(1, cards_), 0);
   ASSERT_EQ(second.create(2, std::array<std::string, 1>{std::string(500, 'x')}), 0);
   EXPECT_EQ(read_rail_pages().size(), 2u);
   first.reset();
@@ -95,7 +95,7 @@ TEST_F(RailPageTest, TheFileOfAProgramThatDiedIsRemoved) {
     const pid_t child = fork();
     if (child == 0) {
       auto* const page = new RailPage;
-      _exit(page->create(3, kCards) == 0 ? 0 : 1);  // the page is not destroyed
+      _exit(page->create(3, cards_) == 0 ? 0 : 1);  // the page is not destroyed
     }
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -107,13 +107,13 @@ TEST_F(RailPageTest, TheFileOfAProgramThatDiedIsRemoved) {
   EXPECT_TRUE(files().empty()) << "by a reader";
   leave_a_page();
   RailPage page;
-  ASSERT_EQ(page.create(4, kCards), 0);
+  ASSERT_EQ(page.create(4, cards_), 0);
   EXPECT_EQ(files().size(), 1u) << "by the next port";
 }
 
 TEST_F(RailPageTest, ACopyInAChildDoesNotRemoveTheFile) {
   auto page = std::make_unique<RailPage>();
-  ASSERT_EQ(page->create(5, kCards), 0);
+  ASSERT_EQ(page->create(5, cards_), 0);
   const pid_t child = fork();
   if (child == 0) {
     page.reset();
@@ -125,7 +125,7 @@ TEST_F(RailPageTest, ACopyInAChildDoesNotRemoveTheFile) {
 
 TEST_F(RailPageTest, FilesThatMakeNoSenseAreLeftOut) {
   RailPage page;
-  ASSERT_EQ(page.create(6, kCards), 0);
+  ASSERT_EQ(page.create(6, cards_), 0);
   page.write(1, some_stats());
   const std::string path = folder() + "/" + files().front();
   const auto size = fs::file_size(path);
@@ -157,7 +157,7 @@ TEST_F(RailPageTest, WithoutAFolderThereIsAWarning) {
   setenv("RIO_RUNTIME_DIR", dir_.at("missing").c_str(), 1);
   rio::test::LogCapture log;
   RailPage page;
-  EXPECT_NE(page.create(8, kCards), 0);
+  EXPECT_NE(page.create(8, cards_), 0);
   EXPECT_FALSE(page.is_there());
   EXPECT_TRUE(log.one_line_with({"rio-tool top", "missing"}));
 }
