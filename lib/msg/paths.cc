@@ -336,7 +336,9 @@ bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote, 
   }
   if (path == nullptr || path->dest_id != source) {
     path = &port_.peers.add_path(link, rail, source);
-    link.peer_rails->searches[rail.index] = {};
+    if (!is_answer) {
+      link.peer_rails->searches[rail.index] = {};
+    }
   }
   if (path->remote != remote || !path->is_found) {
     path->remote = remote;

@@ -268,6 +268,8 @@ TEST_F(HostileRails, RailsOfOthersAreNotItsOwn) {
 
 TEST_F(HostileRails, AnAnsweredPathIsUsedForItsOwnDestIdOnly) {
   says(1, Kind::kFind, text_of(question(1)));
+  EXPECT_EQ(found(kFoe), 0u) << "the foe may not have heard the answer";
+  says(1, Kind::kFound, text_of(answer(1, 1)));  // to the question that the port had, too
   EXPECT_TRUE(work_until([&] {
     drain();
     return found(kFoe) == 1;
