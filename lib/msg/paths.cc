@@ -150,7 +150,8 @@ void Paths::search(Link& link, Rail& rail, uint64_t now) {
   }
   const uint32_t asked = search.asked++;
   search.again_ns = now + std::min(kSearchNs << std::min(asked / peer.known, 6u), kSearchMostNs);
-  if ((asked == 0 && path != nullptr) || link.keys.local > link.keys.remote) {
+  const bool is_first = path != nullptr && (asked == 0 || (is_known && asked % 2 == 0));
+  if (is_first || link.keys.local > link.keys.remote) {
     ask(link, rail, path->dest_id);
     return;
   }
@@ -203,13 +204,19 @@ void Paths::probe(Path& path, uint64_t now) {
   }
 }
 
+/// The link of a session. @return null: there is none with these keys.
 Link* Paths::known(uint32_t local_key, uint32_t remote_key) const {
   const uint32_t index = local_key & 0xFFFFu;
   Link* const link = index < port_.peers.count() ? &port_.peers.at(index) : nullptr;
-  return link != nullptr && link->peer_rails != nullptr && link->state == LinkState::kUp &&
-                 link->keys.local == local_key && link->keys.remote == remote_key
+  return link != nullptr && link->keys.local == local_key && link->keys.remote == remote_key
              ? link
              : nullptr;
+}
+
+/// Whether a session with several rails is up. If not, the peer was faster; its message comes
+/// again.
+bool Paths::is_early(const Link* link) {
+  return link != nullptr && link->state != LinkState::kUp;
 }
 
 bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const uint8_t> bytes) {
@@ -221,7 +228,10 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
     std::memcpy(&body, bytes.data(), sizeof(body));
     Link* const link = known(body.session, body.peer);
     const Path* const path = port_.peers.find(rail.index, source);
-    if (link == nullptr || path == nullptr || &path->link != link) {
+    if (is_early(link)) {
+      return true;
+    }
+    if (link == nullptr || link->peer_rails == nullptr || path == nullptr || &path->link != link) {
       return false;
     }
     if (const char* const wrong = lie_of(*link, body); wrong != nullptr) {
@@ -238,7 +248,10 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
   std::memcpy(&body, bytes.data(), sizeof(body));
   const bool is_question = kind != Kind::kFound;
   Link* const link = body.magic == kMagic ? known(body.session, body.peer) : nullptr;
-  if (link == nullptr) {
+  if (is_early(link)) {
+    return true;
+  }
+  if (link == nullptr || link->peer_rails == nullptr) {
     return false;
   }
   const uint32_t remote = is_question ? body.asking : body.answering;
@@ -336,9 +349,7 @@ bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote, 
   }
   if (path == nullptr || path->dest_id != source) {
     path = &port_.peers.add_path(link, rail, source);
-    if (!is_answer) {
-      link.peer_rails->searches[rail.index] = {};
-    }
+    link.peer_rails->searches[rail.index].again_ns = 0;
   }
   if (path->remote != remote || !path->is_found) {
     path->remote = remote;

@@ -73,6 +73,7 @@ class Paths {
   void ask(Link& link, Rail& rail, uint32_t dest_id);
   void probe(Path& path, uint64_t now);
   [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
+  [[nodiscard]] static bool is_early(const Link* link);
   void take_rails(Link& link, const RailsBody& body);
   [[nodiscard]] bool take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote,
                                bool is_answer);
