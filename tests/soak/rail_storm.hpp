@@ -24,7 +24,7 @@ struct StormPlan {
   uint32_t bytes_most = 100'000;  ///< of a message; at least 1
 };
 
-/// Counts of one storm. What is wrong must be 0.
+/// Counts of one storm.
 struct StormResult {
   bool is_over = false;        ///< false: messages were still missing at the end of the time
   uint64_t messages = 0;       ///< that arrived

@@ -1,5 +1,5 @@
-/* Each rank of two sends the other one numbered messages of all sizes, with the same tag, and counts those that
- * arrive out of order. ranks: 2
+/* Each rank of two sends the other one numbered messages of all sizes, with the same tag, and
+ * counts those that arrive out of order. ranks: 2
  *
  *   mpi_pairs MESSAGES SECONDS
  *
@@ -26,7 +26,8 @@ static uint64_t mix(uint64_t x) {
 /* Bytes of a message: one of a thousand is long. */
 static int length(uint64_t number) {
   const uint64_t drawn = mix(number);
-  return (int)(sizeof(struct Head) + drawn % (number % kEach == 7 ? kLongest - sizeof(struct Head) : kSmall));
+  return (int)(sizeof(struct Head) +
+               drawn % (number % kEach == 7 ? kLongest - sizeof(struct Head) : kSmall));
 }
 
 int main(int argc, char** argv) {
@@ -45,7 +46,8 @@ int main(int argc, char** argv) {
   const double begin = MPI_Wtime();
   for (int goes_on = 1; goes_on;) {
     for (int i = 0; i < kWindow; ++i) {
-      MPI_Irecv(in + (size_t)i * kLongest, kLongest, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &takes[i]);
+      MPI_Irecv(in + (size_t)i * kLongest, kLongest, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                MPI_COMM_WORLD, &takes[i]);
     }
     for (int i = 0; i < kWindow; ++i) {
       unsigned char* const at = out + (size_t)i * kLongest;
@@ -80,8 +82,9 @@ int main(int argc, char** argv) {
   uint64_t all[3] = {0, 0, 0};
   MPI_Reduce(mine, all, 3, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) {
-    printf("{\"messages\": %llu, \"out_of_order\": %llu, \"torn\": %llu, \"seconds\": %.1f}\n", (unsigned long long)all[0],
-           (unsigned long long)all[1], (unsigned long long)all[2], MPI_Wtime() - begin);
+    printf("{\"messages\": %llu, \"out_of_order\": %llu, \"torn\": %llu, \"seconds\": %.1f}\n",
+           (unsigned long long)all[0], (unsigned long long)all[1], (unsigned long long)all[2],
+           MPI_Wtime() - begin);
   }
   free(out);
   free(in);
