@@ -89,8 +89,8 @@ int read(std::span<const uint8_t> bytes, Kind kind, TotalBody* out) {
 int read(std::span<const uint8_t> bytes, Kind kind, StopBody* out) {
   return read_if(bytes, out, [=](const StopBody& body) {
     return body.transfer != 0 && body.attempt < kAttemptsMax && body.stripe <= kStripesMax &&
-           body.again <= 1 && (body.again == 1) == (body.reason == 0) &&
-           (body.arrived == 0 || kind == Kind::kClosed);
+           body.again <= (kind == Kind::kClosed ? StopBody::kDoubtful : 1) &&
+           (body.again != 0) == (body.reason == 0) && (body.arrived == 0 || kind == Kind::kClosed);
   });
 }
 

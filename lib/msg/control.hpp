@@ -94,11 +94,13 @@ static_assert(sizeof(TotalBody) == 12 && offsetof(TotalBody, total) == 4 &&
 
 /// ABORT, with arrived 0; or CLOSED.
 struct StopBody {
+  static constexpr uint8_t kDoubtful = 2;  ///< again, and messages of the attempt may still arrive
+
   uint32_t transfer;
   uint32_t arrived;  ///< leading messages of this attempt that certainly arrived
   uint8_t attempt;
-  uint8_t reason;  ///< 0 if and only if `again` is 1
-  uint8_t again;   ///< 0 or 1
+  uint8_t reason;  ///< 0 if and only if `again` is not
+  uint8_t again;   ///< 0, 1 or, in CLOSED only, kDoubtful
   uint8_t stripe;  ///< 0: the whole transfer
 };
 static_assert(sizeof(StopBody) == 12 && offsetof(StopBody, arrived) == 4 &&

@@ -12,6 +12,7 @@ void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
   completed_ = 0;
   arrived_ = 0;
   rest_ns_ = 0;
+  is_doubtful_ = false;
   state_ = State::kSending;
 }
 
@@ -112,7 +113,7 @@ void SendGrant::check_done() {
 }
 
 SendGrant::Closed SendGrant::take_closed() {
-  const Closed closed{attempt_, arrived_, cause_};
+  const Closed closed{attempt_, arrived_, cause_, is_doubtful_ && cause_.again && !owes_closed_};
   if (owes_closed_) {
     owes_closed_ = false;
     return closed;

@@ -81,16 +81,21 @@ class SendGrant {
   /// A message is in doubt: delay CLOSED. @param until_ns when CLOSED may go, by the clock of
   /// closed_due().
   void rest_until(uint64_t until_ns) { rest_ns_ = until_ns > rest_ns_ ? until_ns : rest_ns_; }
+  /// A message is in doubt, and the receiver is able to rest instead, if there is another attempt:
+  /// CLOSED says so.
+  void leave_rest_to_receiver() { is_doubtful_ = true; }
 
   /// Whether CLOSED is to be sent now; take_closed() is next.
   [[nodiscard]] bool closed_due(uint64_t now_ns) const {
-    return owes_closed_ || (state_ == State::kDraining && out() == 0 && now_ns >= rest_ns_);
+    return owes_closed_ || (state_ == State::kDraining && out() == 0 &&
+                            (now_ns >= rest_ns_ || (is_doubtful_ && cause_.again)));
   }
   /// The content of CLOSED.
   struct Closed {
     uint8_t attempt;
     uint32_t arrived;  ///< leading messages that certainly arrived, each in its place
     StopCause cause;
+    bool is_doubtful;  ///< messages of the attempt may still arrive
   };
   /// The content of CLOSED, to be sent now. Only when closed_due(). The state becomes kEnded, or
   /// kRequested for another attempt.
@@ -126,6 +131,7 @@ class SendGrant {
   uint8_t mailbox_ = 0;
   bool heard_ = true;         // false after accept(), until the receiver has confirmed it
   bool owes_closed_ = false;  // ABORT came when there was nothing to drain
+  bool is_doubtful_ = false;
   StopCause cause_;
 };
 

@@ -114,13 +114,18 @@ int MessagePort::open(const PortConfig& config, std::unique_ptr<MessagePort>* ou
   return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, policy, out);
 }
 
-int MessagePort::open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
+int MessagePort::open(std::vector<BusCard> cards, const PortConfig& config,
                       std::unique_ptr<MessagePort>* out) {
   Profile profile;
   rail::RailPolicy policy = rail::RailPolicy::kWeighted;
-  Endpoints endpoints(1);
+  Endpoints endpoints(cards.size());
   int rc = prepare(config, &profile, &policy);
-  rc = rc != 0 ? rc : Endpoint::open(std::move(bus), endpoint_config(config), &endpoints.front());
+  rc = rc == 0 && (cards.empty() || cards.size() > kRailsMax) ? -EINVAL : rc;
+  for (size_t i = 0; rc == 0 && i < cards.size(); ++i) {
+    EndpointConfig of_card = endpoint_config(config);
+    of_card.dest_id = cards[i].dest_id;
+    rc = Endpoint::open(std::move(cards[i].bus), of_card, &endpoints[i]);
+  }
   return rc != 0 ? rc : open_on(std::move(endpoints), config, profile, policy, out);
 }
 

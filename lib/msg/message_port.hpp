@@ -41,10 +41,15 @@ class MessagePort {
   /// Open the card's queue pair. @return 0; -EINVAL (configuration; logged), or as
   /// rio::Endpoint::open().
   [[nodiscard]] static int open(const PortConfig& config, std::unique_ptr<MessagePort>* out);
-  /// Open the queue pair of a card on a bus of the caller's making, such as one in virtual time.
-  /// @param bus the port owns it. @param config its `card` only names the port in errors. @return
-  /// as open() by name.
-  [[nodiscard]] static int open(std::unique_ptr<pmd::Bus> bus, const PortConfig& config,
+  /// A card on a bus of the caller's making, such as one in virtual time.
+  struct BusCard {
+    std::unique_ptr<pmd::Bus> bus;
+    uint32_t dest_id;
+  };
+  /// Open the queue pair of such cards, the port's rails. @param cards 1 to kRailsMax; the port
+  /// owns them. @param config its `card` only names the port in errors, and its destID is not used.
+  /// @return as open() by name.
+  [[nodiscard]] static int open(std::vector<BusCard> cards, const PortConfig& config,
                                 std::unique_ptr<MessagePort>* out);
   /// All contexts must be closed before.
   ~MessagePort();

@@ -160,6 +160,13 @@ void QueueAssigner::close(QueueSource& source, const QueuePlace& place) {
   queues_[place.queue].state = Queue::State::kStopping;
 }
 
+void QueueAssigner::close_and_rest(QueueSource& source, const QueuePlace& place,
+                                   uint64_t rest_until_ns) {
+  leave(source, place, Pair::kRest);
+  queues_[place.queue].state = Queue::State::kStopping;
+  source.rest_until_ns = std::max(source.rest_until_ns, rest_until_ns);
+}
+
 void QueueAssigner::stopped(unsigned queue) {
   assert(queue < count_ && queues_[queue].state == Queue::State::kStopping);
   QueueSource& source = *queues_[queue].source;

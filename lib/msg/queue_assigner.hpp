@@ -104,6 +104,9 @@ class QueueAssigner {
   /// CLOSED arrived for an attempt whose ring has entries left: the queue and the pair are free
   /// after stopped().
   void close(QueueSource& source, const QueuePlace& place);
+  /// As close(), but messages of the attempt may still arrive: the pair rests, too. @param
+  /// rest_until_ns as in died().
+  void close_and_rest(QueueSource& source, const QueuePlace& place, uint64_t rest_until_ns);
   /// The card has stopped the ring of a queue.
   void stopped(unsigned queue);
   /// CLOSED arrived for a pair in quarantine. No effect if the pair is not.

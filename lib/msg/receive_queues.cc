@@ -159,7 +159,7 @@ void ReceiveQueues::free_bounced(Queue& queue, uint64_t cookie) {
   }
 }
 
-void ReceiveQueues::leave(RecvTransfer& transfer) {
+void ReceiveQueues::leave(RecvTransfer& transfer, bool is_doubtful) {
   QueueSource& source = transfer.path->source;
   const QueuePlace place = transfer.place;
   if (!transfer.held) {
@@ -171,6 +171,10 @@ void ReceiveQueues::leave(RecvTransfer& transfer) {
   used_ &= ~(1u << place.queue);
   if (transfer.quarantined) {
     assigner_.quarantine(source, place);
+  } else if (is_doubtful) {
+    assigner_.close_and_rest(source, place,
+                             base::now_ns() + 2 * works_.config.response_timeout_ns());
+    rest(*transfer.path);
   } else {
     assigner_.close(source, place);
   }
@@ -236,8 +240,14 @@ void ReceiveQueues::end_session(Path& path) {
       }
     }
   }
-  if (path.source.resting() &&
-      std::find(resting_.begin(), resting_.end(), &path) == resting_.end()) {
+  if (path.source.resting()) {
+    rest(path);
+  }
+}
+
+/// Pairs of a path's source rest: end_rests() looks at them.
+void ReceiveQueues::rest(Path& path) {
+  if (std::find(resting_.begin(), resting_.end(), &path) == resting_.end()) {
     resting_.push_back(&path);
   }
 }

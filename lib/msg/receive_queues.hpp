@@ -44,8 +44,9 @@ class ReceiveQueues {
   /// Queues that have a transfer, one bit each.
   [[nodiscard]] uint32_t used() const { return used_; }
 
-  /// Take the queue and mailbox away from a transfer.
-  void leave(RecvTransfer& transfer);
+  /// Take the queue and mailbox away from a transfer. @param is_doubtful messages of the attempt
+  /// may still arrive.
+  void leave(RecvTransfer& transfer, bool is_doubtful = false);
   /// Stop a queue that no longer has a transfer. If the card does not stop it at once,
   /// stop_pending() tries again.
   void stop(uint32_t queue);
@@ -89,6 +90,7 @@ class ReceiveQueues {
     std::vector<uint32_t> bounced;  // bounce buffers of posted entries
   };
 
+  void rest(Path& path);
   [[nodiscard]] bool post_whole(RecvTransfer& transfer, const pmd::mem::Range& range, uint32_t n);
   [[nodiscard]] uint32_t complete_placed(RecvTransfer& transfer,
                                          std::span<const pmd::EntryDone> done);

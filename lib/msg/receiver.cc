@@ -391,7 +391,7 @@ bool Receiver::on_closed(Link& link, std::span<const uint8_t> bytes) {
   }
   ReceiveQueues& rings = queues(*transfer);
   rings.assigner().unwait(transfer->waiter);
-  rings.leave(*transfer);
+  rings.leave(*transfer, body.again == StopBody::kDoubtful);
   if (transfer->broken || body.again != 0) {  // the sender is in doubt about the path
     works_.paths.on_failed(*transfer->path, pmd::Status::kResponseTimeout);
   }

@@ -20,8 +20,11 @@ namespace {
 
 bool RecvStripes::divide(RecvTransfer& whole) {
   Link& link = *whole.link;
-  if (link.peer_rails == nullptr || whole.grant.attempt() != 0 ||
-      whole.rest_bytes < 2 * kBytesLeast) {
+  if (link.peer_rails == nullptr || whole.grant.attempt() != 0) {
+    return false;
+  }
+  const bool is_equal = link.peer_rails->chooser->has_equal_stripes();
+  if (!is_equal && whole.rest_bytes < 2 * kBytesLeast) {
     return false;
   }
   const rail::RailSet rails = works_.paths.stripe_rails(link, whole.rest_bytes);
@@ -33,7 +36,6 @@ bool RecvStripes::divide(RecvTransfer& whole) {
   if (stripes == nullptr) {
     return false;
   }
-  const bool is_equal = link.peer_rails->chooser->has_equal_stripes();
   *stripes = {.whole = &whole,
               .each_bytes = is_equal ? (whole.rest_bytes + count - 1) / count
                                      : std::max(kBytesLeast, whole.rest_bytes / kParts)};

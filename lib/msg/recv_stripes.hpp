@@ -18,8 +18,8 @@ namespace rio::msg {
 /// of the transfer when it has one: so a rail brings as much as it is able to.
 class RecvStripes {
  public:
-  /// Shortest part, unless the transfer's end is nearer.
-  static constexpr uint64_t kBytesLeast = 64 * 1024;
+  /// Shortest part of a transfer that is not cut into equal ones, unless its end is nearer.
+  static constexpr uint64_t kBytesLeast = 32 * 1024;
   /// A part is one of so many of its transfer, if that is not shorter.
   static constexpr uint32_t kParts = 64;
   static_assert(2 * kParts < kStripesMax);

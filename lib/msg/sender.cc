@@ -313,6 +313,9 @@ void Sender::on_sent(Rail& rail, const pmd::TxDone& done) {
       ask_again(transfer.grant);
     }
     if (done.status == pmd::Status::kResponseTimeout) {
+      if (transfer.link->peer_rails != nullptr && transfer.settled) {
+        transfer.grant.leave_rest_to_receiver();  // it goes on by another rail meanwhile
+      }
       transfer.grant.rest_until(base::now_ns() + 2 * works_.config.response_timeout_ns());
     } else if (done.status == pmd::Status::kLinkDown) {
       // Pause, or attempts that fail at once would be used up before the link is back.
@@ -507,9 +510,13 @@ bool Sender::say_closed(SendTransfer& transfer) {
   if (!works_.control.may_say(*transfer.link) || transfer.dead) {
     return false;
   }
-  const auto [attempt, arrived, cause] = transfer.grant.take_closed();
-  const StopBody body = {transfer.id,          arrived,        attempt, cause.reason,
-                         uint8_t{cause.again}, transfer.stripe};
+  const SendGrant::Closed closed = transfer.grant.take_closed();
+  const StopBody body = {transfer.id,
+                         closed.arrived,
+                         closed.attempt,
+                         closed.cause.reason,
+                         closed.is_doubtful ? StopBody::kDoubtful : uint8_t{closed.cause.again},
+                         transfer.stripe};
   return works_.control.say(*transfer.link, Kind::kClosed, &body, sizeof(body));
 }
 

@@ -10,7 +10,6 @@ namespace rio::bench {
 namespace {
 
 constexpr uint64_t kLimitNs = 60'000'000'000;
-constexpr uint64_t kBits = 0x1234;
 constexpr uint16_t kContext = 1;
 
 [[noreturn]] void die(const char* what, int error) {
@@ -48,8 +47,10 @@ double payload_peak(const sim::LinkClass& link) {
 }
 
 VirtualLink::VirtualLink(const LinkPlan& plan, uint64_t bytes_most, uint32_t window)
-    : window_(window), from_(bytes_most) {
+    : window_(window), rails_(plan.rails), from_(bytes_most) {
   test::VirtualHostsSettings settings;
+  settings.topology = rails_ == 1 ? "mesh:2" : "mesh:" + std::to_string(rails_) + "x2";
+  settings.network.cards_per_host = rails_;
   settings.network.network.classes = {link_class(plan)};
   settings.network.bus = {.read_ps_per_byte = ps_per_byte(plan.bus_read_mb_per_s),
                           .write_ps_per_byte = ps_per_byte(plan.bus_write_mb_per_s)};
@@ -61,6 +62,7 @@ VirtualLink::VirtualLink(const LinkPlan& plan, uint64_t bytes_most, uint32_t win
   }
   msg::PortConfig config;
   config.first_number = 1;
+  config.rail_policy = plan.policy;
   for (uint32_t host = 0; host < 2; ++host) {
     End& end = ends_[host];
     int rc = hosts_->open(host, config, &end.port);
@@ -72,8 +74,10 @@ VirtualLink::VirtualLink(const LinkPlan& plan, uint64_t bytes_most, uint32_t win
   for (size_t i = 0; i < from_.size(); ++i) {
     from_.data()[i] = static_cast<uint8_t>(i * 7 + i / 251);
   }
-  for (uint32_t i = 0; i < std::max(window, 2u); ++i) {
-    to_.emplace_back(bytes_most);
+  for (uint32_t i = 0; i < window; ++i) {
+    for (std::vector<Pages>& to : to_) {
+      to.emplace_back(bytes_most);
+    }
   }
 }
 
@@ -86,8 +90,8 @@ VirtualLink::~VirtualLink() {
   }
 }
 
-tag::Address VirtualLink::address(uint32_t host) {
-  return tag::address(test::VirtualHosts::id(host), kContext);
+tag::Address VirtualLink::address(uint32_t host) const {
+  return tag::address(test::VirtualHosts::id(host * rails_), kContext);
 }
 
 /// Let a host work once. @return how many messages are done; 1 if anything else has happened.
@@ -118,16 +122,17 @@ void VirtualLink::run(const Act& act, const Done& done) {
   }
 }
 
-void VirtualLink::send(uint32_t from, uint64_t bytes, tag::SendRequest& request) {
-  const int rc = ends_[from].context->send(address(1 - from), kBits, from_.data(), bytes, request);
+void VirtualLink::send(uint32_t from, uint64_t bytes, tag::SendRequest& request, uint64_t bits) {
+  const int rc = ends_[from].context->send(address(1 - from), bits, from_.data(), bytes, request);
   if (rc < 0) {
     die("send", rc);
   }
   sends_done_ += rc == 1 ? 1 : 0;
 }
 
-void VirtualLink::receive(uint32_t at, const Pages& to, uint64_t bytes, tag::RecvRequest& request) {
-  const tag::Pattern pattern = {.bits = kBits, .source = address(1 - at)};
+void VirtualLink::receive(uint32_t at, const Pages& to, uint64_t bytes, tag::RecvRequest& request,
+                          uint64_t bits) {
+  const tag::Pattern pattern = {.bits = bits, .source = address(1 - at)};
   const int rc = ends_[at].context->receive(pattern, to.data(), bytes, request);
   if (rc < 0 || (rc == 1 && request.status != 0)) {
     die("receive", rc < 0 ? rc : request.status);
@@ -135,48 +140,105 @@ void VirtualLink::receive(uint32_t at, const Pages& to, uint64_t bytes, tag::Rec
   receives_done_ += rc == 1 ? 1 : 0;
 }
 
-uint64_t VirtualLink::stream_ns(uint64_t bytes, uint32_t count) {
-  const uint32_t window = std::min(window_, count);
-  std::vector<tag::SendRequest> sends(window);
-  std::vector<tag::RecvRequest> receives(window);
-  uint32_t begun = 0;
-  uint32_t posted = 0;
-  for (const Pages& pages : to_) {
-    std::memset(pages.data(), 0, bytes);
-  }
-  const auto post_all = [&] {
-    const uint32_t before = posted;
-    for (uint32_t i = 0; i < window && posted < count; ++i) {
-      if (is_idle(receives[i])) {
-        receive(1, to_[i], bytes, receives[i]);
-        ++posted;
-      }
-    }
-    return posted - before;
+void VirtualLink::meet() {
+  static_cast<void>(ping_pong_ns(1, 1));
+  const auto has_all = [&](uint32_t host) {
+    const msg::Link* const link =
+        ends_[host].port->known_link(test::VirtualHosts::id((1 - host) * rails_));
+    return std::all_of(link->paths.begin(), link->paths.begin() + rails_,
+                       [](const auto& path) { return path != nullptr && path->is_found; });
   };
-  const auto send_all = [&] {
-    const uint32_t before = begun;
-    for (uint32_t i = 0; i < window && begun < count; ++i) {
-      if (is_idle(sends[i])) {
-        send(0, bytes, sends[i]);
-        ++begun;
+  run([](uint32_t /*host*/) { return 0u; },
+      [&] { return rails_ == 1 || (has_all(0) && has_all(1)); });
+}
+
+/// Messages from a host to the other.
+class VirtualLink::Flow {
+ public:
+  /// @param bits of its messages.
+  Flow(VirtualLink& link, uint32_t from, uint64_t bits, uint64_t bytes, uint32_t count)
+      : link_(link),
+        from_(from),
+        bits_(bits),
+        bytes_(bytes),
+        count_(count),
+        window_(std::min(link.window_, count)),
+        sends_(window_),
+        receives_(window_) {
+    for (const Pages& pages : link.to_[1 - from]) {
+      std::memset(pages.data(), 0, bytes);
+    }
+  }
+  /// @return whether a window of receives is posted.
+  [[nodiscard]] bool is_ready() const { return posted_ >= window_; }
+  /// Post and send what there is room for. @return how many messages a host began.
+  uint32_t act(uint32_t host, bool may_send) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < window_ && host != from_; ++i) {
+      if (posted_ < count_ && is_idle(receives_[i])) {
+        link_.receive(host, link_.to_[host][i], bytes_, receives_[i], bits_);
+        ++posted_;
+        ++n;
       }
     }
-    return begun - before;
+    for (uint32_t i = 0; i < window_ && host == from_ && may_send; ++i) {
+      if (begun_ < count_ && is_idle(sends_[i])) {
+        link_.send(host, bytes_, sends_[i], bits_);
+        ++begun_;
+        ++n;
+      }
+    }
+    return n;
+  }
+  void check() const {
+    for (uint32_t i = 0; i < window_; ++i) {
+      if (std::memcmp(link_.to_[1 - from_][i].data(), link_.from_.data(), bytes_) != 0) {
+        die("a message has other bytes than were sent", EIO);
+      }
+    }
+  }
+
+ private:
+  VirtualLink& link_;
+  const uint32_t from_;
+  const uint64_t bits_;
+  const uint64_t bytes_;
+  const uint32_t count_;
+  const uint32_t window_;
+  std::vector<tag::SendRequest> sends_;
+  std::vector<tag::RecvRequest> receives_;
+  uint32_t begun_ = 0;
+  uint32_t posted_ = 0;
+};
+
+uint64_t VirtualLink::stream_ns(uint64_t bytes, uint32_t count, uint32_t each_way, bool both_ways) {
+  std::vector<std::unique_ptr<Flow>> flows;
+  for (uint32_t from = 0; from < (both_ways ? 2u : 1u); ++from) {
+    for (uint32_t i = 0; i < each_way; ++i) {
+      flows.push_back(std::make_unique<Flow>(*this, from, i + 1, bytes, count));
+    }
+  }
+  const uint64_t messages = count * flows.size();
+  const auto are_ready = [&] {
+    return std::all_of(flows.begin(), flows.end(),
+                       [](const auto& flow) { return flow->is_ready(); });
   };
   const auto act = [&](uint32_t host) {
-    return host == 1 ? post_all() : posted >= window ? send_all() : 0;
+    const bool may_send = are_ready();
+    uint32_t n = 0;
+    for (const auto& flow : flows) {
+      n += flow->act(host, may_send);
+    }
+    return n;
   };
   sends_done_ = receives_done_ = 0;
-  run(act, [&] { return posted >= window; });
+  run(act, are_ready);
   const uint64_t begin_ns = hosts_->now_ns();
-  run(act, [&] { return receives_done_ == count; });
+  run(act, [&] { return receives_done_ == messages; });
   const uint64_t took_ns = hosts_->now_ns() - begin_ns;
-  run(act, [&] { return sends_done_ == count; });
-  for (uint32_t i = 0; i < window; ++i) {
-    if (std::memcmp(to_[i].data(), from_.data(), bytes) != 0) {
-      die("a message has other bytes than were sent", EIO);
-    }
+  run(act, [&] { return sends_done_ == messages; });
+  for (const auto& flow : flows) {
+    flow->check();
   }
   return took_ns;
 }
@@ -193,7 +255,7 @@ uint64_t VirtualLink::ping_pong_ns(uint64_t bytes, uint32_t count) {
     }
     ++arrived;
     if (arrived + 1 < messages) {
-      receive(host, to_[host], bytes, receives[host]);
+      receive(host, to_[host].front(), bytes, receives[host]);
     }
     if (arrived < messages) {
       send(host, bytes, sends[host]);
@@ -201,8 +263,8 @@ uint64_t VirtualLink::ping_pong_ns(uint64_t bytes, uint32_t count) {
     return 1u;
   };
   sends_done_ = receives_done_ = 0;
-  receive(0, to_[0], bytes, receives[0]);
-  receive(1, to_[1], bytes, receives[1]);
+  receive(0, to_[0].front(), bytes, receives[0]);
+  receive(1, to_[1].front(), bytes, receives[1]);
   const uint64_t begin_ns = hosts_->now_ns();
   send(0, bytes, sends[0]);
   run(act, [&] { return arrived == messages; });

@@ -26,6 +26,8 @@ struct LinkPlan {
   double bus_write_mb_per_s = 0;  ///< of cards that write memory; 0: in no time
   uint64_t poll_ns = 1000;        ///< between two polls of a host whose card has had no event
   uint64_t host_ns = 0;           ///< of a host for each message that it begins or ends
+  uint32_t rails = 1;             ///< cards of each host, with a link each; 1 to msg::kRailsMax
+  std::string policy;             ///< msg::PortConfig::rail_policy
 };
 
 /// The link of a plan, as the simulator knows it.
@@ -52,8 +54,8 @@ class Pages {
   std::unique_ptr<uint8_t, Free> memory_;
 };
 
-/// Host 0 sends, host 1 receives; each has one card. The program ends if something goes wrong. One
-/// thread.
+/// Host 0 sends, host 1 receives; their cards have a link for each rail. The program ends if
+/// something goes wrong. One thread.
 class VirtualLink {
  public:
   /// @param bytes_most of a message. @param window messages under way, at least 1.
@@ -62,9 +64,12 @@ class VirtualLink {
   VirtualLink(const VirtualLink&) = delete;
   VirtualLink& operator=(const VirtualLink&) = delete;
 
-  /// Send `count` messages with a window of them under way. @return virtual time from the first
-  /// send to the end of the last receive.
-  [[nodiscard]] uint64_t stream_ns(uint64_t bytes, uint32_t count);
+  /// Begin the session, and wait until each rail has found its path. To be called first.
+  void meet();
+  /// Send `count` messages in each of several flows, with a window of them under way in each, from
+  /// host 0, and perhaps from host 1, too. @return virtual time from the first send to the end of
+  /// the last receive.
+  [[nodiscard]] uint64_t stream_ns(uint64_t bytes, uint32_t count, uint32_t flows, bool both_ways);
   /// Send a message to and fro `count` times. @return virtual time of all of it.
   [[nodiscard]] uint64_t ping_pong_ns(uint64_t bytes, uint32_t count);
 
@@ -77,18 +82,21 @@ class VirtualLink {
     uint64_t activity = 0;
   };
 
-  [[nodiscard]] static tag::Address address(uint32_t host);
+  [[nodiscard]] tag::Address address(uint32_t host) const;
   [[nodiscard]] uint32_t progress(uint32_t host);
   template <class Act, class Done>
   void run(const Act& act, const Done& done);
-  void send(uint32_t from, uint64_t bytes, tag::SendRequest& request);
-  void receive(uint32_t at, const Pages& to, uint64_t bytes, tag::RecvRequest& request);
+  class Flow;
+  void send(uint32_t from, uint64_t bytes, tag::SendRequest& request, uint64_t bits = 0);
+  void receive(uint32_t at, const Pages& to, uint64_t bytes, tag::RecvRequest& request,
+               uint64_t bits = 0);
 
   std::unique_ptr<test::VirtualHosts> hosts_;
   End ends_[2];
   const uint32_t window_;
+  const uint32_t rails_;
   Pages from_;
-  std::vector<Pages> to_;
+  std::vector<Pages> to_[2];    // by host
   uint64_t sends_done_ = 0;     // of all hosts
   uint64_t receives_done_ = 0;  // of all hosts
 };

@@ -21,6 +21,8 @@ struct Options {
   uint64_t stream_bytes = 16 << 20;
   uint32_t window = 16;
   uint32_t round_trips = 20;
+  uint32_t flows = 1;
+  bool both_ways = false;
   bool json = false;
 };
 
@@ -36,8 +38,9 @@ struct Row {
   const auto messages = static_cast<uint32_t>(
       std::clamp<uint64_t>(options.stream_bytes / bytes, 2 * options.window, 4096));
   VirtualLink link(options.link, bytes, options.window);
-  static_cast<void>(link.ping_pong_ns(bytes, 1));  // the session begins
-  const auto stream_ns = static_cast<double>(link.stream_ns(bytes, messages));
+  link.meet();
+  const auto stream_ns =
+      static_cast<double>(link.stream_ns(bytes, messages, options.flows, options.both_ways));
   const auto trip_ns = static_cast<double>(link.ping_pong_ns(bytes, options.round_trips));
   const double bytes_per_s = static_cast<double>(bytes) * messages * 1e9 / stream_ns;
   return {.bytes = bytes,
@@ -95,6 +98,10 @@ void add_options(CLI::App& app, Options* to) {
   app.add_option("--poll-ns", link.poll_ns, "time between polls of a host whose card is silent")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--rails", link.rails, "cards of each host, each with a link")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, msg::kRailsMax));
+  app.add_option("--policy", link.policy, "weighted, dynamic, static or unidirectional");
   app.add_option("--from", to->from_bytes, "smallest message, in bytes; then powers of two")
       ->capture_default_str()
       ->check(CLI::Range(1, 64 << 20));
@@ -109,6 +116,10 @@ void add_options(CLI::App& app, Options* to) {
   app.add_option("--round-trips", to->round_trips, "of the latency's test")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
+  app.add_flag("--both-ways", to->both_ways, "streams in the other direction, too");
+  app.add_option("--flows", to->flows, "streams in each direction; MB/s are of each")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 16));
   app.add_flag("--json", to->json, "print JSON");
 }
 

@@ -60,19 +60,23 @@ class VirtualHosts final : private sim::CardNetwork::Stepper {
   VirtualHosts(const VirtualHosts&) = delete;
   VirtualHosts& operator=(const VirtualHosts&) = delete;
 
-  /// Open a port on a node's card. @param config its destID, card and profile are not used.
+  /// Open a port on all cards of a host. @param config its destID, card and profile are not used.
   /// @return as msg::MessagePort::open().
-  [[nodiscard]] int open(uint32_t node, msg::PortConfig config,
+  [[nodiscard]] int open(uint32_t host, msg::PortConfig config,
                          std::unique_ptr<msg::MessagePort>* out) {
-    auto bus = std::make_unique<NodeBus>(*this, node);
-    if (!bus->ok()) {
-      return -EINVAL;
+    const uint32_t count = settings_.network.cards_per_host;
+    std::vector<msg::MessagePort::BusCard> cards;
+    for (uint32_t node = host * count; node < (host + 1) * count; ++node) {
+      auto bus = std::make_unique<NodeBus>(*this, node);
+      if (!bus->ok()) {
+        return -EINVAL;
+      }
+      config.card = bus->name();
+      buses_[node] = bus.get();
+      cards.push_back({std::move(bus), id(node)});
     }
-    config.card = bus->name();
-    config.dest_id = id(node);
     config.profile = "none";
-    buses_[node] = bus.get();
-    return msg::MessagePort::open(std::move(bus), config, out);
+    return msg::MessagePort::open(std::move(cards), config, out);
   }
   /// destID of a node's card.
   [[nodiscard]] static uint32_t id(uint32_t node) { return sim::CardNetwork::kFirstId + node; }

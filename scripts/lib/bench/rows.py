@@ -17,7 +17,8 @@ class Rows:
         if peer_value is not None:
             row["peer_value"] = peer_value
         if most is not None or least is not None:
-            row["floor"] = f"<= {most:g}" if most is not None else f">= {least:g}"
+            row["floor"] = (f">= {least:g}" if most is None else f"<= {most:g}" if least is None else
+                            f"{least:g} to {most:g}")
             row["pass"] = bool((most is None or value <= most) and (least is None or value >= least))
         if doubtful:
             row["doubtful"] = True

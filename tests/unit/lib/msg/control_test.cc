@@ -150,7 +150,10 @@ TEST(Control, RefusesStopsAndTotalsThatMeanNothing) {
   EXPECT_EQ(read(with(kAbort, 4, 1), Kind::kAbort, &stop), -EPROTO);   // ABORT counts nothing
   EXPECT_EQ(read(with(kAbort, 9, 0), Kind::kAbort, &stop), -EPROTO);   // no reason
   EXPECT_EQ(read(with(kAbort, 10, 1), Kind::kAbort, &stop), -EPROTO);  // a reason, and again
-  EXPECT_EQ(read(with(kClosed, 10, 2), Kind::kClosed, &stop), -EPROTO);
+  EXPECT_EQ(read(with(kClosed, 10, 2), Kind::kClosed, &stop), 0);
+  EXPECT_EQ(read(with(kClosed, 10, 3), Kind::kClosed, &stop), -EPROTO);
+  EXPECT_EQ(read(with(with(kAbort, 9, 0), 10, 1), Kind::kAbort, &stop), 0);
+  EXPECT_EQ(read(with(with(kAbort, 9, 0), 10, 2), Kind::kAbort, &stop), -EPROTO);
   EXPECT_EQ(read(with(kClosed, 11, 251), Kind::kClosed, &stop), -EPROTO);  // such a stripe
   EXPECT_EQ(read(with(kClosed, 0, 0), Kind::kClosed, &stop), -EPROTO);
 }

@@ -155,6 +155,39 @@ TEST(QueueAssigner, AQuarantineDoesNotEndBeforeItsRingIsStopped) {
   EXPECT_TRUE(assigner.rested(source, 9));
 }
 
+TEST(QueueAssigner, APairWithMessagesInDoubtRestsAlone) {
+  QueueAssigner assigner;
+  QueueSource source;
+  QueueWaiter waiters[2];
+  QueuePlace places[2];
+  for (int i = 0; i < 2; ++i) {
+    assigner.wait(source, waiters[i]);
+    ASSERT_NE(assigner.assign(&places[i]), nullptr);
+  }
+  assigner.close_and_rest(source, places[0], 100);
+  assigner.stopped(places[0].queue);
+  assigner.release(source, places[1]);
+  EXPECT_EQ(source.count(Pair::kRest), 1u);
+  EXPECT_EQ(source.count(Pair::kFree), 2u);
+  EXPECT_FALSE(assigner.rested(source, 99));
+  EXPECT_TRUE(assigner.rested(source, 100));
+  EXPECT_EQ(source.count(Pair::kFree), 3u);
+  EXPECT_EQ(assigner.free_queues(), QueueAssigner::kQueues);
+}
+
+TEST(QueueAssigner, ARequestMayGoFirst) {
+  QueueAssigner assigner;
+  QueueSource source;
+  QueueWaiter waiters[3];
+  assigner.wait(source, waiters[0]);
+  assigner.wait(source, waiters[1]);
+  assigner.wait_first(source, waiters[2]);
+  QueuePlace place;
+  EXPECT_EQ(assigner.assign(&place), &waiters[2]);
+  EXPECT_EQ(assigner.assign(&place), &waiters[0]);
+  EXPECT_EQ(assigner.assign(&place), &waiters[1]);
+}
+
 TEST(QueueAssigner, OffersLeaveTwoQueuesAndAMailbox) {
   QueueAssigner assigner;
   QueueSource sources[4];

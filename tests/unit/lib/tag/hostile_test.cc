@@ -319,11 +319,11 @@ INSTANTIATE_TEST_SUITE_P(All, TagHostileGrant,
                                          [](GrantBody& body) {
                                            body.cut[11] = 0x7F;
                                          },  // far more than the endpoint requested
-                                         [](GrantBody& body) { body.zero = 1; }));
+                                         [](GrantBody& body) { body.stripe = 1; }));
 
 TEST_F(TagHostile, AnExtendWithoutAGrant) {
   endpoint_asks();
-  const msg::TotalBody body = {1, 5, 0, {}};
+  const msg::TotalBody body = {1, 5, 0, 0, {}};
   says(Kind::kExtend, text_of(body), msg::kControlCredits);
   expect_cut_off();
 }
