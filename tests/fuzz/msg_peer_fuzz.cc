@@ -84,7 +84,7 @@ class Peer {
   void hello() { send(session(msg::Kind::kHello, 0), 0); }
   /// Sends a message about rails with the session's keys, and then the bytes of the input.
   void say_rails(uint8_t what, const std::vector<uint8_t>& rest) {
-    const auto kind = static_cast<msg::Kind>(static_cast<uint8_t>(msg::Kind::kRails) + what % 3);
+    const auto kind = static_cast<msg::Kind>(static_cast<uint8_t>(msg::Kind::kRails) + what % 4);
     const uint64_t words[] = {0, msg::HeaderWords::rest_of(0, 0, 0, kind, 0),
                               msg::kMagic | uint64_t{key} << 32, kPeerKey};
     std::vector<uint8_t> bytes(sizeof(words) - sizeof(uint32_t));

@@ -80,7 +80,7 @@ class HostileRails : public Net {
   void says(uint32_t card, Kind kind, const std::string& text) {
     sends(card, Wire::message(link().keys.local, 0, 0, 0, 0, kind, text));
   }
-  /// What an honest peer says.
+  /// The list of an honest peer.
   [[nodiscard]] RailsBody rails() {
     RailsBody body{};
     body.magic = kMagic;
@@ -168,7 +168,7 @@ void tell_rails(HostileRails& foe, const std::function<void(RailsBody& body)>& c
   foe.says(0, Kind::kRails, text_of(body));
 }
 
-// What no honest peer says: it ends the foe's session.
+// No honest peer says these: each ends the session of the foe.
 class CutOff : public HostileRails, public testing::WithParamInterface<RailsLie> {};
 TEST_P(CutOff, CostsItsSessionAndNothingElse) {
   GetParam().tell(*this);
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(
                              }}),
     name_of);
 
-// What a stranger could say, too, or an honest peer too late: it changes nothing.
+// A stranger could say these, too, or an honest peer too late: they change nothing.
 class Ignored : public HostileRails, public testing::WithParamInterface<RailsLie> {};
 TEST_P(Ignored, ChangesNothing) {
   GetParam().tell(*this);
