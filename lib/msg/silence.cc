@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "lib/msg/paths.hpp"
@@ -43,6 +44,10 @@ void Silence::check_ring() {
   }
   if (rail_.outbox.stopped()) {
     poll_stop();
+    return;
+  }
+  if (std::exchange(is_doubted_, false)) {
+    stop();
     return;
   }
   check_straggler();
@@ -128,6 +133,10 @@ bool Silence::moves(Path& path) {
   rail_.health.check_soon();
   works_.paths.on_failed(path, pmd::Status::kResponseTimeout);
   return path.link.path != &path;
+}
+
+void Silence::doubt(Path& path) {
+  is_doubted_ = moves(path) || is_doubted_;
 }
 
 void Silence::stop() {
