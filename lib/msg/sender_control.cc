@@ -1,4 +1,4 @@
-// What the sender does with the messages of receivers.
+// The sender handles the messages of receivers.
 #include <cerrno>
 #include <utility>
 

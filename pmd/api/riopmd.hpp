@@ -164,7 +164,8 @@ class Endpoint {
   /// Pin the calling thread near the card, or to a CPU of a list ("2,4-7"), apart from the other
   /// pollers of the process; a warning tells where that cannot be. @return the CPU, or -errno.
   [[nodiscard]] int pin_poller(const std::string& cpus = "") const;
-  /// NUMA distance of the card from the CPU that the calling thread runs on, as the firmware has it.
+  /// NUMA distance of the card from the CPU that the calling thread runs on, as the firmware has
+  /// it.
   /// @return 10 (the same node, or unknown) to 255.
   [[nodiscard]] uint32_t numa_distance() const;
 

@@ -44,7 +44,9 @@ class VirtualTime : public testing::Test {
     End& end = ends_[host];
     ASSERT_EQ(hosts_->open(host, config, &end.port), 0);
     ASSERT_EQ(msg::MessageContext::create(*end.port, 1, &end.context), 0);
-    ASSERT_EQ(end.port->route(VirtualHosts::id((1 - host) * rails_), 1, 1, msg::Kind::kData, &end.route), 0);
+    ASSERT_EQ(
+        end.port->route(VirtualHosts::id((1 - host) * rails_), 1, 1, msg::Kind::kData, &end.route),
+        0);
   }
   template <class Done>
   [[nodiscard]] bool work_until(const Done& done) {
