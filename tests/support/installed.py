@@ -48,11 +48,11 @@ class Installed:
         return program
 
     def check_header(self, name):
-        """The C header alone is enough for C, and for C++. @return its text."""
+        """The C header, with those that it brings, is enough for C, and for C++. @return its text."""
         header = self.only(name)
         for language, compiler in (("c", self.compilers[".c"]), ("c++", self.compilers[".cc"])):
-            run([*compiler, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-x", language,
-                 header])
+            run([*compiler, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", *self.cflags,
+                 "-x", language, header])
         with open(header, encoding="utf-8") as text:
             return text.read()
 

@@ -12,6 +12,7 @@ import termios
 import threading
 import time
 import unittest
+import unittest.mock
 
 import card_harness as h
 
@@ -87,6 +88,13 @@ class FakeProgram:
 
 
 class Top(h.Case):
+    def setUp(self):
+        super().setUp()
+        # Other programs of the user have message ports, too.
+        env = unittest.mock.patch.dict(os.environ, {"RIO_RUNTIME_DIR": self.folder})
+        env.start()
+        self.addCleanup(env.stop)
+
     def top(self, *args):
         return self.good(*args, "top", "--once", "--interval", "0.05", "--runtime-dir", self.folder)
 
