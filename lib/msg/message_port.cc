@@ -158,7 +158,7 @@ MessagePort::MessagePort(const PortConfig& config, const Profile& profile, Endpo
       paths_(objects()),
       large_(objects()),
       inflows_(config.buffers, config.share, peers_, contexts_),
-      retries_(rails_, peers_, stats_),
+      retries_(peers_, stats_),
       speaker_(objects(), instance),
       sessions_(objects(), endpoints_.front()->dest_id()),
       sorter_(objects()),

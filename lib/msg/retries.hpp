@@ -17,8 +17,7 @@ namespace rio::msg {
 /// else is sent to that peer until they have arrived.
 class Retries {
  public:
-  Retries(Rails& rails, Peers& peers, PortStats& stats)
-      : rails_(rails), peers_(peers), stats_(stats) {}
+  Retries(Peers& peers, PortStats& stats) : peers_(peers), stats_(stats) {}
 
   /// Queue a failed message for resending; if the link rests, when the rest is over.
   void keep(Link& link, Again message);
@@ -88,7 +87,6 @@ class Retries {
   void release_held();
   void arrived_or_failed(const Resent& resent);
 
-  Rails& rails_;
   Peers& peers_;
   PortStats& stats_;
   std::vector<Again> again_;    // those of resting links wait for the end of the rest

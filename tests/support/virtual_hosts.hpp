@@ -56,7 +56,7 @@ class VirtualHosts final : private sim::CardNetwork::Stepper {
   /// The ports must be closed.
   ~VirtualHosts() {
     base::set_clock(&base::monotonic_ns);
-    current_ = nullptr;
+    current = nullptr;
   }
   VirtualHosts(const VirtualHosts&) = delete;
   VirtualHosts& operator=(const VirtualHosts&) = delete;
@@ -155,9 +155,9 @@ class VirtualHosts final : private sim::CardNetwork::Stepper {
   };
 
   explicit VirtualHosts(const VirtualHostsSettings& settings) : settings_(settings) {
-    assert(current_ == nullptr && settings.poll_ns != 0);
-    current_ = this;
-    base::set_clock([] { return current_->now_ns(); });
+    assert(current == nullptr && settings.poll_ns != 0);
+    current = this;
+    base::set_clock([] { return current->now_ns(); });
   }
 
   [[nodiscard]] uint32_t host_of(uint32_t node) const {
@@ -200,7 +200,7 @@ class VirtualHosts final : private sim::CardNetwork::Stepper {
     }
   }
 
-  inline static VirtualHosts* current_ = nullptr;
+  inline static VirtualHosts* current = nullptr;
   const VirtualHostsSettings settings_;
   Clock clock_{*this};
   std::unique_ptr<sim::CardNetwork> network_;
