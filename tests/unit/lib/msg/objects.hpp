@@ -54,7 +54,7 @@ struct Objects {
   Paths paths{all()};
   Buffers buffers;
   Inflows inflows{kBuffers, kShare, peers, contexts};
-  Retries retries{rails, peers, stats};
+  Retries retries{peers, stats};
   LargeControl control;
   Speaker speaker{all(), kInstance};
   Large large{all()};
