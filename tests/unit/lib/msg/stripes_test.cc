@@ -175,7 +175,8 @@ TEST_F(StripesTest, TheTwoSidesOfUnidirectionalUseOtherRails) {
 class Cut : public StripesTest, public testing::WithParamInterface<std::tuple<bool, uint32_t>> {};
 
 TEST_P(Cut, OfALinkIsRepairedByTheOthers) {
-  const auto [is_sender, rail] = GetParam();
+  const bool is_sender = std::get<0>(GetParam());
+  const uint32_t rail = std::get<1>(GetParam());
   start("xyz");
   for (uint32_t round = 0; round < 3; ++round) {
     begin(16 << 20, 0, 512 * round);
