@@ -177,9 +177,7 @@ optional_modules() {
   done
 }
 
-# compile FOLDER [TARGET...]: ninja; silent but for compiler messages where output is no terminal. It stops after
-# compile_limit seconds, if that is set, and leaves the rest as it was.
-compile_limit=''
+# compile FOLDER [TARGET...]: ninja; silent but for compiler messages where output is no terminal.
 compile() {
   local dir=$1 start=$SECONDS
   # ccache remembers what includes a precompiled header (tests/meson.build) only if told so.
@@ -191,15 +189,12 @@ compile() {
     tail -n 20 "$dir/configure.log" >&2
     die "meson could not configure ${dir#"$root"/}" "see the lines above"
   fi
-  local -a limited=()
-  [ -z "$compile_limit" ] || limited=(timeout --signal=INT "$compile_limit")
   # On a terminal ninja shows one moving line; elsewhere only what the compilers have to say.
   if [ -t 1 ]; then
-    "${limited[@]}" ninja -C "$dir" -j "$jobs" "$@"
+    ninja -C "$dir" -j "$jobs" "$@"
   else
-    "${limited[@]}" ninja -C "$dir" -j "$jobs" --quiet "$@" | sed '/^ninja: \(no work to do\|Entering directory\)/d'
+    ninja -C "$dir" -j "$jobs" --quiet "$@" | sed '/^ninja: \(no work to do\|Entering directory\)/d'
   fi ||
-    { [ -n "$compile_limit" ] && [ $((SECONDS - start)) -ge "$compile_limit" ]; } ||
     die "the build in ${dir#"$root"/} failed" "see the compiler's first error above"
   [ $((SECONDS - start)) -lt 5 ] || say compile "${dir#"$root"/} done in $((SECONDS - start)) s"
 }
