@@ -114,13 +114,17 @@ class Outbox {
     outbox.copied_ += bytes;
     const uint16_t credit = route.back->tell();
     uint8_t* const at = tx.slot_va(slot);
-    const uint64_t key_number = route.link->next_out;
-    const HeaderWords header = {key_number, with_kind(route.word, kind) | uint64_t{credit} << 32 |
-                                                uint64_t{padding_of(bytes)} << 56};
-    std::memcpy(at, &header, sizeof(header));
-    route.link->next_out = key_number + (1ull << 32);
+    const uint64_t rest =
+        with_kind(route.word, kind) | uint64_t{credit} << 32 | uint64_t{padding_of(bytes)} << 56;
+    // The words are written one by one. The first write makes the compiler read the link anew, so
+    // that it keeps no register for it.
+    std::memcpy(at + sizeof(rest), &rest, sizeof(rest));
+    Link& link = *route.link;
+    const uint64_t key_number = link.next_out;
+    std::memcpy(at, &key_number, sizeof(key_number));
+    link.next_out = key_number + (1ull << 32);
     const uint64_t words =
-        route.link->one_segment |
+        link.one_segment |
         pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
     fill(at + kHeaderBytes);
     tx.send_slot(slot, at, words, kHeaderBytes + bytes);
