@@ -19,7 +19,9 @@ void Failures::on_failed(const pmd::TxDone& done) {
   const uint64_t first_ns = works_.retries.take_since(rail_, entry);
   // A message lost once usually arrives when it is resent.
   const bool in_doubt = done.status == pmd::Status::kResponseTimeout;
-  if (path != nullptr) {
+  if (path != nullptr && in_doubt) {
+    rail_.silence.doubt(*path);
+  } else if (path != nullptr) {
     works_.paths.on_failed(*path, done.status);
   }
   if (path != nullptr && in_doubt && path->link.path == path &&
@@ -43,12 +45,13 @@ void Failures::on_message_failed(Path& path, uint32_t entry, pmd::Status status,
   const uint64_t since_ns = first_ns != 0 ? first_ns : base::now_ns();
   Again again = {
       link.index(), link.session, since_ns, {slot, slot + rail_.outbox.ring().slot_bytes(entry)}};
-  if (rail_.outbox.stopped() && status == pmd::Status::kFlushed) {
+  if (rail_.outbox.stopped() && status == pmd::Status::kFlushed && link.path == &path) {
     again.resent = first_ns != 0;
     works_.retries.keep_flushed(std::move(again));
     return;
   }
-  if (status == pmd::Status::kBadDescriptor || status == pmd::Status::kFlushed) {
+  if (status == pmd::Status::kBadDescriptor ||
+      (status == pmd::Status::kFlushed && !rail_.outbox.stopped())) {
     works_.sessions.end(link, -EIO);
     return;
   }
@@ -62,7 +65,8 @@ void Failures::on_message_failed(Path& path, uint32_t entry, pmd::Status status,
   // The message was not read, refused, or is in doubt. Resending is safe: by its number, the peer
   // recognizes a duplicate.
   again.since_ns = refused ? base::now_ns() : since_ns;
-  again.never_left = status == pmd::Status::kLinkDown && first_ns == 0;
+  again.never_left =
+      (status == pmd::Status::kLinkDown || status == pmd::Status::kFlushed) && first_ns == 0;
   works_.retries.keep(link, std::move(again));
 }
 

@@ -215,6 +215,7 @@ void Paths::set_rails(Link& link) {
 
 rail::RailView Paths::view_of(const Link& link, bool is_large) const {
   rail::RailView view;
+  uint32_t rank = 0;  // of the last resort
   for (const std::unique_ptr<Path>& path : link.paths) {
     if (path == nullptr || !path->is_found || path->rail.health.error() != 0) {
       continue;
@@ -224,7 +225,10 @@ rail::RailView Paths::view_of(const Link& link, bool is_large) const {
     const bool has_room =
         is_large || (!outbox.stopped() && outbox.ring().has_room(Outbox::kReserve));
     view.up |= path->state.is_up() ? one : 0;
-    view.last_resort |= path->state.is_last_resort() ? one : 0;
+    if (path->state.is_last_resort() && path->state.rank() >= rank) {
+      view.last_resort = path->state.rank() > rank ? one : view.last_resort | one;
+      rank = path->state.rank();
+    }
     view.room |= has_room && !path->rest.on ? one : 0;
   }
   return view;
@@ -256,12 +260,9 @@ Path* Paths::choose_any(const Link& link) {
     if (each == nullptr || !each->is_found || each->rail.health.error() != 0) {
       continue;
     }
-    constexpr uint32_t kDown = 1u << 24;
-    constexpr uint32_t kLastResort = 1u << 20;
+    constexpr uint32_t kRank = 1u << 20;
     constexpr uint32_t kWaits = 1u << 16;
-    const uint32_t cost = (each->state.is_up()            ? 0
-                           : each->state.is_last_resort() ? kLastResort
-                                                          : kDown) +
+    const uint32_t cost = (rail::RailState::kRankMost - each->state.rank()) * kRank +
                           (each->rest.on || each->rail.outbox.stopped() ? kWaits : 0) +
                           each->rail.outbox.ring().outstanding();
     if (best == nullptr || cost < best_cost) {
@@ -306,6 +307,14 @@ Path* Paths::find(Link& link, uint32_t remote) const {
     }
   }
   return path;
+}
+
+bool Paths::is_left(const Path& path) {
+  const auto& paths = path.link.paths;
+  return path.link.peer_rails != nullptr &&
+         std::any_of(paths.begin(), paths.end(), [&](const std::unique_ptr<Path>& each) {
+           return each != nullptr && each->is_found && each->state.rank() > path.state.rank();
+         });
 }
 
 Path& Paths::choose_for_large(const Link& link) const {

@@ -60,6 +60,8 @@ class Paths {
   /// The rails over which a transfer of `bytes` from a peer with several is granted, by the policy.
   /// @return empty: none may be used now.
   [[nodiscard]] rail::RailSet stripe_rails(const Link& link, uint64_t bytes) const;
+  /// Whether another path to the peer is likelier to work, by RailState::rank().
+  [[nodiscard]] static bool is_left(const Path& path);
   /// Bytes granted to peers, by rail, and how fast they bring them.
   [[nodiscard]] rail::RailLoads& granted() { return granted_; }
 

@@ -179,9 +179,8 @@ void Sender::resume(const Rail& rail) {
     const bool sending = !each->dead && grant.state() == SendGrant::State::kSending;
     // All entries of a stopped ring are completed. Normally the unsent messages are the last ones;
     // if not, later messages may have landed in the entry of a refused one, so a new attempt is
-    // needed. It is, too, if the path is not up: the receiver chooses another one.
-    const bool is_left = each->link->peer_rails != nullptr && !each->path->state.is_up();
-    if (sending && !is_left && each->unsent_from == grant.next() - count) {
+    // needed. It is, too, if another path is better: the receiver chooses.
+    if (sending && !Paths::is_left(*each->path) && each->unsent_from == grant.next() - count) {
       grant.not_sent(count);
     } else {
       if (sending) {

@@ -9,6 +9,8 @@
 namespace rio::msg {
 namespace {
 
+constexpr uint8_t kRefusalsMax = 2;  // in a row, of a path that only the sender takes to fail
+
 /// Read the cut of a grant. @return false: it is foreign, and invalid.
 [[nodiscard]] bool read_cut(const GrantBody& body, const Path& path, uint64_t len_max,
                             pmd::mem::Cut* out) {
@@ -123,6 +125,8 @@ bool Sender::take_grant(SendTransfer& transfer, const GrantBody& body, Path& pat
   if (path.rail.health.error() != 0) {
     works_.paths.say_lost(*transfer.link, path.rail);
     ask_again(grant);
+  } else if (grant.fruitless() < kRefusalsMax && Paths::is_left(path)) {
+    ask_again(grant);  // the receiver does not know yet that the path fails
   }
   transfer.cut = cut;
   const uint64_t len_bytes = pmd::mem::cut_bytes(cut, path.rail.slots.rules());

@@ -136,7 +136,10 @@ bool Silence::moves(Path& path) {
 }
 
 void Silence::doubt(Path& path) {
-  is_doubted_ = moves(path) || is_doubted_;
+  Outbox& outbox = rail_.outbox;
+  if (moves(path) && !outbox.stopped() && outbox.out_to(path.dest_id) != 0) {
+    is_doubted_ = true;
+  }
 }
 
 void Silence::stop() {
@@ -146,6 +149,7 @@ void Silence::stop() {
 }
 
 void Silence::poll_stop() {
+  rail_.outbox.reap_each();  // what never left goes by another rail meanwhile
   const int stopped = ring().stopped();
   const uint64_t bound_ns =
       uint64_t{pmd::stop_limit_ms(works_.config.response_timeout_us, pmd::kStopSlackMs)} *
@@ -180,7 +184,7 @@ void Silence::finish_restart() {
 
 void Silence::begin_rest(Path& path) {
   Rest& rest = path.rest;
-  if (rest.on) {
+  if (rest.on || (path.link.peer_rails != nullptr && path.state.is_up())) {
     return;
   }
   const uint64_t now = base::now_ns();

@@ -29,7 +29,7 @@ class Silence {
   /// Whether a silent peer delays other peers. @param end end of the ring entries to check.
   [[nodiscard]] bool others_wait(uint32_t silent_dest_id, uint32_t end) const;
 
-  /// A message of large data was not answered: its path is in doubt. If the peer is reached by
+  /// A message was not answered: its path is in doubt. If the peer is reached by
   /// another one now, stop the ring, so that the messages behind it are returned at once, and not
   /// one after the other when their time is over.
   void doubt(Path& path);

@@ -57,6 +57,15 @@ class RailState {
   [[nodiscard]] bool is_last_resort() const {
     return state_ == State::kSuspect || state_ == State::kProbing;
   }
+  /// How likely the path works, of several: the higher the likelier. kProbing is above kSuspect,
+  /// since its last probe was answered.
+  static constexpr uint32_t kRankMost = 3;
+  [[nodiscard]] uint32_t rank() const {
+    return state_ == State::kUp        ? kRankMost
+           : state_ == State::kProbing ? 2
+           : state_ == State::kSuspect ? 1
+                                       : 0;
+  }
   /// Whether work that is in doubt or was refused goes to another usable path, if there is one.
   [[nodiscard]] bool moves_work() const { return state_ != State::kUp; }
   [[nodiscard]] State state() const { return state_; }

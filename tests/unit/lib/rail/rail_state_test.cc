@@ -150,6 +150,20 @@ TEST(RailState, ProbesOfAPathThatIsDownGrowApart) {
   }
 }
 
+TEST(RailState, APathThatAnswersIsLikelierToWorkThanOneInDoubt) {
+  const RailState up(kTimeout);
+  RailState probing(kTimeout);
+  probing.refused(kStart);
+  EXPECT_EQ(probing.rank(), 0u);
+  static_cast<void>(answer_next(probing, kStart));
+  RailState suspect(kTimeout);
+  suspect.in_doubt(kStart);
+  EXPECT_EQ(up.rank(), RailState::kRankMost);
+  EXPECT_GT(up.rank(), probing.rank());
+  EXPECT_GT(probing.rank(), suspect.rank());
+  EXPECT_GT(suspect.rank(), 0u);
+}
+
 TEST(RailState, ItIsUpAgainOnlyAfterAnswersOverTheHold) {
   RailState path(kTimeout);
   path.refused(kStart);
