@@ -26,6 +26,12 @@ uint64_t RailState::longest_interval_ns() const {
   return std::max(kProbeMostNs, timeout_ns_);
 }
 
+/// How long the card does not use a letter of a message in doubt: two response time-outs, of which
+/// the receiver's and its own clock may each be a quarter late.
+uint64_t RailState::letter_rest_ns() const {
+  return 2 * timeout_ns_ * 25 / 16;
+}
+
 uint64_t RailState::hold_interval_ns() const {
   return std::min(hold_ns_ / (2 * kAnswersLeast), kHoldProbeMostNs);
 }
@@ -84,6 +90,7 @@ void RailState::come_up(uint64_t now_ns) {
 }
 
 void RailState::in_doubt(uint64_t now_ns) {
+  doubt_ns_ = now_ns;
   if (state_ == State::kDown || is_old(now_ns)) {
     return;
   }
@@ -160,7 +167,9 @@ void RailState::probe_answered(uint64_t now_ns) {
   proof_ns_ = probe_ns_;
   is_link_down_ = false;  // the report of its return was lost
   answers_ = state_ == State::kProbing ? answers_ + 1 : 1;
-  if (state_ == State::kSuspect) {
+  if (state_ == State::kSuspect && now_ns < doubt_ns_ + letter_rest_ns()) {
+    next_probe_ns_ = doubt_ns_ + letter_rest_ns();
+  } else if (state_ == State::kSuspect) {
     hold_ns_ = std::max(hold_ns_, kHoldLeastNs);
     come_up(now_ns);
   } else if (state_ == State::kDown && hold_ns_ != 0) {

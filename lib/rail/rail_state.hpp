@@ -119,6 +119,7 @@ class RailState {
   [[nodiscard]] bool is_old(uint64_t now_ns) const;
   [[nodiscard]] bool came_back_lately(uint64_t now_ns) const;
   [[nodiscard]] uint64_t longest_interval_ns() const;
+  [[nodiscard]] uint64_t letter_rest_ns() const;
   [[nodiscard]] uint64_t hold_interval_ns() const;
   [[nodiscard]] uint64_t next_hold_ns() const;
   void probe_by(uint64_t by_ns);
@@ -132,6 +133,7 @@ class RailState {
   uint64_t since_ns_ = 0;  // when the state began
   uint64_t up_ns_ = 0;     // when the path last became kUp
   uint64_t left_ns_ = 0;   // when the path last left kUp
+  uint64_t doubt_ns_ = 0;  // of the last doubt
   uint64_t probe_ns_ = 0;  // when the last probe was sent
   uint64_t proof_ns_ = 0;  // when the last answered probe was sent; 0: there was none
   uint64_t interval_ns_;   // of probes in kDown
