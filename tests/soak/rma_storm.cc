@@ -205,7 +205,7 @@ uint32_t RmaStorm::begin_accesses(uint32_t host) {
   return count;
 }
 
-/// What the peer's memory contains is what was written there, beside the bytes of the slot as well.
+/// The peer's slot contains the bytes that were written there, and no others.
 void RmaStorm::check_slot(uint32_t host, size_t index) {
   std::vector<uint8_t>& expected = ends_[host].accesses[index].expected;
   const uint8_t* const found = slot_of_peer(host, index);
