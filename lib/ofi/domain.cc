@@ -89,14 +89,20 @@ int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user
     }
     FI_INFO(&provider(), FI_LOG_DOMAIN, "card %s, queue pair %u, destID %u\n", config.card.c_str(),
             config.queue_pair, port->dest_id());
-    std::unique_ptr<Domain> domain(
-        new Domain(of<FiFabric>(fabric), *info, params, std::move(port), user_context));
-    if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
-      return rc;
-    }
-    *out = domain.release();
-    return 0;
+    return open_on(std::move(port), fabric, *info, params, out, user_context);
   });
+}
+
+int Domain::open_on(std::unique_ptr<msg::MessagePort> port, fid_fabric* fabric, const fi_info& info,
+                    const Params& params, fid_domain** out, void* user_context) {
+  const bool alone = info.domain_attr->data_progress == FI_PROGRESS_AUTO;
+  std::unique_ptr<Domain> domain(
+      new Domain(of<FiFabric>(fabric), info, params, std::move(port), user_context));
+  if (const int rc = alone ? Attendant::start(*domain, &domain->attendant_) : 0; rc != 0) {
+    return rc;
+  }
+  *out = domain.release();
+  return 0;
 }
 
 bool Domain::make_name(uint32_t endpoint, Name* out) const {

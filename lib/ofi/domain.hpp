@@ -34,6 +34,11 @@ class Domain : public fid_domain, public Used {
   /// msg::MessagePort::open() or Attendant::start().
   [[nodiscard]] static int open(fid_fabric* fabric, fi_info* info, fid_domain** out,
                                 void* user_context);
+  /// Like open(), but on a port that is open already. @param info its card only names the fabric.
+  /// @return 0, or as Attendant::start().
+  [[nodiscard]] static int open_on(std::unique_ptr<msg::MessagePort> port, fid_fabric* fabric,
+                                   const fi_info& info, const Params& params, fid_domain** out,
+                                   void* user_context);
   ~Domain();
 
   [[nodiscard]] msg::MessagePort& port() { return *port_; }

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/random.hpp"
-#include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::test {
 namespace {
@@ -24,23 +23,10 @@ constexpr uint32_t kMiddleBytes = 4000;
 }  // namespace
 
 RailStorm::RailStorm(const StormPlan& plan) : plan_(plan), random_(plan.seed) {
-  VirtualHostsSettings settings;
-  settings.topology = "mesh:2x2";
-  settings.network.cards_per_host = kRails;
-  settings.poll_ns = 20 * kUsNs;
-  std::string error;
-  if (VirtualHosts::create(settings, &hosts_, &error) != 0) {
-    result_.log = error;
+  if (RailCuts::create_hosts(&hosts_, &result_.log) != 0) {
     return;
   }
-  // The two links between cards of one host go first, so that each rail is a network of its own.
-  for (uint32_t host = 0; host < kHosts; ++host) {
-    sim::NetworkBase& network = hosts_->network().network();
-    const uint32_t link = network.topology().next_link(kRails * host, kRails * host + 1);
-    for (const uint32_t each : {link, network.topology().reverse(link)}) {
-      network.schedule({.at_ns = 1, .kind = sim::FaultKind::kLinkDown, .target = each});
-    }
-  }
+  cuts_ = std::make_unique<RailCuts>(*hosts_, plan.timeout_us);
   msg::PortConfig config;
   config.response_timeout_us = plan.timeout_us;
   config.connect_ms = 10'000;
@@ -76,61 +62,6 @@ void RailStorm::fill(uint32_t from, uint32_t number, std::vector<uint8_t>* out) 
   for (size_t at = 0; at < out->size(); at += sizeof(drawn)) {
     drawn = base::mix64(drawn += base::kRandomStep);
     std::memcpy(out->data() + at, &drawn, std::min(sizeof(drawn), out->size() - at));
-  }
-}
-
-void RailStorm::cut(uint32_t rail, uint64_t from_ns, uint64_t to_ns, uint32_t direction) {
-  sim::NetworkBase& network = hosts_->network().network();
-  const uint32_t link = network.topology().next_link(rail, kRails + rail);
-  const uint32_t links[2] = {link, network.topology().reverse(link)};
-  for (uint32_t i = 0; i < 2; ++i) {
-    if (direction == 2 || direction == i) {
-      network.schedule({.at_ns = from_ns, .kind = sim::FaultKind::kLinkDown, .target = links[i]});
-      network.schedule({.at_ns = to_ns, .kind = sim::FaultKind::kLinkUp, .target = links[i]});
-    }
-  }
-  result_.log += "  rail " + std::to_string(rail) + " down " + std::to_string(from_ns / kUsNs) +
-                 " to " + std::to_string(to_ns / kUsNs) + " us" +
-                 (direction == 2 ? "" : ", direction " + std::to_string(direction)) + "\n";
-}
-
-/// A link that a card knows to be down: the card reports it.
-void RailStorm::switch_off(uint32_t rail, uint64_t from_ns, uint64_t to_ns, uint32_t host) {
-  switches_.push_back({from_ns, host, rail, false});
-  switches_.push_back({to_ns, host, rail, true});
-  result_.log += "  rail " + std::to_string(rail) + " off " + std::to_string(from_ns / kUsNs) +
-                 " to " + std::to_string(to_ns / kUsNs) + " us, by host " + std::to_string(host) +
-                 "\n";
-}
-
-void RailStorm::switch_links(uint32_t host) {
-  for (const Switch& each : switches_) {
-    if (each.at_ns <= hosts_->now_ns() && each.host == host) {
-      ends_[host].port->rails().at(each.rail).endpoint.card().bus().bar().write32(
-          regs::port::control(), each.is_on ? 1 : 0);
-    }
-  }
-  std::erase_if(switches_, [&](const Switch& each) {
-    return each.at_ns <= hosts_->now_ns() && each.host == host;
-  });
-}
-
-/// One rail is down at a time, in one direction or both, with a report of the card or without; the
-/// pause before the next cut may be too short for the rail to be up again.
-void RailStorm::plan_cuts() {
-  const uint64_t timeout_ns = plan_.timeout_us * kUsNs;
-  uint64_t at_ns = hosts_->network().now_ns() + below(5 * timeout_ns);
-  for (uint32_t i = 0; i < plan_.cuts; ++i) {
-    const uint64_t down_ns =
-        timeout_ns / 4 + below(below(4) == 0 ? 400 * timeout_ns : 8 * timeout_ns);
-    const auto rail = static_cast<uint32_t>(below(kRails));
-    if (below(4) == 0) {
-      switch_off(rail, at_ns, at_ns + down_ns, static_cast<uint32_t>(below(kHosts)));
-    } else {
-      cut(rail, at_ns, at_ns + down_ns, std::min(static_cast<uint32_t>(below(4)), 2u));
-    }
-    end_ns_ = at_ns + down_ns;
-    at_ns = end_ns_ + timeout_ns + below(below(2) == 0 ? 600 * timeout_ns : 10 * timeout_ns);
   }
 }
 
@@ -213,7 +144,7 @@ uint32_t RailStorm::begin_sends(uint32_t host) {
 
 uint32_t RailStorm::turn(uint32_t host) {
   End& end = ends_[host];
-  switch_links(host);
+  cuts_->switch_links(host, *end.port);
   end.context->progress();
   const uint64_t before = std::exchange(end.activity, end.port->activity());
   uint32_t count = end.activity != before ? 1 : 0;
@@ -234,16 +165,7 @@ uint32_t RailStorm::turn(uint32_t host) {
 }
 
 bool RailStorm::has_all_paths() const {
-  for (uint32_t host = 0; host < kHosts; ++host) {
-    const msg::Link* const link =
-        ends_[host].port->known_link(VirtualHosts::id(kRails * (1 - host)));
-    for (uint32_t rail = 0; rail < kRails; ++rail) {
-      if (link == nullptr || link->paths[rail] == nullptr || !link->paths[rail]->is_found) {
-        return false;
-      }
-    }
-  }
-  return true;
+  return RailCuts::has_paths(0, *ends_[0].port) && RailCuts::has_paths(1, *ends_[1].port);
 }
 
 bool RailStorm::is_over() const {
@@ -269,18 +191,18 @@ StormResult RailStorm::run() {
     result_.log += "  no paths\n";
     return result_;
   }
-  plan_cuts();
+  cuts_->plan(plan_.cuts, random_);
+  end_ns_ = cuts_->end_ns();
   result_.is_over = hosts_->run(
                         step, [&] { return is_over() || result_.failed > 0; }, kLimitNs) &&
                     result_.failed == 0;
+  result_.log += cuts_->log();
   for (uint32_t host = 0; host < kHosts; ++host) {
     const End& end = ends_[host];
     result_.messages += end.taken;
     result_.lost += ends_[1 - host].begun_ns.size() - end.taken;
     result_.sessions += end.port->sessions_ended() + end.port->stats().cut_off;
-    for (const auto& path : end.port->known_link(VirtualHosts::id(kRails * (1 - host)))->paths) {
-      result_.moves += path != nullptr ? path->state.counts().moves : 0;
-    }
+    result_.moves += RailCuts::moves(host, *end.port);
   }
   return result_;
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/tag/tagged_context.hpp"
-#include "tests/support/virtual_hosts.hpp"
+#include "tests/soak/rail_cuts.hpp"
 
 namespace rio::test {
 
@@ -51,8 +51,8 @@ class RailStorm {
   [[nodiscard]] StormResult run();
 
  private:
-  static constexpr uint32_t kHosts = 2;
-  static constexpr uint32_t kRails = 2;
+  static constexpr uint32_t kHosts = RailCuts::kHosts;
+  static constexpr uint32_t kRails = RailCuts::kRails;
   static constexpr uint32_t kWindow = 8;  // messages under way in each direction
 
   struct Sending {
@@ -84,10 +84,6 @@ class RailStorm {
   [[nodiscard]] bool has_all_paths() const;
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] uint64_t below(uint64_t end) { return random_() % end; }
-  void plan_cuts();
-  void cut(uint32_t rail, uint64_t from_ns, uint64_t to_ns, uint32_t direction);
-  void switch_off(uint32_t rail, uint64_t from_ns, uint64_t to_ns, uint32_t host);
-  void switch_links(uint32_t host);
   uint32_t turn(uint32_t host);
   uint32_t begin_receives(uint32_t host);
   uint32_t begin_sends(uint32_t host);
@@ -96,15 +92,9 @@ class RailStorm {
   StormPlan plan_;
   std::mt19937_64 random_;
   std::unique_ptr<VirtualHosts> hosts_;
+  std::unique_ptr<RailCuts> cuts_;
   std::array<End, kHosts> ends_;
-  struct Switch {
-    uint64_t at_ns;
-    uint32_t host;
-    uint32_t rail;
-    bool is_on;
-  };
-  std::vector<Switch> switches_;  // in order of time
-  uint64_t end_ns_ = 0;           // of the cuts
+  uint64_t end_ns_ = 0;  // of the cuts
   StormResult result_;
 };
 
