@@ -13,8 +13,11 @@ int alloc_area(Endpoint& endpoint, uint32_t count, pmd::DmaMemory* out) {
   const pmd::Caps& caps = endpoint.caps();
   const uint32_t align = std::max({caps.shared_addr_align, caps.tx_addr_align, 64u});
   if (kStrideBytes % align != 0) {
-    base::log_error("%s wants buffers at multiples of %u; at most %u is supported",
-                    endpoint.name().c_str(), align, regs::kSegmentBytesMax);
+    base::log_error(
+        "%s wants buffers at multiples of %u bytes; a port has them at multiples of %u at most, "
+        "for "
+        "all its cards: leave the card out",
+        endpoint.name().c_str(), align, regs::kSegmentBytesMax);
     return -ENOTSUP;
   }
   return endpoint.alloc(uint64_t{count} * kStrideBytes, align, out);

@@ -120,7 +120,11 @@ int MessagePort::open(std::vector<BusCard> cards, const PortConfig& config,
   rail::RailPolicy policy = rail::RailPolicy::kWeighted;
   Endpoints endpoints(cards.size());
   int rc = prepare(config, &profile, &policy);
-  rc = rc == 0 && (cards.empty() || cards.size() > kRailsMax) ? -EINVAL : rc;
+  if (rc == 0 && (cards.empty() || cards.size() > kRailsMax)) {
+    base::log_error("port on %s: %zu cards; give it 1 to %u", config.card.c_str(), cards.size(),
+                    kRailsMax);
+    rc = -EINVAL;
+  }
   for (size_t i = 0; rc == 0 && i < cards.size(); ++i) {
     EndpointConfig of_card = endpoint_config(config);
     of_card.dest_id = cards[i].dest_id;

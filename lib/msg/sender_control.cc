@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.hpp"
 #include "lib/msg/paths.hpp"
 #include "lib/msg/rail.hpp"
 #include "lib/msg/sender.hpp"
@@ -16,6 +17,16 @@ constexpr uint8_t kRefusalsMax = 2;  // in a row, of a path that only the sender
                             pmd::mem::Cut* out) {
   return pmd::mem::decode_cut(body.cut, len_max, path.rail.slots.rules(), out) == 0 &&
          pmd::mem::cut_messages(*out) <= UINT32_MAX;
+}
+
+/// Log that a peer wants data by a rail that it has not, or that was never found. @return false:
+/// the peer broke the protocol.
+[[nodiscard]] bool refuse_rail(const Link& link, uint32_t rail) {
+  if (!link.keys.warned) {  // Sessions logs once, too
+    base::log_warning("destID %u: it granted data by its rail %u, to which there is no path",
+                      link.dest_id(), rail);
+  }
+  return false;
 }
 
 }  // namespace
@@ -70,7 +81,10 @@ bool Sender::on_grant(Link& link, std::span<const uint8_t> bytes) {
       transfer->settled ? transfer->granted_bytes - transfer->arrived_bytes : transfer->rest_bytes;
   Path* const path = works_.paths.find(link, body.rail);
   pmd::mem::Cut cut;
-  return path != nullptr && !transfer->has_stripes() && read_cut(body, *path, len_max, &cut) &&
+  if (path == nullptr) {
+    return refuse_rail(link, body.rail);
+  }
+  return !transfer->has_stripes() && read_cut(body, *path, len_max, &cut) &&
          take_grant(*transfer, body, *path, cut);
 }
 
@@ -93,7 +107,10 @@ bool Sender::on_stripe(Link& link, std::span<const uint8_t> bytes) {
   }
   Path* const path = works_.paths.find(link, body.grant.rail);
   pmd::mem::Cut cut;
-  if (path == nullptr || link.peer_rails == nullptr || whole->grant.attempt() != 0 ||
+  if (path == nullptr) {
+    return refuse_rail(link, body.grant.rail);
+  }
+  if (link.peer_rails == nullptr || whole->grant.attempt() != 0 ||
       whole->grant.state() != SendGrant::State::kRequested ||
       !read_cut(body.grant, *path, body.whole_bytes - body.first_byte, &cut)) {
     return false;

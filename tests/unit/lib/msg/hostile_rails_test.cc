@@ -5,6 +5,8 @@
 #include <optional>
 #include <ostream>
 
+#include "tests/support/log_capture.hpp"
+#include "tests/unit/lib/msg/large_fixture.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 
 namespace rio::msg::test {
@@ -287,6 +289,114 @@ TEST_F(HostileRails, AnAnsweredPathIsUsedForItsOwnDestIdOnly) {
     ADD_FAILURE() << "no answer: its messages would not be taken";
   }
 }
+
+// The port has asked the foe for a transfer, and each of its stripes is the foe's to grant.
+class HostileStripes : public HostileRails {
+ public:
+  HostileStripes() { ask(); }
+
+  void says_next(Kind kind, uint32_t credit, const std::string& text = "") {
+    sends(0, Wire::message(link().keys.local, link().next_in(), 0, 0, credit, kind, text));
+  }
+  /// A stripe of an honest peer, that its first rail brings.
+  [[nodiscard]] StripeBody stripe() const {
+    StripeBody body{};
+    body.grant.transfer = 1;
+    body.grant.mailbox = 1;
+    body.grant.stripe = 1;
+    body.grant.total = 4;
+    body.whole_bytes = kBytes - edge_bytes(reinterpret_cast<uintptr_t>(data_.data()), kBytes);
+    pmd::mem::Cut cut;
+    EXPECT_EQ(pmd::mem::make_cut(0, kStripeBytes, pmd::mem::AlignRules{}, &cut), 0);
+    pmd::mem::encode_cut(cut, body.grant.cut);
+    return body;
+  }
+  void says_stripe(const std::function<void(StripeBody& body)>& change) {
+    StripeBody body = stripe();
+    change(body);
+    says_next(Kind::kStripe, kControlCredits, text_of(body));
+  }
+
+ protected:
+  static constexpr uint64_t kBytes = 1 << 20;
+  static constexpr uint64_t kStripeBytes = 32 << 10;
+
+  const std::vector<uint8_t> data_ = std::vector<uint8_t>(kBytes);
+  SendTransfer sent_;
+
+ private:
+  void ask() {
+    constexpr uint32_t kCredit = 4;
+    ASSERT_EQ(own_.context->accept_large(), 0);
+    const Route there = route(own_, kFoe, 0);
+    int rc = -EAGAIN;
+    bool opened = false;
+    ASSERT_TRUE(work_until([&] {
+      rc = own_.context->send_large(there, 7, data_.data(), kBytes, sent_);
+      const std::vector<uint8_t> heard = foe_[0]->receive();
+      if (!opened && heard.size() >= kHeaderBytes &&
+          load_header(heard.data()).kind() == Kind::kOpen) {
+        opened = true;
+        says_next(Kind::kOpened, kCredit);
+      }
+      while (!foe_[1]->receive().empty()) {
+      }
+      return rc != -EAGAIN;
+    }));
+    ASSERT_EQ(rc, 0);
+    ASSERT_TRUE(work_until([&] {
+      drain();
+      return sent_.grant.state() == SendGrant::State::kRequested;
+    }));
+  }
+};
+
+struct StripeLie {
+  const char* name;
+  void (*change)(StripeBody& body);
+};
+std::ostream& operator<<(std::ostream& out, const StripeLie& lie) {
+  return out << lie.name;
+}
+
+std::string stripe_name(const testing::TestParamInfo<StripeLie>& info) {
+  return info.param.name;
+}
+
+TEST_F(HostileStripes, OfItsFirstRailIsTaken) {
+  says_stripe([](StripeBody& /*body*/) {});
+  wait(5);
+  EXPECT_EQ(link().session, session_);
+  EXPECT_EQ(own_.port->stats().cut_off, 0u);
+  EXPECT_TRUE(sent_.has_stripes());
+}
+
+class StripeOf : public HostileStripes, public testing::WithParamInterface<StripeLie> {};
+TEST_P(StripeOf, CostsItsSessionAndNothingElse) {
+  StripeBody body{};
+  GetParam().change(body);
+  const bool is_a_rail = body.grant.rail < kRailsMax;
+  const rio::test::LogCapture log;
+  says_stripe(GetParam().change);
+  expect_cut_off();
+  const std::vector<std::string>& lines = rio::test::LogCapture::lines();
+  ASSERT_EQ(lines.size(), is_a_rail ? 2u : 1u);
+  EXPECT_NE(lines.back().find("destID 3 broke the protocol"), std::string::npos);
+  EXPECT_TRUE(!is_a_rail ||
+              lines.front().find("destID 3: it granted data by its rail ") != std::string::npos)
+      << lines.front();
+  EXPECT_FALSE(sent_.has_stripes());
+  ASSERT_TRUE(work_until([&] { return sent_.done; }));
+  EXPECT_EQ(sent_.status, -EPROTO);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Rail, StripeOf,
+    testing::Values(
+        StripeLie{"WithoutAPath", [](StripeBody& body) { body.grant.rail = 1; }},
+        StripeLie{"ThatItHasNot", [](StripeBody& body) { body.grant.rail = kRailsOfFoe; }},
+        StripeLie{"ThatNoPortHas", [](StripeBody& body) { body.grant.rail = kRailsMax; }},
+        StripeLie{"Number255", [](StripeBody& body) { body.grant.rail = 255; }}),
+    stripe_name);
 
 }  // namespace
 }  // namespace rio::msg::test

@@ -21,19 +21,23 @@ class StripesTest : public RailsTest {
   void start(const std::string& fabrics, const std::string& policy = "") {
     PortConfig config = config_of(1, fabrics);
     config.rail_policy = policy;
-    a_ = &port(config);
-    config = config_of(2, fabrics);
-    config.rail_policy = policy;
-    b_ = &port(config);
+    PortConfig other = config_of(2, fabrics);
+    other.rail_policy = policy;
+    start(config, other);
+  }
+  /// @param a, b their cards are on the same fabrics.
+  void start(const PortConfig& a, const PortConfig& b) {
+    a_ = &port(a);
+    b_ = &port(b);
     from_ = member(*a_, 0);
     to_ = member(*b_, 0);
     ASSERT_EQ(from_.context->accept_large(), 0);
     ASSERT_EQ(to_.context->accept_large(), 0);
     way_ = route(from_, 2, 0);
     EXPECT_EQ(exchange(from_, way_, to_, 0, 1), numbers(0, 1));
-    ASSERT_TRUE(work_until([&] {
-      return path_count(*a_, 2) == fabrics.size() && path_count(*b_, 1) == fabrics.size();
-    }));
+    const uint32_t rails = a_->rails().count();
+    ASSERT_TRUE(
+        work_until([&] { return path_count(*a_, 2) == rails && path_count(*b_, 1) == rails; }));
   }
   /// A transfer of `bytes` has begun, and the receiver has answered it.
   void begin(uint64_t bytes, uint64_t offset_sent = 0, uint64_t offset_got = 0) {
@@ -130,6 +134,30 @@ TEST_F(StripesTest, AReceiverWithLessRoomTakesWhatFits) {
   EXPECT_EQ(send_.len_bytes, kBytes / 2);
   EXPECT_TRUE(std::equal(place.at(), place.at() + kBytes / 2, sent_->at()));
   EXPECT_TRUE(place.guarded(kBytes / 2));
+}
+
+// The cards of one rail cut transfers at multiples of 8 bytes, the others at multiples of 256.
+TEST_F(StripesTest, CardsWithOtherAlignmentsShareATransfer) {
+  for (const auto& [of_a, of_b] : {std::tuple(",quirks=0", ",quirks=0"),
+                                   std::tuple(",quirks=0", ""), std::tuple("", ",quirks=0")}) {
+    PortConfig a = config_of(1, "xy");
+    PortConfig b = config_of(2, "xy");
+    a.card += of_a;
+    b.card += of_b;
+    start(a, b);
+    for (const uint64_t offset : {0u, 8u, 1234u}) {
+      begin((1 << 20) + offset, offset % 8, offset);
+      finish();
+      EXPECT_EQ(send_.status, 0);
+      EXPECT_EQ(receive_.status, 0);
+      EXPECT_EQ(used_, 0b11u) << of_a << " " << of_b << " " << offset;
+      EXPECT_TRUE(is_right()) << of_a << " " << of_b << " " << offset;
+    }
+    EXPECT_EQ(a_->stats().cut_off + b_->stats().cut_off, 0u) << of_a << " " << of_b;
+    from_ = {};
+    to_ = {};
+    ports_.clear();
+  }
 }
 
 TEST_F(StripesTest, PoliciesDivideAsTheySay) {
