@@ -19,6 +19,7 @@
 #include "apps/msgrate/rail_report.hpp"
 #include "apps/msgrate/skifch_side.hpp"
 #include "apps/msgrate/tag_side.hpp"
+#include "fpga/name/rails.hpp"
 
 namespace rio::msgrate {
 namespace {
@@ -140,6 +141,23 @@ void pin(const Options& options, uint32_t nth) {
   }
 }
 
+/// The name of the cards of one of our two processes. The program gives the destIDs, also those of
+/// rails, since each process has to know by which one it reaches the other one.
+/// @param process 0 or 1; the destID of its first card is 1 or 2.
+std::string card_of(const std::string& card, uint32_t process) {
+  std::vector<std::string> names;
+  std::vector<name::CardName> cards;
+  std::string ignored;  // opening the card tells it
+  if (name::parse_cards(card, &names, &cards, &ignored) != 0) {
+    return card;
+  }
+  std::string out;
+  for (uint32_t rail = 0; rail < names.size(); ++rail) {
+    out += (rail == 0 ? "" : "+") + names[rail] + ",id=" + std::to_string(2 * rail + 1 + process);
+  }
+  return out;
+}
+
 int run_both(const Options& options) {
   const std::string card =
       options.card.empty() ? "shm:msgrate-" + std::to_string(getpid()) : options.card;
@@ -150,9 +168,9 @@ int run_both(const Options& options) {
   }
   pin(options, child == 0 ? 1 : 0);
   if (child == 0) {
-    std::_Exit(run_side(options, card + ",id=2", 1, false));
+    std::_Exit(run_side(options, card_of(card, 1), 1, false));
   }
-  const int rc = run_side(options, card + ",id=1", 2, true);
+  const int rc = run_side(options, card_of(card, 0), 2, true);
   int status = 0;
   static_cast<void>(waitpid(child, &status, 0));
   const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -320,6 +320,14 @@ uint32_t MessagePort::progress_more() {
   return taken;
 }
 
+/// Take what has arrived on all rails: a peer that has gone from one may have sent its last
+/// messages on another one.
+void MessagePort::take_all() {
+  for (Rail* const rail : rails_) {
+    rail->intake.take_all();
+  }
+}
+
 void MessagePort::check_periodically() {
   until_look_ = kCallsPerLook;
   for (Rail* const rail : rails_) {

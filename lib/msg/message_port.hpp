@@ -159,7 +159,7 @@ class MessagePort {
   /// Process the card's events, which report peers that have gone.
   void look_for_gone() {
     for (Rail* const rail : rails_) {
-      rail->look_for_gone();
+      rail->silence.look_for_gone([this] { take_all(); });
     }
   }
   /// The caller knows that the process at this destID is `instance`: end a session with any other
@@ -262,6 +262,7 @@ class MessagePort {
   [[nodiscard]] int start();
   [[nodiscard]] int join_irqs();
   [[nodiscard]] uint32_t progress_more();
+  void take_all();
   [[nodiscard]] PortObjects objects();
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void check_periodically();

@@ -40,11 +40,6 @@ struct Rail {
   [[nodiscard]] uint64_t activity() const;
   /// Add what the card's queues have counted. @param out of this rail.
   void add_counts(RailStats* out) const;
-  /// Process the card's events, which report peers that have gone.
-  void look_for_gone() {
-    silence.look_for_gone([this] { intake.take_all(); });
-  }
-
   Endpoint& endpoint;
   std::unique_ptr<Dma> dma;  ///< null: the card has no DMA queue
 

@@ -132,6 +132,16 @@ class Rails(unittest.TestCase):
             self.assertLessEqual({"received", "received_bytes", "failed", "again", "moves", "downs"}, rail.keys())
             self.assertLessEqual(rail["paths_up"], rail["paths"])
 
+    def test_both_processes_know_each_other_on_each_card(self):
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "RIO_RUNTIME_DIR": folder, "RIO_PROFILE": "none"}
+            done = subprocess.run([MSGRATE, "--api", "tag", "--card", "shm:a+shm:b", "--count", "100", "--json", "-"],
+                                  env=env, text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rails = json.loads(done.stdout)["rails"]
+        self.assertEqual([rail["card"] for rail in rails], ["shm:a/1", "shm:b/3"])
+        self.assertGreater(sum(rail["sent"] for rail in rails), 0)
+
     def test_text(self):
         lines = self.run_sides("--count", "100").splitlines()
         self.assertEqual(len(lines), 3)
