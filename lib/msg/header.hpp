@@ -52,6 +52,7 @@ enum class Kind : uint8_t {
   kFind = 36,   ///< RailBody: asks whether a rail reaches the peer
   kFound = 37,  ///< RailBody: answers kFind, by the rail that it came by
   kLost = 38,   ///< RailBody: the sender's rail `asking` has lost its card
+  kLeft = 39,   ///< RailBody: messages that rail `asking` sent are not answered
 };
 
 /// Most contexts of a port; ids are 0 to kContexts - 1.
@@ -88,7 +89,7 @@ struct SessionBody {
 };
 static_assert(sizeof(SessionBody) == 24 && offsetof(SessionBody, instance) == 16);
 
-/// Body of kFind, kFound and kLost, behind the header.
+/// Body of kFind, kFound, kLost and kLeft, behind the header.
 struct RailBody {
   static constexpr uint16_t kNone = 0xFFFF;
 
@@ -96,7 +97,7 @@ struct RailBody {
   uint32_t session;    ///< key that the receiver chose
   uint32_t peer;       ///< key that the receiver has to use
   uint16_t asking;     ///< rail that sent kFind; kFound repeats it
-  uint16_t answering;  ///< rail that kFind came to; kNone in kFind and kLost
+  uint16_t answering;  ///< rail that kFind came to; kNone in the others
 };
 static_assert(sizeof(RailBody) == 16);
 

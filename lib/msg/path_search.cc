@@ -126,7 +126,7 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
     return true;
   }
   RailBody body;
-  if (kind < Kind::kFind || kind > Kind::kLost || bytes.size() != sizeof(body)) {
+  if (kind < Kind::kFind || kind > Kind::kLeft || bytes.size() != sizeof(body)) {
     return false;
   }
   std::memcpy(&body, bytes.data(), sizeof(body));
@@ -147,6 +147,15 @@ bool Paths::on_message(Rail& rail, uint32_t source, Kind kind, std::span<const u
   if (kind == Kind::kLost) {
     Path* const path = find(*link, remote);
     return path == nullptr || on_path_gone(*path);
+  }
+  if (kind == Kind::kLeft) {
+    if (Path* const path = find(*link, remote); path != nullptr) {
+      on_failed(*path, pmd::Status::kResponseTimeout);
+    }
+    if (Path* const path = link->paths[rail.index].get(); path != nullptr) {
+      path->state.delivered(base::now_ns());  // it carried this message
+    }
+    return true;
   }
   if (take_path(*link, rail, source, remote, !is_question) && is_question) {
     const RailBody answer = {kMagic, link->keys.remote, link->keys.local, body.asking,

@@ -142,6 +142,7 @@ void Paths::on_failed(Path& path, pmd::Status status) {
     return;
   }
   const uint64_t now = base::now_ns();
+  const bool was_up = path.state.is_up();
   if (status == pmd::Status::kResponseTimeout) {
     path.state.in_doubt(now);
   } else if (status == pmd::Status::kLinkDown) {
@@ -150,6 +151,9 @@ void Paths::on_failed(Path& path, pmd::Status status) {
   }
   if (!path.link.path->state.is_up()) {
     choose(path.link);
+  }
+  if (was_up && !path.state.is_up() && path.link.path != &path) {
+    say(path.link, path.rail, Kind::kLeft);  // the peer would find out a time-out later
   }
 }
 
@@ -194,12 +198,13 @@ void Paths::on_card_gone(Rail& rail) {
   }
 }
 
-void Paths::say_lost(const Link& link, const Rail& rail) {
+/// Tell the peer about a rail of ours, by the path in use.
+void Paths::say(const Link& link, const Rail& rail, Kind kind) {
   const RailBody body = {kMagic, link.keys.remote, link.keys.local,
                          static_cast<uint16_t>(rail.index), RailBody::kNone};
-  static_cast<void>(link.outbox->say_to(
-      link.path->dest_id, {link.keys.remote, HeaderWords::rest_of(0, 0, 0, Kind::kLost, 0)}, &body,
-      sizeof(body)));
+  static_cast<void>(link.outbox->say_to(link.path->dest_id,
+                                        {link.keys.remote, HeaderWords::rest_of(0, 0, 0, kind, 0)},
+                                        &body, sizeof(body)));
 }
 
 /// Make the chooser follow the paths that are found.

@@ -46,7 +46,7 @@ class Paths {
   void on_card_gone(Rail& rail);
   /// Tell a peer that a rail has lost its card, so that it grants nothing there. May be repeated:
   /// the message may be lost.
-  static void say_lost(const Link& link, const Rail& rail);
+  static void say_lost(const Link& link, const Rail& rail) { say(link, rail, Kind::kLost); }
   /// A hello was not answered: the next one takes another path, if there is one.
   void turn(Link& link);
   /// Choose the path of a link's next messages again. @return whether the link has a path that may
@@ -74,6 +74,7 @@ class Paths {
   void search(Link& link, Rail& rail, uint64_t now);
   void ask(Link& link, Rail& rail, uint32_t dest_id);
   void probe(Path& path, uint64_t now);
+  static void say(const Link& link, const Rail& rail, Kind kind);
   [[nodiscard]] Link* known(uint32_t local_key, uint32_t remote_key) const;
   [[nodiscard]] static bool is_early(const Link* link);
   void take_rails(Link& link, const RailsBody& body);

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "lib/msg/paths.hpp"
 #include "lib/msg/rail.hpp"
@@ -10,7 +11,8 @@
 namespace rio::msg {
 namespace {
 
-constexpr uint8_t kRefusalsMax = 2;  // in a row, of a path that only the sender takes to fail
+constexpr uint8_t kRefusalsMax = 4;     // in a row, of a path that only the sender takes to fail
+constexpr uint32_t kRefusalsEach = 16;  // in a response time-out
 
 /// Read the cut of a grant. @return false: it is foreign, and invalid.
 [[nodiscard]] bool read_cut(const GrantBody& body, const Path& path, uint64_t len_max,
@@ -143,7 +145,11 @@ bool Sender::take_grant(SendTransfer& transfer, const GrantBody& body, Path& pat
     works_.paths.say_lost(*transfer.link, path.rail);
     ask_again(grant);
   } else if (grant.fruitless() < kRefusalsMax && Paths::is_left(path)) {
-    ask_again(grant);  // the receiver does not know yet that the path fails
+    // The receiver does not know yet that the path fails, or that another one works again.
+    if (grant.fruitless() != 0) {
+      grant.rest_until(base::now_ns() + works_.config.response_timeout_ns() / kRefusalsEach);
+    }
+    ask_again(grant);
   }
   transfer.cut = cut;
   const uint64_t len_bytes = pmd::mem::cut_bytes(cut, path.rail.slots.rules());
