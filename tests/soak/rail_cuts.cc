@@ -15,7 +15,7 @@ int RailCuts::create_hosts(std::unique_ptr<VirtualHosts>* out, std::string* erro
   VirtualHostsSettings settings;
   settings.topology = "mesh:2x2";
   settings.network.cards_per_host = kRails;
-  settings.poll_ns = 20 * kUsNs;
+  settings.poll_ns = 4 * kUsNs;
   return VirtualHosts::create(settings, out, error);
 }
 
