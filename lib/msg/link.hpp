@@ -114,6 +114,7 @@ struct PeerRails {
   bool has_ours = false;                     ///< the peer has our rails
   uint64_t tell_ns = 0;                      ///< when to tell it our rails
   uint64_t wait_ns = 20'000'000;             ///< and then how long to wait
+  uint64_t wait_until_ns = 0;  ///< nothing is resent before: another path has been asked
 };
 
 /// A numbered message that is being handled, or is kept because it arrived before one with a lower

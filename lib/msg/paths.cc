@@ -10,6 +10,7 @@ namespace rio::msg {
 namespace {
 
 constexpr uint64_t kTellMostNs = 1'000'000'000;
+constexpr uint64_t kWaitPart = 4;  // of a response time-out, for another path to answer
 constexpr uint32_t kProbeBytes = 8;
 constexpr uint32_t kProbeAlign = 64;
 
@@ -142,7 +143,8 @@ void Paths::on_failed(Path& path, pmd::Status status) {
     return;
   }
   const uint64_t now = base::now_ns();
-  const bool was_up = path.state.is_up();
+  const uint32_t rank_before = path.state.rank();
+  const bool is_in_use = path.link.path == &path;
   if (status == pmd::Status::kResponseTimeout) {
     path.state.in_doubt(now);
   } else if (status == pmd::Status::kLinkDown) {
@@ -152,8 +154,15 @@ void Paths::on_failed(Path& path, pmd::Status status) {
   if (!path.link.path->state.is_up()) {
     choose(path.link);
   }
-  if (was_up && !path.state.is_up() && path.link.path != &path) {
+  if (path.state.rank() == rank_before) {
+    return;
+  }
+  if (!is_in_use) {
     say(path.link, path.rail, Kind::kLeft);  // the peer would find out a time-out later
+  } else if (path.link.path == &path) {
+    // A path that was down is asked now. If it works again, its answer comes long before what would
+    // be resent by this one is in doubt once more.
+    path.link.peer_rails->wait_until_ns = now + port_.config.response_timeout_ns() / kWaitPart;
   }
 }
 
@@ -293,8 +302,14 @@ bool Paths::choose(Link& link) {
     }
   }
   if (best != link.path) {
-    news_.moved(*link.path);
+    const Path& left = *link.path;
+    news_.moved(left);
     best->rail.outbox.use(*best);
+    link.peer_rails->wait_until_ns = 0;
+    if (!left.state.is_up()) {
+      left.rail.silence.call_back(left);
+      say(link, left.rail, Kind::kLeft);
+    }
     port_.peers.want(link);
   }
   return true;

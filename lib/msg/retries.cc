@@ -6,6 +6,15 @@
 #include "lib/msg/rail.hpp"
 
 namespace rio::msg {
+namespace {
+
+/// Whether messages to the peer are not resent yet.
+[[nodiscard]] bool is_waiting(const Link& link) {
+  return link.path->rest.on ||
+         (link.peer_rails != nullptr && base::now_ns() < link.peer_rails->wait_until_ns);
+}
+
+}  // namespace
 
 void Retries::keep(Link& link, Again message) {
   ++link.backlog.again;
@@ -54,7 +63,7 @@ void Retries::send_again() {
     if (again.session != link.session) {
       continue;
     }
-    if (!room || link.path->rest.on || link.backlog.resent >= kAgainMax) {
+    if (!room || is_waiting(link) || link.backlog.resent >= kAgainMax) {
       again_.push_back(std::move(again));
       continue;
     }
@@ -117,7 +126,7 @@ void Retries::drop(const Link& link) {
 
 bool Retries::has_due() const {
   return std::any_of(again_.begin(), again_.end(),
-                     [&](const Again& again) { return !peers_.at(again.link).path->rest.on; });
+                     [&](const Again& again) { return !is_waiting(peers_.at(again.link)); });
 }
 
 void Retries::hold(Link& link) {

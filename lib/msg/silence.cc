@@ -46,7 +46,7 @@ void Silence::check_ring() {
     poll_stop();
     return;
   }
-  if (std::exchange(is_doubted_, false)) {
+  if (wants_stop_) {
     stop();
     return;
   }
@@ -136,13 +136,18 @@ bool Silence::moves(Path& path) {
 }
 
 void Silence::doubt(Path& path) {
-  Outbox& outbox = rail_.outbox;
-  if (moves(path) && !outbox.stopped() && outbox.out_to(path.dest_id) != 0) {
-    is_doubted_ = true;
+  if (moves(path)) {
+    call_back(path);
   }
 }
 
+void Silence::call_back(const Path& path) {
+  const Outbox& outbox = rail_.outbox;
+  wants_stop_ |= !outbox.stopped() && outbox.out_to(path.dest_id) != 0;
+}
+
 void Silence::stop() {
+  wants_stop_ = false;
   ++works_.stats.restarts;
   stop_ns_ = base::now_ns();
   rail_.outbox.begin_stop();

@@ -29,10 +29,12 @@ class Silence {
   /// Whether a silent peer delays other peers. @param end end of the ring entries to check.
   [[nodiscard]] bool others_wait(uint32_t silent_dest_id, uint32_t end) const;
 
-  /// A message was not answered: its path is in doubt. If the peer is reached by
-  /// another one now, stop the ring, so that the messages behind it are returned at once, and not
-  /// one after the other when their time is over.
+  /// A message was not answered: its path is in doubt. If the peer is reached by another one now,
+  /// the messages behind it are called back.
   void doubt(Path& path);
+  /// The messages to a peer have left a path that fails: stop the ring, so that those that the card
+  /// still has are returned at once, and not one after the other when their time is over.
+  void call_back(const Path& path);
 
   /// Let a peer rest: nothing is posted for it until it answers, and until the card may reuse its
   /// letters after a time-out.
@@ -91,7 +93,7 @@ class Silence {
   Rail& rail_;
   pmd::EventQueue& events_;
   Stuck stuck_{};
-  bool is_doubted_ = false;  // doubt() wants a stop
+  bool wants_stop_ = false;
   uint64_t stop_ns_ = 0;
   std::vector<Path*> resting_;
   std::unordered_set<uint32_t> gone_;  // destIDs

@@ -45,7 +45,7 @@ TEST(RmaStorm, LosesAndRepeatsNoAccess) {
     const uint64_t wrong =
         result.lost + result.doubled + result.torn + result.failed + result.sessions;
     bad += wrong;
-    if (!result.is_over || wrong != 0) {
+    if (!result.is_over || wrong != 0 || in_timeouts(plan, result.silence_ns) > 3) {
       report(plan, result);
     }
     EXPECT_TRUE(result.is_over) << "seed " << seed;
