@@ -1,4 +1,4 @@
-// Ports with two rails in virtual time, one of whose links passes nothing in one direction.
+// Ports with two rails in virtual time, one of whose links passes nothing.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,6 +14,7 @@ namespace rio::test {
 namespace {
 
 constexpr uint64_t kMsNs = 1'000'000;
+constexpr uint64_t kTimeoutNs = kMsNs;  // response time-out
 constexpr uint32_t kRails = 2;
 
 class VirtualRails : public testing::Test {
@@ -35,7 +36,7 @@ class VirtualRails : public testing::Test {
       set_link(node + 1, node, false);
     }
     msg::PortConfig config;
-    config.response_timeout_us = 1000;
+    config.response_timeout_us = kTimeoutNs / 1000;
     for (uint32_t host = 0; host < ends_.size(); ++host) {
       End& end = ends_[host];
       EXPECT_EQ(hosts_->open(host, config, &end.port), 0);
@@ -71,6 +72,48 @@ class VirtualRails : public testing::Test {
     const msg::Link* const link = ends_[host].port->known_link(id(1 - host));
     const msg::Path* const path = link != nullptr ? link->paths[rail].get() : nullptr;
     return path != nullptr && path->is_found;
+  }
+  [[nodiscard]] msg::Link& link(uint32_t host) {
+    return *ends_[host].port->known_link(id(1 - host));
+  }
+  [[nodiscard]] msg::Path& path(uint32_t host, uint32_t rail) { return *link(host).paths[rail]; }
+  /// The next messages of a host take a rail.
+  void use(uint32_t host, uint32_t rail) {
+    ends_[host].port->rails().at(rail).outbox.use(path(host, rail));
+  }
+  /// Both hosts know both paths, and use the first one.
+  void meet() {
+    ASSERT_TRUE(work_until([&] { return send(0, "hello"); }));
+    ASSERT_TRUE(work_until(
+        [&] { return has_path(0, 0) && has_path(0, 1) && has_path(1, 0) && has_path(1, 1); }));
+    EXPECT_EQ(take(1), "hello");
+    use(0, 0);
+    use(1, 0);
+  }
+  /// The links of a rail pass nothing from now on, which no card notices.
+  void cut(uint32_t rail) {
+    set_link(rail, kRails + rail, false);
+    set_link(kRails + rail, rail, false);
+    wait(2);
+  }
+  void wait(uint64_t ns) {
+    const uint64_t until_ns = hosts_->now_ns() + ns;
+    ASSERT_TRUE(work_until([&] { return hosts_->now_ns() >= until_ns; }));
+  }
+  [[nodiscard]] bool send(uint32_t host, const std::string& text) {
+    End& end = ends_[host];
+    return end.port->send(end.route, text.data(), static_cast<uint32_t>(text.size())) == 0;
+  }
+  /// @return empty: nothing has arrived.
+  [[nodiscard]] std::string take(uint32_t host) {
+    msg::MessageContext& context = *ends_[host].context;
+    if (context.inbox().empty()) {
+      return {};
+    }
+    const iovec& bytes = context.inbox().at(0);
+    std::string text(static_cast<const char*>(bytes.iov_base), bytes.iov_len);
+    context.drop_oldest();
+    return text;
   }
 
   std::unique_ptr<VirtualHosts> hosts_;
@@ -121,6 +164,59 @@ TEST_F(VirtualRails, APathThatOneSideDoesNotKnowCarriesNoTransfer) {
   }
   set_link(kRails + 1, 1, true);
   EXPECT_TRUE(work_until([&] { return has_path(0, 1) && has_path(1, 1); }));
+}
+
+// Whether the path that fails is still the one of the host's next messages.
+class FailingPath : public VirtualRails, public testing::WithParamInterface<bool> {};
+
+TEST_P(FailingPath, IsReportedToThePeer) {
+  meet();
+  cut(0);
+  ASSERT_TRUE(send(0, "doubtful"));
+  if (!GetParam()) {
+    use(0, 1);
+  }
+  EXPECT_TRUE(work_until([&] { return !path(1, 0).state.is_up(); }))
+      << "the peer has sent nothing by it";
+  EXPECT_TRUE(work_until([&] { return take(1) == "doubtful"; }));
+  EXPECT_TRUE(path(1, 1).state.is_up());
+}
+
+INSTANTIATE_TEST_SUITE_P(Rails, FailingPath, testing::Bool());
+
+TEST_F(VirtualRails, NothingIsResentBeforeAnotherPathThatWasDownHasAnswered) {
+  meet();
+  path(0, 1).state.link_down(hosts_->now_ns());  // it works, but is asked late
+  cut(0);
+  ASSERT_TRUE(send(0, "first"));
+  wait(kTimeoutNs / 2);
+  ASSERT_TRUE(send(0, "second"));
+  EXPECT_TRUE(work_until([&] { return take(1) == "first"; }));
+  EXPECT_EQ(ends_[0].port->stats().again, 1u) << "not by the path that fails";
+  EXPECT_TRUE(work_until([&] { return ends_[0].port->stats().restarts == 1; }))
+      << "the second message is called back";
+  EXPECT_TRUE(work_until([&] { return take(1) == "second"; }));
+}
+
+TEST_F(VirtualRails, AGrantOnAPathThatTheSenderKnowsToFailIsRefused) {
+  meet();
+  cut(0);
+  use(0, 1);
+  use(1, 1);
+  path(0, 0).state.refused(hosts_->now_ns());
+  constexpr uint32_t kBytes = 64 * 1024;
+  const std::vector<uint8_t> sent(kBytes, 0x5A);
+  std::vector<uint8_t> got(kBytes);
+  msg::SendTransfer send;
+  msg::RecvTransfer receive;
+  ASSERT_EQ(ends_[0].context->send_large(ends_[0].route, 0, sent.data(), kBytes, send), 0);
+  ASSERT_TRUE(work_until([&] { return !ends_[1].context->inbox().empty(); }));
+  const uint64_t begun_ns = hosts_->now_ns();
+  ends_[1].context->receive_large(ends_[1].context->take_request(), got.data(), kBytes, receive);
+  ASSERT_TRUE(work_until([&] { return ends_[0].context->next_sent() != nullptr; }));
+  EXPECT_EQ(send.status, 0);
+  EXPECT_EQ(got, sent);
+  EXPECT_LT(hosts_->now_ns() - begun_ns, kTimeoutNs) << "nobody waited for an answer";
 }
 
 }  // namespace
