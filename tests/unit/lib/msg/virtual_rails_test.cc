@@ -176,8 +176,10 @@ TEST_P(FailingPath, IsReportedToThePeer) {
   if (!GetParam()) {
     use(0, 1);
   }
-  EXPECT_TRUE(work_until([&] { return !path(1, 0).state.is_up(); }))
-      << "the peer has sent nothing by it";
+  ASSERT_TRUE(work_until([&] { return !path(0, 0).state.is_up(); }));
+  const uint64_t known_ns = hosts_->now_ns();
+  ASSERT_TRUE(work_until([&] { return !path(1, 0).state.is_up(); }));
+  EXPECT_LT(hosts_->now_ns() - known_ns, kTimeoutNs / 2) << "nothing of the peer's has failed";
   EXPECT_TRUE(work_until([&] { return take(1) == "doubtful"; }));
   EXPECT_TRUE(path(1, 1).state.is_up());
 }
