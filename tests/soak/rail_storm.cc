@@ -11,8 +11,6 @@ namespace {
 
 constexpr uint16_t kContext = 1;
 constexpr uint64_t kBits = 7;
-constexpr uint64_t kLimitNs = 20'000'000'000;
-constexpr uint64_t kUsNs = 1000;
 constexpr uint32_t kSmallBytes = 200;
 constexpr uint32_t kMiddleBytes = 4000;
 
@@ -22,11 +20,11 @@ constexpr uint32_t kMiddleBytes = 4000;
 
 }  // namespace
 
-RailStorm::RailStorm(const StormPlan& plan) : plan_(plan), random_(plan.seed) {
-  if (RailCuts::create_hosts(&hosts_, &result_.log) != 0) {
+RailStorm::RailStorm(const StormPlan& plan, uint32_t bytes_most)
+    : Storm(plan), bytes_most_(bytes_most) {
+  if (hosts_ == nullptr) {
     return;
   }
-  cuts_ = std::make_unique<RailCuts>(*hosts_, plan.timeout_us);
   msg::PortConfig config;
   config.response_timeout_us = plan.timeout_us;
   config.connect_ms = 10'000;
@@ -52,8 +50,8 @@ uint32_t RailStorm::length(uint32_t from, uint32_t number) const {
   const uint64_t drawn = base::mix64(plan_.seed << 32 ^ uint64_t{from} << 31 ^ number);
   const uint64_t kind = drawn % 16;
   const auto more = static_cast<uint32_t>(drawn >> 32);
-  const uint32_t end = kind < 11 ? kSmallBytes : kind < 14 ? kMiddleBytes : plan_.bytes_most;
-  return more % std::min(end, plan_.bytes_most);
+  const uint32_t end = kind < 11 ? kSmallBytes : kind < 14 ? kMiddleBytes : bytes_most_;
+  return more % std::min(end, bytes_most_);
 }
 
 void RailStorm::fill(uint32_t from, uint32_t number, std::vector<uint8_t>* out) const {
@@ -75,7 +73,7 @@ uint32_t RailStorm::begin_receives(uint32_t host) {
     ++count;
     taking.is_free = false;
     taking.number = end.posted++;
-    taking.bytes.assign(plan_.bytes_most, 0);
+    taking.bytes.assign(bytes_most_, 0);
     const tag::Pattern pattern = {.bits = kBits, .source = address(kRails * (1 - host))};
     const int rc =
         end.context->receive(pattern, taking.bytes.data(), taking.bytes.size(), taking.request);
@@ -91,12 +89,7 @@ void RailStorm::check(uint32_t host, Taking& taking) {
   End& end = ends_[host];
   const uint32_t from = 1 - host;
   const uint64_t now_ns = hosts_->now_ns();
-  const uint64_t since_ns = std::max(end.last_ns, ends_[from].begun_ns[taking.number]);
-  if (now_ns - since_ns > result_.silence_ns) {
-    result_.silence_ns = now_ns - since_ns;
-    result_.silence_at_ns = now_ns;
-  }
-  result_.longest_ns = std::max(result_.longest_ns, now_ns - ends_[from].begun_ns[taking.number]);
+  result_.done(now_ns, end.last_ns, ends_[from].begun_ns[taking.number]);
   end.last_ns = now_ns;
   taking.is_free = true;
   ++end.taken;
@@ -125,8 +118,7 @@ uint32_t RailStorm::begin_sends(uint32_t host) {
   uint32_t count = 0;
   for (Sending& sending : end.sends) {
     const auto number = static_cast<uint32_t>(end.begun_ns.size());
-    if (!sending.is_free || now_ns < end.next_ns ||
-        (number >= plan_.messages && now_ns > end_ns_)) {
+    if (!sending.is_free || now_ns < end.next_ns || (number >= plan_.items && has_all_cuts())) {
       continue;
     }
     end.begun_ns.push_back(now_ns);
@@ -135,8 +127,7 @@ uint32_t RailStorm::begin_sends(uint32_t host) {
                                      sending.bytes.size(), sending.request);
     result_.failed += rc < 0 ? 1 : 0;
     sending.is_free = rc != 0;
-    const uint64_t gap_ns = uint64_t{plan_.timeout_us} * kUsNs * (below(8) == 0 ? 20 : 1);
-    end.next_ns = now_ns + (below(2) == 0 ? below(gap_ns) : 0);
+    end.next_ns = draw_next_ns();
     ++count;
   }
   return count;
@@ -164,16 +155,11 @@ uint32_t RailStorm::turn(uint32_t host) {
   return count + begin_receives(host) + begin_sends(host);
 }
 
-bool RailStorm::has_all_paths() const {
-  return RailCuts::has_paths(0, *ends_[0].port) && RailCuts::has_paths(1, *ends_[1].port);
-}
-
 bool RailStorm::is_over() const {
-  bool is_over = hosts_->now_ns() > end_ns_;
+  bool is_over = has_all_cuts();
   for (uint32_t host = 0; host < kHosts && is_over; ++host) {
     const End& end = ends_[host];
-    is_over = end.begun_ns.size() >= plan_.messages &&
-              ends_[1 - host].taken == end.begun_ns.size() &&
+    is_over = end.begun_ns.size() >= plan_.items && ends_[1 - host].taken == end.begun_ns.size() &&
               std::all_of(end.sends.begin(), end.sends.end(),
                           [](const Sending& each) { return each.is_free; });
   }
@@ -181,28 +167,14 @@ bool RailStorm::is_over() const {
 }
 
 StormResult RailStorm::run() {
-  if (hosts_ == nullptr || result_.failed != 0) {
+  if (result_.failed != 0) {
     return result_;
   }
-  end_ns_ = UINT64_MAX;
-  const auto step = [this](uint32_t host) { return turn(host); };
-  if (!hosts_->run(
-          step, [this] { return has_all_paths(); }, kLimitNs)) {
-    result_.log += "  no paths\n";
-    return result_;
-  }
-  cuts_->plan(plan_.cuts, random_);
-  end_ns_ = cuts_->end_ns();
-  result_.is_over = hosts_->run(
-                        step, [&] { return is_over() || result_.failed > 0; }, kLimitNs) &&
-                    result_.failed == 0;
-  result_.log += cuts_->log();
+  Storm::run([this](uint32_t host) -> const msg::MessagePort& { return *ends_[host].port; },
+             [this](uint32_t host) { return turn(host); }, [this] { return is_over(); });
   for (uint32_t host = 0; host < kHosts; ++host) {
-    const End& end = ends_[host];
-    result_.messages += end.taken;
-    result_.lost += ends_[1 - host].begun_ns.size() - end.taken;
-    result_.sessions += end.port->sessions_ended() + end.port->stats().cut_off;
-    result_.moves += RailCuts::moves(host, *end.port);
+    result_.items += ends_[host].taken;
+    result_.lost += ends_[1 - host].begun_ns.size() - ends_[host].taken;
   }
   return result_;
 }

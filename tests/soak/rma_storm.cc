@@ -17,7 +17,6 @@ namespace rio::test {
 namespace {
 
 constexpr uint64_t kKey = 0xC0FFEE;
-constexpr uint64_t kLimitNs = 20'000'000'000;
 constexpr uint64_t kUsNs = 1000;
 constexpr uint32_t kSmallBytes = 200;
 constexpr uint32_t kMiddleBytes = 4000;
@@ -31,11 +30,10 @@ struct InfoDeleter {
 
 }  // namespace
 
-RmaStorm::RmaStorm(const RmaPlan& plan) : plan_(plan), random_(plan.seed) {
-  if (RailCuts::create_hosts(&hosts_, &result_.log) != 0) {
+RmaStorm::RmaStorm(const StormPlan& plan) : Storm(plan) {
+  if (hosts_ == nullptr) {
     return;
   }
-  cuts_ = std::make_unique<RailCuts>(*hosts_, plan.timeout_us);
   int rc = 0;
   for (uint32_t host = 0; host < kHosts && rc == 0; ++host) {
     rc = open(host);
@@ -191,15 +189,14 @@ uint32_t RmaStorm::begin_accesses(uint32_t host) {
     const size_t index = (first + i) % end.accesses.size();
     Access& access = end.accesses[index];
     if (!access.is_free || now_ns < end.next_ns || is_last_ ||
-        (end.begun >= plan_.accesses && now_ns > end_ns_)) {
+        (end.begun >= plan_.items && has_all_cuts())) {
       continue;
     }
     access.is_free = false;
     access.begun_ns = now_ns;
     ++end.begun;
     result_.failed += begin(host, index) != 0 ? 1 : 0;
-    const uint64_t gap_ns = uint64_t{plan_.timeout_us} * kUsNs * (below(8) == 0 ? 20 : 1);
-    end.next_ns = now_ns + (below(2) == 0 ? below(gap_ns) : 0);
+    end.next_ns = draw_next_ns();
     ++count;
   }
   return count;
@@ -226,7 +223,7 @@ void RmaStorm::check_add(uint32_t host, const Access& access) {
   end.fetched.resize(std::max<size_t>(end.fetched.size(), end.adds_begun));
   result_.lost += value < access.added_before ? 1 : 0;
   if (value >= end.adds_begun) {
-    ++result_.doubled;
+    ++result_.wrong;
   } else {
     result_.lost += end.fetched[value] ? 1 : 0;
     end.fetched[value] = true;
@@ -236,16 +233,11 @@ void RmaStorm::check_add(uint32_t host, const Access& access) {
 void RmaStorm::end_access(uint32_t host, Access& access) {
   End& end = ends_[host];
   if (access.is_free) {
-    ++result_.doubled;
+    ++result_.wrong;
     return;
   }
   const uint64_t now_ns = hosts_->now_ns();
-  const uint64_t since_ns = std::max(end.last_ns, access.begun_ns);
-  if (now_ns - since_ns > result_.silence_ns) {
-    result_.silence_ns = now_ns - since_ns;
-    result_.silence_at_ns = now_ns;
-  }
-  result_.longest_ns = std::max(result_.longest_ns, now_ns - access.begun_ns);
+  result_.done(now_ns, end.last_ns, access.begun_ns);
   end.last_ns = now_ns;
   access.is_free = true;
   ++end.done;
@@ -279,8 +271,8 @@ uint32_t RmaStorm::turn(uint32_t host) {
 }
 
 bool RmaStorm::is_over() const {
-  return hosts_->now_ns() > end_ns_ && std::all_of(ends_.begin(), ends_.end(), [&](const End& end) {
-           return end.begun >= plan_.accesses && end.done == end.begun;
+  return has_all_cuts() && std::all_of(ends_.begin(), ends_.end(), [&](const End& end) {
+           return end.begun >= plan_.items && end.done == end.begun;
          });
 }
 
@@ -292,41 +284,26 @@ void RmaStorm::check_all() {
     }
     const uint64_t value = counter_of_peer(host);
     result_.lost += end.adds_done > value ? end.adds_done - value : 0;
-    result_.doubled += value > end.adds_done ? value - end.adds_done : 0;
+    result_.wrong += value > end.adds_done ? value - end.adds_done : 0;
   }
 }
 
-RmaResult RmaStorm::run() {
-  if (hosts_ == nullptr || result_.failed != 0) {
+StormResult RmaStorm::run() {
+  if (result_.failed != 0) {
     return result_;
   }
-  end_ns_ = UINT64_MAX;
   const auto step = [this](uint32_t host) { return turn(host); };
-  const auto has_paths = [this] {
-    return RailCuts::has_paths(0, *ends_[0].port) && RailCuts::has_paths(1, *ends_[1].port);
-  };
-  if (!hosts_->run(step, has_paths, kLimitNs)) {
-    result_.log += "  no paths\n";
-    return result_;
-  }
-  cuts_->plan(plan_.cuts, random_);
-  end_ns_ = cuts_->end_ns();
-  result_.is_over = hosts_->run(
-                        step, [&] { return is_over() || result_.failed > 0; }, kLimitNs) &&
-                    result_.failed == 0;
-  result_.log += cuts_->log();
+  Storm::run([this](uint32_t host) -> const msg::MessagePort& { return *ends_[host].port; }, step,
+             [this] { return is_over(); });
   if (result_.is_over) {
     is_last_ = true;
     static_cast<void>(hosts_->run(
         step, [] { return false; }, kLateTimeouts * plan_.timeout_us * kUsNs));
     check_all();
   }
-  for (uint32_t host = 0; host < kHosts; ++host) {
-    const End& end = ends_[host];
-    result_.accesses += end.done;
+  for (const End& end : ends_) {
+    result_.items += end.done;
     result_.lost += end.begun - end.done;
-    result_.sessions += end.port->sessions_ended() + end.port->stats().cut_off;
-    result_.moves += RailCuts::moves(host, *end.port);
     for (msg::Rail* const rail : end.port->rails()) {
       result_.by_card += rail->endpoint.dma().stats().messages;
     }

@@ -15,46 +15,19 @@
 
 #include "lib/ofi/domain.hpp"
 #include "lib/ofi/fid.hpp"
-#include "tests/soak/rail_cuts.hpp"
+#include "tests/soak/storms.hpp"
 
 namespace rio::test {
 
-struct RmaPlan {
-  uint64_t seed = 1;
-  uint32_t accesses = 400;     ///< of each host, at least; more until all cuts are over
-  uint32_t cuts = 6;           ///< how many times a rail is cut; 0: none
-  uint32_t timeout_us = 1000;  ///< response time-out
-};
-
-/// Counts of one storm.
-struct RmaResult {
-  bool is_over = false;        ///< false: accesses were still under way at the end of the time
-  uint64_t accesses = 0;       ///< that completed: reads, writes, atomics
-  uint64_t by_card = 0;        ///< transfers of all cards
-  uint64_t lost = 0;           ///< accesses that did not complete; additions that are not in memory
-  uint64_t doubled = 0;        ///< accesses that completed twice; additions that were done twice
-  uint64_t torn = 0;           ///< reads and writes after which other bytes were there
-  uint64_t failed = 0;         ///< calls and completions with an error
-  uint64_t sessions = 0;       ///< sessions that ended, or were cut off
-  uint64_t silence_ns = 0;     ///< longest time in which nothing completed at a host that waited
-  uint64_t silence_at_ns = 0;  ///< when it ended
-  uint64_t longest_ns = 0;     ///< longest time of an access
-  uint64_t moves = 0;          ///< times that a path was left
-  std::string log;             ///< of the cuts, for a report
-};
-
 /// One storm. One thread; one at a time in a program.
-class RmaStorm {
+class RmaStorm final : private Storm {
  public:
-  explicit RmaStorm(const RmaPlan& plan);
+  explicit RmaStorm(const StormPlan& plan);
   ~RmaStorm();
-  RmaStorm(const RmaStorm&) = delete;
-  RmaStorm& operator=(const RmaStorm&) = delete;
 
-  [[nodiscard]] RmaResult run();
+  [[nodiscard]] StormResult run();
 
  private:
-  static constexpr uint32_t kHosts = RailCuts::kHosts;
   static constexpr uint32_t kSlots =
       8;                                // places in a host's memory, each with one access at a time
   static constexpr uint32_t kAdds = 3;  // additions under way
@@ -109,7 +82,6 @@ class RmaStorm {
   [[nodiscard]] int open_endpoint(End& end, fi_info& info);
   [[nodiscard]] int insert_peer(uint32_t host);
   [[nodiscard]] bool is_over() const;
-  [[nodiscard]] uint64_t below(uint64_t end) { return random_() % end; }
   [[nodiscard]] const uint8_t* slot_of_peer(uint32_t host, size_t index) const {
     return ends_[1 - host].memory.data() + index * kSlotBytes;
   }
@@ -123,14 +95,8 @@ class RmaStorm {
   void check_add(uint32_t host, const Access& access);
   void check_all();
 
-  RmaPlan plan_;
-  std::mt19937_64 random_;
-  std::unique_ptr<VirtualHosts> hosts_;
-  std::unique_ptr<RailCuts> cuts_;
   std::array<End, kHosts> ends_;
-  uint64_t end_ns_ = 0;   // of the cuts
   bool is_last_ = false;  // no access begins any more
-  RmaResult result_;
 };
 
 }  // namespace rio::test
