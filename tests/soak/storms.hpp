@@ -1,6 +1,6 @@
 /// @file
 /// Storms: two hosts work on each other over two rails in virtual time, while the rails are cut and
-/// mended. What a storm is told, what it counts, and how many of them run.
+/// mended. The plan of a storm, its counts, and a run of several.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct StormResult {
   void done(uint64_t now_ns, uint64_t last_ns, uint64_t begun_ns);
 };
 
-/// What all storms have. One thread.
+/// The common part of all storms. One thread.
 class Storm {
  public:
   static constexpr uint32_t kHosts = RailCuts::kHosts;
@@ -76,7 +76,7 @@ class Storm {
 };
 
 /// Run RIO_SOAK_SEEDS storms (4) from seed RIO_SOAK_FIRST (1), and expect of each that all is done
-/// right and that nobody is silent for more than three response time-outs. Print a line about all,
+/// right and that no host is silent for more than three response time-outs. Print a line about all,
 /// and a report of each that is not so. @param items their name, for people.
 /// @return items and accesses by cards of all.
 StormResult run_storms(const char* items, const std::function<StormResult(const StormPlan&)>& run);

@@ -218,7 +218,7 @@ TEST_F(VirtualRails, AGrantOnAPathThatTheSenderKnowsToFailIsRefused) {
   ASSERT_TRUE(work_until([&] { return ends_[0].context->next_sent() != nullptr; }));
   EXPECT_EQ(send.status, 0);
   EXPECT_EQ(got, sent);
-  EXPECT_LT(hosts_->now_ns() - begun_ns, kTimeoutNs) << "nobody waited for an answer";
+  EXPECT_LT(hosts_->now_ns() - begun_ns, kTimeoutNs) << "without a wait for an answer";
 }
 
 }  // namespace
