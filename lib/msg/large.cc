@@ -35,9 +35,10 @@ void Large::progress() {
   receiver_->progress();
   sender_->progress();
   works_.control.say_answers();
-  awake_ = stays_awake_ || busy() ||
-           std::any_of(works_.rails.begin(), works_.rails.end(),
-                       [](const Rail* rail) { return rail->queues.late_possible(); });
+  const bool is_active =
+      busy() || std::any_of(works_.rails.begin(), works_.rails.end(),
+                            [](const Rail* rail) { return rail->queues.late_possible(); });
+  awake_ &= is_active ? ~0 : ~kActive;
 }
 
 bool Large::on_message(Link& link, const Numbered& message) {

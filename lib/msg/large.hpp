@@ -25,19 +25,21 @@ class Large {
   [[nodiscard]] bool started() const { return receiver_ != nullptr; }
   /// Only after start().
   [[nodiscard]] Sender& sender() {
-    awake_ = true;
+    awake_ |= kActive;
     return *sender_;
   }
   /// Only after start().
   [[nodiscard]] Receiver& receiver() {
-    awake_ = true;
+    awake_ |= kActive;
     return *receiver_;
   }
 
+  /// Hot. Whether the port's progress takes the long way: is_active(), or stay_awake() was called.
+  [[nodiscard]] bool awake() const { return awake_ != 0; }
   /// Hot. Whether progress() has anything to do, or large data may arrive that no transfer expects.
-  [[nodiscard]] bool awake() const { return awake_; }
+  [[nodiscard]] bool is_active() const { return (awake_ & kActive) != 0; }
   /// The port has several rails, so its progress never takes the short way.
-  void stay_awake() { awake_ = stays_awake_ = true; }
+  void stay_awake() { awake_ |= kRails; }
   void progress();
   /// Whether large data is under way.
   [[nodiscard]] bool busy() const;
@@ -54,14 +56,15 @@ class Large {
   void close_context(Link& link, uint16_t context);
 
  private:
+  static constexpr uint8_t kActive = 1;          // of awake_
+  static constexpr uint8_t kRails = 2;           // of awake_
   static constexpr uint32_t kAnswersMax = 4096;  // most answers that one peer may have pending
 
   [[nodiscard]] bool on_request(Link& link, const Header& header, std::span<const uint8_t> body);
   [[nodiscard]] bool on_control(Link& link, const HeaderWords& header,
                                 std::span<const uint8_t> body);
 
-  bool awake_ = false;  // see awake()
-  bool stays_awake_ = false;
+  uint8_t awake_ = 0;  // kActive, kRails
   PortObjects works_;
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;

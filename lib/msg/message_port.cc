@@ -301,20 +301,23 @@ uint32_t MessagePort::progress() {
 
 /// Progress with large data, or with several rails.
 uint32_t MessagePort::progress_more() {
-  if (large_.started()) {
+  const bool is_active = large_.is_active();
+  if (is_active) {
     large_.progress();
   }
-  const bool looks_at_all = --until_all_ == 0;
-  if (looks_at_all) {
-    until_all_ = kCallsPerRail;
+  if (--until_all_ == 0) {
+    return take_from_each();
   }
+  return busy_rail_->intake.take(is_active && busy_rail_->queues.late_possible());
+}
+
+/// A rail without arrivals is looked at only every now and then.
+uint32_t MessagePort::take_from_each() {
+  until_all_ = kCallsPerRail;
   uint32_t taken = 0;
   for (Rail* const rail : rails_) {
-    if (!looks_at_all && rail->index != busy_rail_) {
-      continue;
-    }
     const uint32_t n = rail->intake.take(rail->queues.late_possible());
-    busy_rail_ = n != 0 ? rail->index : busy_rail_;
+    busy_rail_ = n != 0 ? rail : busy_rail_;
     taken += n;
   }
   return taken;
@@ -328,20 +331,33 @@ void MessagePort::take_all() {
   }
 }
 
+/// One rail after the other, since messages wait meanwhile; but all as soon as one is in doubt.
 void MessagePort::check_periodically() {
-  until_look_ = kCallsPerLook;
-  for (Rail* const rail : rails_) {
-    rail->outbox.reap();
+  if (paths_.is_calm() && !retries_.has_any()) {
+    check_rail_ = check_rail_ + 1 < rails_.count() ? check_rail_ + 1 : 0;
+    check({rails_.begin() + check_rail_, 1});
+  } else {
+    check({rails_.begin(), rails_.end()});
   }
-  look_for_gone();
+}
+
+void MessagePort::check(std::span<Rail* const> rails) {
+  until_look_ = kCallsPerLook;
+  for (Rail* const rail : rails) {
+    rail->outbox.reap();
+    look_for_gone(*rail);
+  }
   sessions_.check_card();
-  for (Rail* const rail : rails_) {
+  for (Rail* const rail : rails) {
     rail->silence.check_ring();
     if (rail->silence.any_rests()) {
       rail->silence.check_rests();
     }
   }
-  paths_.check();
+  if (--until_paths_ == 0 || !paths_.is_calm()) {
+    until_paths_ = kChecksPerPaths;
+    paths_.check();
+  }
   retries_.progress();
   sessions_.check_deadlines();
 }
@@ -388,7 +404,8 @@ void MessagePort::check_all() {
   for (Rail* const rail : rails_) {
     rail->health.check_soon();
   }
-  check_periodically();
+  until_paths_ = 1;
+  check({rails_.begin(), rails_.end()});
   uint32_t taken = 1;
   for (uint32_t looks = 0; taken != 0 && looks < kLooksMax; ++looks) {
     until_all_ = 1;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,7 +160,7 @@ class MessagePort {
   /// Process the card's events, which report peers that have gone.
   void look_for_gone() {
     for (Rail* const rail : rails_) {
-      rail->silence.look_for_gone([this] { take_all(); });
+      look_for_gone(*rail);
     }
   }
   /// The caller knows that the process at this destID is `instance`: end a session with any other
@@ -249,8 +250,9 @@ class MessagePort {
 
  private:
   friend class MessageContext;
-  static constexpr uint32_t kCallsPerLook = 32;  // calls of progress() per check
-  static constexpr uint32_t kCallsPerRail = 16;  // of these per look at rails with no arrivals
+  static constexpr uint32_t kCallsPerLook = 32;    // calls of progress() per check
+  static constexpr uint32_t kCallsPerRail = 16;    // of these per look at rails with no arrivals
+  static constexpr uint32_t kChecksPerPaths = 32;  // as long as all paths are up
 
   using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
 
@@ -262,7 +264,12 @@ class MessagePort {
   [[nodiscard]] int start();
   [[nodiscard]] int join_irqs();
   [[nodiscard]] uint32_t progress_more();
+  [[gnu::noinline]] [[nodiscard]] uint32_t take_from_each();
   void take_all();
+  void look_for_gone(Rail& rail) {
+    rail.silence.look_for_gone([this] { take_all(); });
+  }
+  void check(std::span<Rail* const> rails);
   [[nodiscard]] PortObjects objects();
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void check_periodically();
@@ -289,7 +296,9 @@ class MessagePort {
   Sorter sorter_;
   Sleepers sleepers_;
   uint32_t until_all_ = kCallsPerRail;
-  uint32_t busy_rail_ = 0;  // gave the last arrivals
+  uint32_t until_paths_ = kChecksPerPaths;
+  Rail* busy_rail_ = &rails_.first();  // gave the last arrivals
+  uint32_t check_rail_ = 0;            // checked last
   PortStats stats_;
   PortConfig config_;
   Profile profile_;

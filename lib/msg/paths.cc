@@ -68,6 +68,7 @@ void Paths::check() {
     }
   }
   const uint64_t now = base::now_ns();
+  is_calm_ = true;
   for (const uint32_t index : met_) {
     Link& link = port_.peers.at(index);
     PeerRails& peer = *link.peer_rails;
@@ -86,6 +87,7 @@ void Paths::check() {
       } else if (path->state.probe_due(now)) {
         probe(*path, now);
       }
+      is_calm_ &= path == nullptr || !path->is_found || path->state.is_up();
     }
     if (!link.path->state.is_up() || link.outbox->ring().outstanding() == 0) {
       choose(link);
@@ -145,6 +147,7 @@ void Paths::on_failed(Path& path, pmd::Status status) {
   const uint64_t now = base::now_ns();
   const uint32_t rank_before = path.state.rank();
   const bool is_in_use = path.link.path == &path;
+  is_calm_ = false;
   if (status == pmd::Status::kResponseTimeout) {
     path.state.in_doubt(now);
   } else if (status == pmd::Status::kLinkDown) {

@@ -34,6 +34,8 @@ class Paths {
                                 std::span<const uint8_t> bytes);
   /// Tell, ask and probe what is due, and leave paths that are not up. Called every now and then.
   void check();
+  /// Whether all paths that were found are up.
+  [[nodiscard]] bool is_calm() const { return is_calm_; }
 
   /// A message was not delivered. Moves the link to another path if that is up.
   void on_failed(Path& path, pmd::Status status);
@@ -93,6 +95,7 @@ class Paths {
   RailNews news_;
   rail::RailPolicy policy_ = rail::RailPolicy::kWeighted;
   rail::RailLoads granted_;
+  bool is_calm_ = true;
   std::vector<uint32_t> met_;                      // indices of links with several rails
   std::array<pmd::IovaRun, kRailsMax> answers_{};  // memory for answers to probes; nothing reads it
 };
