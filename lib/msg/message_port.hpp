@@ -250,9 +250,9 @@ class MessagePort {
 
  private:
   friend class MessageContext;
-  static constexpr uint32_t kCallsPerLook = 32;    // calls of progress() per check
-  static constexpr uint32_t kCallsPerRail = 16;    // of these per look at rails with no arrivals
-  static constexpr uint32_t kChecksPerPaths = 32;  // as long as all paths are up
+  static constexpr uint32_t kCallsPerLook = 32;   // calls of progress() per check
+  static constexpr uint32_t kCallsPerRail = 16;   // of these per look at rails with no arrivals
+  static constexpr uint32_t kChecksPerPaths = 8;  // as long as all paths are up
 
   using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
 

@@ -239,6 +239,7 @@ bool Paths::take_path(Link& link, Rail& rail, uint32_t source, uint32_t remote, 
   }
   if (is_answer && !path->is_found) {
     path->is_found = true;
+    is_calm_ = false;  // the news are due
     granted_.forget(rail.index);
     set_rails(link);
     path->state = rail::RailState(port_.config.response_timeout_ns());

@@ -170,6 +170,7 @@ void Paths::on_failed(Path& path, pmd::Status status) {
 }
 
 void Paths::on_link(Rail& rail, bool is_up) {
+  is_calm_ = false;
   const uint64_t now = base::now_ns();
   for (const uint32_t index : met_) {
     Link& link = port_.peers.at(index);
@@ -198,6 +199,7 @@ bool Paths::on_path_gone(Path& path) {
 }
 
 void Paths::on_card_gone(Rail& rail) {
+  is_calm_ = false;
   const uint64_t now = base::now_ns();
   for (const uint32_t index : met_) {
     Link& link = port_.peers.at(index);

@@ -34,7 +34,8 @@ class Paths {
                                 std::span<const uint8_t> bytes);
   /// Tell, ask and probe what is due, and leave paths that are not up. Called every now and then.
   void check();
-  /// Whether all paths that were found are up.
+  /// Whether all paths that were found were up when they were last checked, and nothing has
+  /// changed since. If not, the caller should check again soon.
   [[nodiscard]] bool is_calm() const { return is_calm_; }
 
   /// A message was not delivered. Moves the link to another path if that is up.
