@@ -5,6 +5,7 @@
 
 #include "lib/ofi/ask.hpp"
 #include "lib/ofi/name.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/lib/ofi/node.hpp"
 #include "tests/unit/lib/tag/tag_node.hpp"
 
@@ -76,13 +77,13 @@ class OfiHostile : public OfiTest {
     const uint64_t value = 42;
     EXPECT_EQ(fi_write(other.ep(), &value, 8, nullptr, to, 0, fi_mr_key(region), nullptr), 0);
     fi_cq_tagged_entry entry{};
-    for (uint32_t turn = 0; turn < kTurnsMax; ++turn) {
+    ssize_t rc = 0;
+    const auto is_done = [&] {
       look(owner_);
-      if (const ssize_t rc = fi_cq_read(other.tx(), &entry, 1); rc != -FI_EAGAIN) {
-        return rc == 1 && memory == value;
-      }
-    }
-    return false;
+      rc = fi_cq_read(other.tx(), &entry, 1);
+      return rc != -FI_EAGAIN;
+    };
+    return wait_until(is_done) && rc == 1 && memory == value;
   }
 
   Info info_;
@@ -100,10 +101,11 @@ TEST_F(OfiHostile, AMalformedRequestEndsItsSessionOnly) {
     tag::SendRequest request;
     ASSERT_GE(hostile->send(remote_context(), ofi::kAskBits, bytes.data(), bytes.size(), request),
               0);
-    for (uint32_t turn = 0; turn < kTurnsMax && hostile.port->sessions_ended() == 0; ++turn) {
+    EXPECT_TRUE(wait_until([&] {
       hostile.progress();
       look(owner_);
-    }
+      return hostile.port->sessions_ended() != 0;
+    }));
     EXPECT_EQ(hostile.port->sessions_ended(), 1u);
   }
   EXPECT_TRUE(serves_others());

@@ -62,11 +62,11 @@ class TagFlood : public testing::Test {
     const int rc =
         (*one_)->receive({number, 0, peers_[peer]->at()}, buffer.data(), length_bytes, request);
     ASSERT_GE(rc, 0);
-    uint32_t turn = 0;
-    while (rc == 0 && !(*one_)->test(request)) {
-      ASSERT_LT(++turn, kTurnsMax) << "peer " << peer << ", message " << number;
+    const auto is_done = [&] {
       work();
-    }
+      return (*one_)->test(request);
+    };
+    ASSERT_TRUE(rc != 0 || wait_until(is_done)) << "peer " << peer << ", message " << number;
     ASSERT_EQ(request.status, 0) << "peer " << peer << ", message " << number;
     ASSERT_EQ(request.length_bytes, length_bytes);
     ASSERT_TRUE(buffer == pattern(peer * kEach + number, length_bytes));

@@ -6,11 +6,13 @@
 //
 // RIO_TAG_SEEDS: number of seeds; RIO_SEED: the first.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 
 #include "tests/support/seed.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/lib/tag/traffic.hpp"
 
 namespace rio::test {
@@ -115,14 +117,15 @@ class Resets {
     vanishes ? card.vanish() : card.lose_state();
   }
   void until_told(uint32_t node) {
-    constexpr uint32_t kTurns = 2000000;
-    for (uint32_t turn = 0; nodes_[node]->port->error() == 0; ++turn) {
-      ASSERT_LT(turn, kTurns);
-      work(node * kContexts);
-      if (turn % 1000 == 0) {
+    uint32_t turn = 0;
+    const auto is_told = [&] {
+      if (turn++ % 1000 == 0) {
         traffic(1);
       }
-    }
+      work(node * kContexts);
+      return nodes_[node]->port->error() != 0;
+    };
+    ASSERT_TRUE(wait_until(is_told));
     ASSERT_EQ(nodes_[node]->port->error(), -ENODEV);
   }
   /// Opens the node's card again, as its user does after the error.
@@ -356,13 +359,13 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   // Sends, and waits until the send is done. No other endpoint of the port makes progress
   // meanwhile.
   const auto send = [&](tag::TaggedContext& from) {
-    int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
-    for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
+    const int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
+    const auto is_done = [&] {
       from.progress();
       b->progress();
-      rc = from.test(request) ? 1 : 0;
-    }
-    return rc == 1 ? request.status : rc;
+      return from.test(request);
+    };
+    return rc == 1 || (rc == 0 && wait_until(is_done)) ? request.status : rc;
   };
   tag::TaggedContext& early = *a.endpoints[0];
   tag::TaggedContext& late = *a.endpoints[1];
@@ -371,9 +374,11 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   }
   b.reset();
   b = std::make_unique<TagNode>(cards[1], 0, 1);
-  for (uint32_t turn = 0; a.port->sessions_ended() == 0 && turn < kTurnsMax; ++turn) {
+  // The card reports that the process has gone when it looks, which no number of polls can hurry.
+  ASSERT_TRUE(wait_until([&] {
     early.progress();
-  }
+    return a.port->sessions_ended() != 0;
+  }));
   ASSERT_EQ(send(early), -ECONNRESET);
   ASSERT_EQ(send(early), 0);
   EXPECT_EQ(late.send(b->at(), 1, &bytes, sizeof(bytes), request), -ECONNRESET);
@@ -389,13 +394,13 @@ TEST_F(TagReset, AnErrorIsToldEvenIfTheNextSessionIsOverToo) {
   tag::SendRequest request;
   uint64_t bytes = 0;
   const auto send = [&](TagNode& from, TagNode& to) {
-    int rc = from.endpoints[0]->send(to.at(), 1, &bytes, sizeof(bytes), request);
-    for (uint32_t turn = 0; rc == 0 && turn < kTurnsMax; ++turn) {
+    const int rc = from.endpoints[0]->send(to.at(), 1, &bytes, sizeof(bytes), request);
+    const auto is_done = [&] {
       a.endpoints[0]->progress();
       b->endpoints[0]->progress();
-      rc = from.endpoints[0]->test(request) ? 1 : 0;
-    }
-    return rc == 1 ? request.status : rc;
+      return from.endpoints[0]->test(request);
+    };
+    return rc == 1 || (rc == 0 && wait_until(is_done)) ? request.status : rc;
   };
   ASSERT_EQ(send(a, *b), 0);
   for (uint64_t ended = 0; ended < 2; ended = a.port->sessions_ended()) {

@@ -13,11 +13,10 @@
 #include <vector>
 
 #include "lib/tag/tagged_context.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/lib/pattern.hpp"
 
 namespace rio::test {
-
-inline constexpr uint32_t kTurnsMax = 200000;  // no wait is longer
 
 struct TagNode {
   TagNode(const std::string& card, uint32_t dest_id, uint16_t contexts = 1, uint32_t share = 16,
@@ -58,14 +57,14 @@ class TagPair : public testing::Test {
   /// Both sides work until `good()`. @return whether it became true in time.
   template <class Good>
   bool until(Good&& good) {
-    for (uint32_t turn = 0; turn < kTurnsMax; ++turn) {
+    return wait_until([&] {
       if (good()) {
         return true;
       }
       a_.progress();
       b_.progress();
-    }
-    return false;
+      return false;
+    });
   }
   /// Both sides work for a while, in which no message should come.
   void work(uint32_t turns = 200) {

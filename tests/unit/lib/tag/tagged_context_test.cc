@@ -95,13 +95,10 @@ class TagNewPeer : public TagEndpoint {
   }
   bool arrives() {
     MessageInfo info{};
-    for (uint32_t turn = 0; turn < kTurnsMax; ++turn) {
+    return wait_until([&] {
       b_.progress();
-      if (b_->probe(from_a(1), &info)) {
-        return true;
-      }
-    }
-    return false;
+      return b_->probe(from_a(1), &info);
+    });
   }
 
   const std::vector<uint8_t> bytes_ = pattern(1, 100);

@@ -12,6 +12,7 @@
 
 #include "fpga/model/card.hpp"
 #include "pmd/bus/emu/emu_bus.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/lib/tag/traffic_reference.hpp"
 
 namespace rio::test {
@@ -108,14 +109,10 @@ class Traffic {
   }
   /// All work until the port knows that its card is gone and its requests are done.
   [[nodiscard]] bool until_told(uint32_t node) {
-    constexpr uint32_t kTurns = 2000000;
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+    return wait_until([&] {
       work_all();
-      if (nodes_[node]->port->error() == -ENODEV && all_told(2 * node) && all_told(2 * node + 1)) {
-        return true;
-      }
-    }
-    return false;
+      return nodes_[node]->port->error() == -ENODEV && all_told(2 * node) && all_told(2 * node + 1);
+    });
   }
   /// Sends so many bytes from any endpoint to any other one.
   void send_long(uint64_t length_bytes) {
@@ -150,7 +147,6 @@ class Traffic {
     uint64_t to = 0;
   };
 
-  static constexpr auto kPatience = std::chrono::seconds(60);  // no wait is longer
   static constexpr uint64_t kBitsCount = 4;
   static constexpr uint64_t kBigBytes = 1u << 20;  // one receive of so many at a time
 
@@ -172,11 +168,11 @@ class Traffic {
         endpoint(from).send(at(to), bits, &test.from, sizeof(test.from), test.send) < 0) {
       return false;
     }
-    const auto until = std::chrono::steady_clock::now() + kPatience / 4;
-    while (test.receive.stage != tag::Stage::kIdle && std::chrono::steady_clock::now() < until) {
+    const auto is_idle = [&] {
       work_all();
-    }
-    return test.receive.stage == tag::Stage::kIdle && test.receive.status == 0;
+      return test.receive.stage == tag::Stage::kIdle;
+    };
+    return wait_until(is_idle) && test.receive.status == 0;
   }
   [[nodiscard]] bool all_told(uint32_t end) const {
     return sends_[end].empty() && receives_[end].empty();
@@ -191,10 +187,9 @@ class Traffic {
   /// Receives all messages that are missing.
   void finish() {
     using Clock = std::chrono::steady_clock;
-    const auto until = Clock::now() + kPatience;  // long enough for the cards' timeouts
-    for (uint32_t turn = 0; left() && !testing::Test::HasFatalFailure(); ++turn) {
-      ASSERT_TRUE(turn < kTurnsMax || Clock::now() < until)
-          << reference_.waiting() << " messages missing" << state();
+    const auto until = Clock::now() + 2 * kPatience;  // long enough for the cards' timeouts
+    while (left() && !testing::Test::HasFatalFailure()) {
+      ASSERT_LT(Clock::now(), until) << reference_.waiting() << " messages missing" << state();
       for (uint32_t end = 0; end < ends(); ++end) {
         if (!listens(end) && (reference_.owed(end) != 0 || left_by_others(end))) {
           post(end, {0, UINT64_MAX, tag::kAnySource}, reference_.longest(end));
