@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/wait.hpp"
+#include "tests/unit/fpga/wire/udp/free_port.hpp"
 #include "tests/unit/fpga/wire/udp/wire_card.hpp"
 #include "tests/unit/pmd/api/shm_member.hpp"
 
@@ -26,15 +27,6 @@ constexpr uint32_t kForEver = 3600;  // longer than any test
   out.port = port;
   out.patience_s = kForEver;
   return out;
-}
-
-/// Finds a port that is free now.
-[[nodiscard]] uint16_t free_port() {
-  std::unique_ptr<Socket> socket;
-  Address at;
-  EXPECT_EQ(Address::local("127.0.0.1", 0, &at), 0);
-  EXPECT_EQ(Socket::open(at, &socket), 0);
-  return socket->address().port();
 }
 
 /// Answers each message with its process ID, and reports peers that leave.

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/fpga/wire/udp/free_port.hpp"
 #include "tests/unit/fpga/wire/udp/wire_card.hpp"
 
 namespace rio::wire::udp {
@@ -202,16 +203,12 @@ class UdpMembers : public testing::Test {
     out.members = path_;
     return out;
   }
-  /// A port that is free now.
-  static std::string free_port() {
-    Card card(seat());
-    return card.wire->address();
-  }
+  static std::string free_address() { return "127.0.0.1:" + std::to_string(free_port()); }
   const std::string path_ = testing::TempDir() + "udp-members-" + std::to_string(getpid());
 };
 
 TEST_F(UdpMembers, GetTheDestIdsOfTheFile) {
-  write("1 " + free_port() + "\n9 " + free_port() + "\n");
+  write("1 " + free_address() + "\n9 " + free_address() + "\n");
   Card one(at(1));
   Card nine(at(9));
   ASSERT_TRUE(both_until(one, nine, [&] { return one.send(9, "to nine"); }));
@@ -221,7 +218,7 @@ TEST_F(UdpMembers, GetTheDestIdsOfTheFile) {
 }
 
 TEST_F(UdpMembers, OutsideTheFileAreRefused) {
-  write("1 " + free_port() + "\n");
+  write("1 " + free_address() + "\n");
   Card one(at(1));
   Seat stranger = seat();
   stranger.fabric = "file";
@@ -237,8 +234,8 @@ TEST_F(UdpMembers, OutsideTheFileAreRefused) {
 }
 
 TEST_F(UdpMembers, WithDifferentFilesAreNoticed) {
-  const std::string first = free_port();
-  const std::string second = free_port();
+  const std::string first = free_address();
+  const std::string second = free_address();
   write("1 " + first + "\n2 " + second + "\n");
   Card one(at(1));
   write("3 " + first + "\n2 " + second + "\n");
@@ -253,7 +250,7 @@ TEST_F(UdpMembers, WithDifferentFilesAreNoticed) {
 }
 
 TEST_F(UdpMembers, WithImpossibleSeatsAreRefused) {
-  const std::string port = free_port();
+  const std::string port = free_address();
   write("1 " + port + "\n");
   std::unique_ptr<UdpWire> wire;
   std::string error;
