@@ -6,6 +6,7 @@
 //
 // RIO_TAG_SEEDS: number of seeds; RIO_SEED: the first.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -349,6 +350,20 @@ TEST_F(TagReset, NothingIsLostUntold) {
   }
 }
 
+/// Works until a send is done. @param rc of send(). @return its status, or why it was refused;
+/// -ETIMEDOUT: it is not done in time.
+template <class Work>
+int status_of(int rc, tag::TaggedContext& from, tag::SendRequest& request, const Work& work) {
+  if (rc < 0) {
+    return rc;
+  }
+  const auto is_done = [&] {
+    work();
+    return from.test(request);
+  };
+  return rc == 1 || wait_until(is_done) ? request.status : -ETIMEDOUT;
+}
+
 // Another endpoint of the port has already begun a new session.
 TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   const std::vector<std::string> cards = fabric(0);
@@ -360,12 +375,10 @@ TEST_F(TagReset, ALateSenderIsToldBeforeAnythingIsSent) {
   // meanwhile.
   const auto send = [&](tag::TaggedContext& from) {
     const int rc = from.send(b->at(), 1, &bytes, sizeof(bytes), request);
-    const auto is_done = [&] {
+    return status_of(rc, from, request, [&] {
       from.progress();
       b->progress();
-      return from.test(request);
-    };
-    return rc == 1 || (rc == 0 && wait_until(is_done)) ? request.status : rc;
+    });
   };
   tag::TaggedContext& early = *a.endpoints[0];
   tag::TaggedContext& late = *a.endpoints[1];
@@ -394,13 +407,11 @@ TEST_F(TagReset, AnErrorIsToldEvenIfTheNextSessionIsOverToo) {
   tag::SendRequest request;
   uint64_t bytes = 0;
   const auto send = [&](TagNode& from, TagNode& to) {
-    const int rc = from.endpoints[0]->send(to.at(), 1, &bytes, sizeof(bytes), request);
-    const auto is_done = [&] {
-      a.endpoints[0]->progress();
-      b->endpoints[0]->progress();
-      return from.endpoints[0]->test(request);
-    };
-    return rc == 1 || (rc == 0 && wait_until(is_done)) ? request.status : rc;
+    const int rc = from->send(to.at(), 1, &bytes, sizeof(bytes), request);
+    return status_of(rc, *from, request, [&] {
+      a->progress();
+      (*b)->progress();
+    });
   };
   ASSERT_EQ(send(a, *b), 0);
   for (uint64_t ended = 0; ended < 2; ended = a.port->sessions_ended()) {
