@@ -18,12 +18,12 @@
 
 #include "tests/support/env_number.hpp"
 #include "tests/support/sanitizer.hpp"
+#include "tests/support/wait.hpp"
 #include "tests/unit/lib/api/riomsg_fixture.hpp"
 
 namespace rio::test {
 namespace {
 
-constexpr uint32_t kTurns = 1000000;  // no wait is longer
 constexpr uint32_t kFirstRounds = 200;
 
 // The sanitizers' allocators keep freed memory.
@@ -72,14 +72,14 @@ class Memory : public testing::Test {
  protected:
   template <class Done>
   void until(Done&& done) {
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+    ASSERT_TRUE(wait_until([&] {
       if (done()) {
-        return;
+        return true;
       }
       EXPECT_EQ(from_.progress(), 0);
       EXPECT_EQ(to_.progress(), 0);
-    }
-    FAIL() << "the message did not arrive";
+      return false;
+    })) << "the message did not arrive";
   }
   void message(size_t size_bytes) {
     const auto bytes = std::as_bytes(std::span(out_)).first(size_bytes);

@@ -10,6 +10,7 @@
 
 #include "lib/api/riomsg.hpp"
 #include "pmd/api/riopmd.h"
+#include "tests/support/wait.hpp"
 
 namespace rio::test {
 
@@ -79,15 +80,14 @@ class RioMsgPorts : public testing::Test {
   /// Both ports make progress until `done()`. @return false: it did not become true in time.
   template <class Done>
   bool until(Done&& done) {
-    constexpr uint32_t kTurns = 400000;
-    for (uint32_t turn = 0; turn < kTurns; ++turn) {
+    return wait_until([&] {
       if (done()) {
         return true;
       }
       EXPECT_GE(a_.progress(), 0);
       EXPECT_GE(b_.progress(), 0);
-    }
-    return false;
+      return false;
+    });
   }
 
   api::Port a_ = open_port("emu:riomsg", 1, false, false);
