@@ -191,6 +191,9 @@ bool Paths::on_path_gone(Path& path) {
   if (link.peer_rails == nullptr) {
     return false;
   }
+  if (&path != link.path && !path.is_found) {
+    return true;  // the report is of an earlier process, whose successor has a session already
+  }
   path.is_found = false;
   set_rails(link);
   news_.because(path, RailReason::kPeerGone);
