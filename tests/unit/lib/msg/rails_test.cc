@@ -105,16 +105,24 @@ TEST_F(RailsTest, APeerWithOneRailIsReachedByOne) {
   EXPECT_EQ(a.stats().bad + b.stats().bad, 0u);
 }
 
-TEST_F(RailsTest, MessagesGoOnByAnotherRailAndComeBack) {
+/// Two ports with two rails each, which have exchanged messages and found all paths.
+class TwoPorts : public RailsTest {
+ protected:
+  TwoPorts() {
+    EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 100), numbers(0, 100));
+    EXPECT_EQ(exchange(at_b, to_a, at_a, 0, 100), numbers(0, 100));
+    EXPECT_TRUE(work_until([&] { return path_count(a, 2) == 2 && path_count(b, 1) == 2; }));
+  }
+
   MessagePort& a = port(config_of(1, "xy"));
   MessagePort& b = port(config_of(2, "xy"));
   const Member at_a = member(a, 0);
   const Member at_b = member(b, 0);
   const Route to_b = route(at_a, 2, 0);
   const Route to_a = route(at_b, 1, 0);
-  EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 100), numbers(0, 100));
-  EXPECT_EQ(exchange(at_b, to_a, at_a, 0, 100), numbers(0, 100));
-  ASSERT_TRUE(work_until([&] { return path_count(a, 2) == 2 && path_count(b, 1) == 2; }));
+};
+
+TEST_F(TwoPorts, MessagesGoOnByAnotherRailAndComeBack) {
   for (uint32_t round = 0; round < 6; ++round) {
     const bool is_a = round % 2 == 0;
     MessagePort& cut = is_a ? a : b;
@@ -139,19 +147,9 @@ TEST_F(RailsTest, MessagesGoOnByAnotherRailAndComeBack) {
   EXPECT_EQ(a.stats().cut_off + b.stats().cut_off, 0u);
 }
 
-class LostCard : public RailsTest,
-                 public testing::WithParamInterface<std::tuple<bool, uint32_t>> {};
+class LostCard : public TwoPorts, public testing::WithParamInterface<std::tuple<bool, uint32_t>> {};
 
 TEST_P(LostCard, LosesNoMessage) {
-  MessagePort& a = port(config_of(1, "xy"));
-  MessagePort& b = port(config_of(2, "xy"));
-  const Member at_a = member(a, 0);
-  const Member at_b = member(b, 0);
-  const Route to_b = route(at_a, 2, 0);
-  const Route to_a = route(at_b, 1, 0);
-  EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 100), numbers(0, 100));
-  EXPECT_EQ(exchange(at_b, to_a, at_a, 0, 100), numbers(0, 100));
-  ASSERT_TRUE(work_until([&] { return path_count(a, 2) == 2 && path_count(b, 1) == 2; }));
   uint32_t sent = 0;
   while (try_send(at_a, to_b, std::to_string(sent)) == 0) {
     ++sent;  // these are in the ring of the card
@@ -174,6 +172,33 @@ TEST_P(LostCard, LosesNoMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rails, LostCard, testing::Combine(testing::Bool(), testing::Values(0, 1)));
+
+// The card of each rail reports by itself that a process has gone. Its successor may have a
+// session, whose paths are not found yet, before the second rail reports.
+TEST_F(RailsTest, ALateReportOfAGoneProcessDoesNotEndTheSessionOfItsSuccessor) {
+  MessagePort& a = port(config_of(1, "xy"));
+  MessagePort& b = port(config_of(2, "xy"));
+  const Member from = member(a, 0);
+  {
+    const Member to = member(b, 0);
+    EXPECT_EQ(exchange(from, route(from, 2, 0), to, 0, 10), numbers(0, 10));
+    ASSERT_TRUE(work_until([&] { return path_count(a, 2) == 2 && path_count(b, 1) == 2; }));
+  }
+  close(b);
+  for (const auto& path : a.known_link(2)->paths) {
+    if (path != nullptr) {
+      path->is_found = false;
+    }
+  }
+  Silence& second = a.rails().at(1).silence;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!second.has_gone(2) && std::chrono::steady_clock::now() < end) {
+    second.look_for_gone([] {});
+  }
+  ASSERT_TRUE(second.has_gone(2));
+  EXPECT_EQ(a.sessions_ended(), 0u);
+  EXPECT_EQ(a.known_link(2)->state, LinkState::kUp);
+}
 
 }  // namespace
 }  // namespace rio::msg::test
