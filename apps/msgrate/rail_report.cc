@@ -4,24 +4,15 @@
 #include <cstdio>
 #include <string>
 
+#include "apps/common/rail_counts.hpp"
+
 namespace rio::msgrate {
 
 nlohmann::json rails_json(const msg::MessagePort& port) {
   nlohmann::json all = nlohmann::json::array();
   for (const msg::Rail* const rail : port.rails()) {
-    const msg::RailStats stats = port.rail_stats(rail->index);
-    all.push_back({{"card", rail->endpoint.name()},
-                   {"sent", stats.sent},
-                   {"sent_bytes", stats.sent_bytes},
-                   {"received", stats.received},
-                   {"received_bytes", stats.received_bytes},
-                   {"failed", stats.failed},
-                   {"again", stats.again},
-                   {"moves", stats.moves},
-                   {"downs", stats.downs},
-                   {"paths", stats.paths},
-                   {"paths_up", stats.paths_up},
-                   {"gone", stats.gone != 0}});
+    nlohmann::json& json = all.emplace_back(nlohmann::json{{"card", rail->endpoint.name()}});
+    apps::add_rail_counts(port.rail_stats(rail->index), &json);
   }
   return all;
 }

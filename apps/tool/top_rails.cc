@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/common/rail_counts.hpp"
 #include "base/number.hpp"
 #include "lib/msg/rail_page.hpp"
 
@@ -58,25 +59,14 @@ std::vector<TopMessagePort> read_message_ports(const std::vector<TopMessagePort>
 }
 
 static void to_json(Json& json, const TopRail& rail) {
-  const msg::RailStats& stats = rail.stats;
-  json = {{"card", rail.card},
-          {"sent", stats.sent},
-          {"sent_bytes", stats.sent_bytes},
-          {"received", stats.received},
-          {"received_bytes", stats.received_bytes},
-          {"remote", stats.remote},
-          {"remote_bytes", stats.remote_bytes},
-          {"failed", stats.failed},
-          {"again", stats.again},
-          {"moves", stats.moves},
-          {"downs", stats.downs},
-          {"paths", stats.paths},
-          {"paths_up", stats.paths_up},
-          {"gone", stats.gone != 0},
-          {"sent_per_second", rail.sent_per_s},
-          {"sent_bytes_per_second", rail.sent_bytes_per_s},
-          {"received_per_second", rail.received_per_s},
-          {"received_bytes_per_second", rail.received_bytes_per_s}};
+  json = {{"card", rail.card}};
+  apps::add_rail_counts(rail.stats, &json);
+  json.update(Json{{"remote", rail.stats.remote},
+                   {"remote_bytes", rail.stats.remote_bytes},
+                   {"sent_per_second", rail.sent_per_s},
+                   {"sent_bytes_per_second", rail.sent_bytes_per_s},
+                   {"received_per_second", rail.received_per_s},
+                   {"received_bytes_per_second", rail.received_bytes_per_s}});
 }
 
 static void to_json(Json& json, const TopMessagePort& port) {
