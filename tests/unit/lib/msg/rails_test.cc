@@ -109,28 +109,28 @@ TEST_F(RailsTest, APeerWithOneRailIsReachedByOne) {
 class TwoPorts : public RailsTest {
  protected:
   TwoPorts() {
-    EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 100), numbers(0, 100));
-    EXPECT_EQ(exchange(at_b, to_a, at_a, 0, 100), numbers(0, 100));
-    EXPECT_TRUE(work_until([&] { return path_count(a, 2) == 2 && path_count(b, 1) == 2; }));
+    EXPECT_EQ(exchange(at_a_, to_b_, at_b_, 0, 100), numbers(0, 100));
+    EXPECT_EQ(exchange(at_b_, to_a_, at_a_, 0, 100), numbers(0, 100));
+    EXPECT_TRUE(work_until([&] { return path_count(a_, 2) == 2 && path_count(b_, 1) == 2; }));
   }
 
-  MessagePort& a = port(config_of(1, "xy"));
-  MessagePort& b = port(config_of(2, "xy"));
-  const Member at_a = member(a, 0);
-  const Member at_b = member(b, 0);
-  const Route to_b = route(at_a, 2, 0);
-  const Route to_a = route(at_b, 1, 0);
+  MessagePort& a_ = port(config_of(1, "xy"));
+  MessagePort& b_ = port(config_of(2, "xy"));
+  const Member at_a_ = member(a_, 0);
+  const Member at_b_ = member(b_, 0);
+  const Route to_b_ = route(at_a_, 2, 0);
+  const Route to_a_ = route(at_b_, 1, 0);
 };
 
 TEST_F(TwoPorts, MessagesGoOnByAnotherRailAndComeBack) {
   for (uint32_t round = 0; round < 6; ++round) {
     const bool is_a = round % 2 == 0;
-    MessagePort& cut = is_a ? a : b;
+    MessagePort& cut = is_a ? a_ : b_;
     const uint32_t peer = is_a ? 2 : 1;
     const uint32_t rail = rail_of(cut, peer);
     const auto send = [&](uint32_t from) {
-      return is_a ? exchange(at_a, to_b, at_b, from, from + 300)
-                  : exchange(at_b, to_a, at_a, from, from + 300);
+      return is_a ? exchange(at_a_, to_b_, at_b_, from, from + 300)
+                  : exchange(at_b_, to_a_, at_a_, from, from + 300);
     };
     set_link(cut, rail, false);
     EXPECT_EQ(send(0), numbers(0, 300)) << round << ": some before the card has noticed";
@@ -143,32 +143,32 @@ TEST_F(TwoPorts, MessagesGoOnByAnotherRailAndComeBack) {
         << round << ": state "
         << static_cast<int>(cut.known_link(peer)->paths[rail]->state.state());
   }
-  EXPECT_EQ(a.sessions_ended() + b.sessions_ended(), 0u);
-  EXPECT_EQ(a.stats().cut_off + b.stats().cut_off, 0u);
+  EXPECT_EQ(a_.sessions_ended() + b_.sessions_ended(), 0u);
+  EXPECT_EQ(a_.stats().cut_off + b_.stats().cut_off, 0u);
 }
 
 class LostCard : public TwoPorts, public testing::WithParamInterface<std::tuple<bool, uint32_t>> {};
 
 TEST_P(LostCard, LosesNoMessage) {
   uint32_t sent = 0;
-  while (try_send(at_a, to_b, std::to_string(sent)) == 0) {
+  while (try_send(at_a_, to_b_, std::to_string(sent)) == 0) {
     ++sent;  // these are in the ring of the card
   }
   ASSERT_NE(sent, 0u);
   const auto [vanishes, rail] = GetParam();
-  lose(a, rail, vanishes);
+  lose(a_, rail, vanishes);
   std::vector<std::string> got;
   ASSERT_TRUE(work_until([&] {
-    while (!at_b.inbox().empty()) {
-      got.push_back(at_b.take());
+    while (!at_b_.inbox().empty()) {
+      got.push_back(at_b_.take());
     }
     return got.size() >= sent;
   }));
   EXPECT_EQ(got, numbers(0, sent));
-  EXPECT_EQ(exchange(at_a, to_b, at_b, 0, 500), numbers(0, 500));
-  EXPECT_EQ(exchange(at_b, to_a, at_a, 0, 500), numbers(0, 500));
-  EXPECT_EQ(a.error(), 0) << "one card is left";
-  EXPECT_EQ(a.sessions_ended() + b.sessions_ended(), 0u);
+  EXPECT_EQ(exchange(at_a_, to_b_, at_b_, 0, 500), numbers(0, 500));
+  EXPECT_EQ(exchange(at_b_, to_a_, at_a_, 0, 500), numbers(0, 500));
+  EXPECT_EQ(a_.error(), 0) << "one card is left";
+  EXPECT_EQ(a_.sessions_ended() + b_.sessions_ended(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rails, LostCard, testing::Combine(testing::Bool(), testing::Values(0, 1)));
