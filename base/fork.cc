@@ -24,13 +24,14 @@ class Children {
 
   std::mutex mutex;
   Fifo<InChild, &InChild::links_> all;
+  const InChild* innermost = nullptr;  // its lock is taken by threads that hold those of others
 
  private:
   Children() {
     pthread_atfork(
         [] {
           get().mutex.lock();
-          get().run_all(&InChild::before_);
+          get().run_all_before();
         },
         [] {
           get().run_all(&InChild::in_parent_);
@@ -42,11 +43,22 @@ class Children {
         });
   }
   void run_all(const InChild::Run InChild::*which) const {
+    all.for_each([&](const InChild& entry) { run(entry, which); });
+  }
+  void run_all_before() const {
     all.for_each([&](const InChild& entry) {
-      if (entry.*which != nullptr) {
-        (entry.*which)(entry.ctx_);
+      if (&entry != innermost) {
+        run(entry, &InChild::before_);
       }
     });
+    if (innermost != nullptr) {
+      run(*innermost, &InChild::before_);
+    }
+  }
+  static void run(const InChild& entry, const InChild::Run InChild::*which) {
+    if (entry.*which != nullptr) {
+      (entry.*which)(entry.ctx_);
+    }
   }
 };
 
@@ -115,7 +127,11 @@ struct Inherited {
 };
 
 Inherited& inherited() {
-  static auto* const kAll = new Inherited;  // outlives all static objects
+  static auto* const kAll = [] {
+    auto* const made = new Inherited;  // outlives all static objects
+    Children::get().innermost = &made->in_child;
+    return made;
+  }();
   return *kAll;
 }
 

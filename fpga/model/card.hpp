@@ -33,14 +33,27 @@ class Card {
   /// step() for a host that has just posted messages. It sends a single plain message directly; in
   /// all other cases, and every few calls, it does a full step().
   void step_to_send() noexcept;
+  /// step() for a host that has just started a barrier. If nothing else is to be done, the card
+  /// does no more than send its notifications.
+  void step_to_start() noexcept;
 
   /// Call step() `times` times, after waiting for a thread that is inside to leave. Any thread,
   /// bounded.
   void step_surely(uint32_t times);
 
-  /// Run `fn(arg)` while no thread is inside the card. Waits for the end of a step. Any thread,
-  /// bounded.
+  /// Run `fn(arg)` while no thread is inside the card, and no partner reads this process's memory:
+  /// memory may go meanwhile. Waits for the end of a step. Any thread, bounded.
   void with_lock(void (*fn)(void* arg), void* arg);
+  /// Run `fn(arg)` while no thread is inside the card. Unlike with_lock(), partners may read this
+  /// process's memory meanwhile: all of it must stay. Waits as with_lock(). Any thread, bounded.
+  void between_steps(void (*fn)(void* arg), void* arg);
+  /// Answer what is not answered, and let no partner read this process's memory any more. Call it
+  /// before the card is destroyed, in the process that made it. Waits as with_lock().
+  void leave();
+
+  /// Whether long reads and writes of a partner's memory are copied once, between the two
+  /// processes. Any thread; waits for the end of a step.
+  [[nodiscard]] bool copies_once(uint32_t dest_id);
 
   // Events that a test can cause. Any thread.
   /// The link goes down or comes back.
@@ -60,6 +73,9 @@ class Card {
   /// The work under way. Call it on the thread that steps the card; it reports work under way while
   /// another thread is inside.
   [[nodiscard]] Activity activity();
+  /// When the card last looked at its clock, as it does every few steps. Any thread, without the
+  /// card's lock.
+  [[nodiscard]] uint64_t looked_ns() const;
   /// The current counts. Any thread.
   [[nodiscard]] Statistics statistics();
 

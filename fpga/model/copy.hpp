@@ -74,13 +74,21 @@ inline void copy_rest(uint8_t* to, const uint8_t* from, uint32_t len) {
   piece.operator()<1>();
 }
 
-/// Copy exactly `len` bytes, 1 to 4096; the ranges must not overlap. From about 512 bytes on memcpy
-/// is faster.
-inline void copy_bytes(uint8_t* to, const uint8_t* from, uint32_t len) {
-  if (len > 512) [[unlikely]] {
-    std::memcpy(to, from, len);
-    return;
+/// Copy pieces of 32 bytes that begin at `at`, up to `end`; the last one may end behind it.
+[[gnu::always_inline]] inline void copy_32s(uint8_t* to, const uint8_t* from, uint32_t at,
+                                            uint32_t end) {
+  for (; at + 32 < end; at += 64) {
+    copy32(to + at, from + at);
+    copy32(to + at + 32, from + at + 32);
   }
+  if (at < end) {
+    copy32(to + at, from + at);
+  }
+}
+
+/// Copy exactly `len` bytes in pieces of 32, so that a load can be forwarded from the store of the
+/// same piece that the other side of the host's memory has just made; the ranges must not overlap.
+[[gnu::always_inline]] inline void copy_pieces(uint8_t* to, const uint8_t* from, uint32_t len) {
   for (; len >= 64; len -= 64, to += 64, from += 64) {
     copy32(to, from);
     copy32(to + 32, from + 32);
@@ -97,6 +105,16 @@ inline void copy_bytes(uint8_t* to, const uint8_t* from, uint32_t len) {
   copy_rest(to, from, len);
 }
 
+/// Copy exactly `len` bytes, 1 to 4096; the ranges must not overlap. From about 512 bytes on memcpy
+/// is faster, unless the bytes were written just before.
+inline void copy_bytes(uint8_t* to, const uint8_t* from, uint32_t len) {
+  if (len > 512) [[unlikely]] {
+    std::memcpy(to, from, len);
+    return;
+  }
+  copy_pieces(to, from, len);
+}
+
 /// Copy and pad with zeros to a multiple of 8.
 inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   if ((len & 7) != 0) [[unlikely]] {
@@ -105,18 +123,15 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   copy_bytes(to, from, len);
 }
 
-/// Write a last segment as a card with the landing quirk does: `len` bytes, a multiple of 8, and
-/// zeros up to 256. It first zeroes all 256 bytes: eight stores cost less than finding out which
-/// are needed.
-[[gnu::always_inline]] inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
+/// Write a last segment of 72 to 248 bytes as land_full_256() does. It first zeroes all 256
+/// bytes: eight stores cost less than finding out which are needed.
+[[gnu::always_inline]] inline void land_long_256(uint8_t* to, const uint8_t* from, uint32_t len) {
+#pragma GCC unroll 8
   for (uint32_t at = 0; at < 256; at += 32) {
     zero32(to + at);
   }
   // Jump to the case that copies all whole pieces of 32 bytes.
   switch (len / 32) {
-    case 8:
-      copy32(to + 224, from + 224);
-      [[fallthrough]];
     case 7:
       copy32(to + 192, from + 192);
       [[fallthrough]];
@@ -146,6 +161,63 @@ inline void copy_padded(uint8_t* to, const uint8_t* from, uint32_t len) {
   }
   if ((len & 8) != 0) {
     std::memcpy(to + (len & ~15u), from + (len & ~15u), 8);
+  }
+}
+
+/// Write zeros to the bytes 64 to 255 of `to`, unless they are there.
+[[gnu::always_inline]] inline void clear_behind_64(uint8_t* to) {
+  Bytes32 any{};
+#pragma GCC unroll 6
+  for (uint32_t at = 64; at < 256; at += 32) {
+    any |= *reinterpret_cast<const Bytes32*>(to + at);
+  }
+#if defined(__AVX__)
+  using Words [[gnu::vector_size(32)]] = long long;
+  const bool is_clear = __builtin_ia32_ptestz256(Words(any), Words(any)) != 0;
+#else
+  const bool is_clear = ((any[0] | any[1]) | (any[2] | any[3])) == 0;
+#endif
+  if (!is_clear) [[unlikely]] {
+#pragma GCC unroll 6
+    for (uint32_t at = 64; at < 256; at += 32) {
+      zero32(to + at);
+    }
+  }
+}
+
+/// Write a last segment as a card with the landing quirk does: `len` bytes, 8 to 256 and a multiple
+/// of 8, and zeros up to 256. A short message mostly finds zeros that an earlier message has left,
+/// and does not write them again: stores leave a core in order, so a reply would wait for each of
+/// their cache lines (docs/decisions/0060-zeros-that-are-there.md).
+[[gnu::always_inline]] inline void land_full_256(uint8_t* to, const uint8_t* from, uint32_t len) {
+  if (len >= 64) {
+    if (len == 256) {
+#pragma GCC unroll 8
+      for (uint32_t at = 0; at < 256; at += 32) {
+        copy32(to + at, from + at);
+      }
+      return;
+    }
+    if (len != 64) {
+      land_long_256(to, from, len);
+      return;
+    }
+    clear_behind_64(to);
+    copy32(to, from);
+    copy32(to + 32, from + 32);
+    return;
+  }
+  clear_behind_64(to);
+  zero32(to);
+  zero32(to + 32);
+  if ((len & 32) != 0) {
+    copy32(to, from);
+  }
+  if ((len & 16) != 0) {
+    copy16(to + (len & 32u), from + (len & 32u));
+  }
+  if ((len & 8) != 0) {
+    std::memcpy(to + (len & 48u), from + (len & 48u), 8);
   }
 }
 

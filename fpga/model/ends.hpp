@@ -103,7 +103,6 @@ struct Activity {
   bool posted = false;     ///< an entry is posted and not completed
   bool under_way = false;  ///< `posted`, or something is in flight or waits to be taken
   bool barriers = false;   ///< a barrier is posted or runs: the card must take frames as they come
-  uint64_t looked_ns = 0;  ///< when the card last looked at its clock, as it does every few steps
 };
 
 }  // namespace rio::model

@@ -3,9 +3,12 @@
 /// of RapidIO packets, but not their bit format.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "base/tsan.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
 namespace rio::model {
@@ -22,14 +25,26 @@ enum class FrameType : uint8_t {
   kMaintResponse,
   kPortWrite,
   /// A run of whole messages of one sender and mailbox without their bytes: `length` / 16
-  /// PullParts. The receiver pulls the bytes out of the sender's process. With `op` kBytesBehind,
-  /// for a receiver that may not read the sender's memory: `segments` PullParts, followed by the
-  /// bytes.
+  /// PullParts, up to kAnnouncedMax. The receiver pulls the bytes out of the sender's process. With
+  /// `op` kBytesBehind, for a receiver that may not read the sender's memory: `segments` PullParts,
+  /// followed by the bytes.
   kPull,
   /// A kPull that its sender has revoked: the bytes are no longer there.
   kRevoked,
-  /// The answer to a kPull: `ssize` messages were taken; `op` answers the next one, if any.
+  /// An answer to a kPull: the next `ssize` messages were taken. If `op` is kDone, the others
+  /// follow, if there are any. Otherwise `op` answers the next one, and the frame is over.
   kPulled,
+  /// NREAD or NWRITE_R requests one behind the other, as one: a PullPart has their bytes' number
+  /// and, of a write, their address in the sender's process. The answer is a kResponse, which may
+  /// be kInPackets, or a kReadable.
+  kLongRequest,
+  /// The answer to a read by kLongRequest: the bytes may be pulled from where the PullPart says.
+  kReadable,
+  /// A notification of a barrier that pledges, by a wire that loses nothing: `address` has its
+  /// information in the low 16 bits, and the epoch in the high 32. It has no transaction ID.
+  kPledge,
+  /// The answer to a kPledge whose receiver does not pledge: `address` as there, `op` an Answer.
+  kPledgeAnswer,
 };
 
 /// Status of a type 13 response. RIO Part 2 §3.3.3
@@ -39,7 +54,7 @@ enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
 struct Frame {
   uint32_t bytes;  ///< header, payload and padding; a multiple of 32
   FrameType type;
-  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, Answer, or kBytesBehind
+  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, Answer, kBytesBehind, or kInPackets
   uint8_t tid;   ///< transaction ID of requests and their responses
   uint8_t hops;  ///< hop count of maintenance
   uint32_t source;
@@ -89,9 +104,23 @@ struct PullPart {
   uint32_t zero;
 };
 static_assert(sizeof(PullPart) == 16);
+/// Most messages that are pulled in one go, and that a kPull with bytes behind it announces.
 inline constexpr uint32_t kPullPartsMax = 64;
+/// Most messages that a kPull announces. It is more than are pulled in one go, so that the receiver
+/// has work while the sender is busy.
+inline constexpr uint32_t kAnnouncedMax = 4 * kPullPartsMax;
 inline constexpr uint8_t kBytesBehind = 1;  ///< PullPart::address is an offset in the frame's
                                             ///< payload
+/// `op` of the answer to a kLongRequest of which nothing was done: the requests are to be sent one
+/// by one.
+inline constexpr uint8_t kInPackets = 1;
+
+/// Most bytes of a kLongRequest: the card that pulls them takes them in one step.
+inline constexpr uint32_t kLongBytesMax = 64 * regs::kMessageBytesMax;
+/// Packets that a kLongRequest counts as. @param length at least 1.
+[[nodiscard]] constexpr uint32_t long_packets(uint32_t length) {
+  return (length - 1) / regs::kMessageBytesMax + 1;
+}
 
 inline constexpr uint32_t kFrameAlign = 32;
 
@@ -151,6 +180,53 @@ static_assert(sizeof(Ack) == 2);
 
 [[nodiscard]] constexpr uint32_t place_of(uint32_t mbox, uint32_t letter) {
   return mbox | letter << 6;
+}
+
+/// In a ring, the tag is stored in the upper bits of a frame's `bytes`.
+inline constexpr uint32_t kTagShift = 20;
+inline constexpr uint32_t kFrameRingBytesMax = 1u << kTagShift;
+/// Whether a word, after removing the expected tag, is the `bytes` of a frame. With another tag it
+/// is not.
+[[nodiscard]] constexpr bool is_frame(uint32_t bytes) {
+  return bytes - 1 < kFrameRingBytesMax - 1;
+}
+
+/// Keep the compiler from reading a value's memory again, which another process may have changed.
+[[nodiscard]] [[gnu::always_inline]] inline uint64_t pinned(uint64_t value) {
+  asm("" : "+r"(value));
+  return value;
+}
+
+/// Load the first eight bytes of a frame: `bytes`, `type` and the fields beside it, without the
+/// tag. There is a frame if is_frame() of the lower half. @param tag tag of the position.
+[[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame, uint32_t tag) {
+  if constexpr (base::kThreadSanitizer) {  // the writer stores the upper half before it releases
+                                           // the lower one
+    uint64_t word = 0;
+    // acquire: as at the end of the function.
+    if (is_frame(__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) ^
+                 tag)) {
+      std::memcpy(&word, frame, sizeof(word));
+      word ^= tag;
+    }
+    return word;
+  }
+  // acquire: the frame is read after its length; pairs with FrameWriter::publish.
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE) ^ tag;
+}
+
+/// Whether a frame has not been revoked. Called after the bytes that it points to were read, to
+/// validate them. @param type that it had.
+[[nodiscard]] inline bool is_still(FrameType type, const uint8_t* frame) {
+  // acquire: the check comes after the bytes were read; pairs with the fence in
+  // FrameWriter::revoke().
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return __atomic_load_n(frame + offsetof(Frame, type), __ATOMIC_ACQUIRE) ==
+         static_cast<uint8_t>(type);
+}
+/// is_still() of a kPull.
+[[nodiscard]] inline bool is_pull(const uint8_t* frame) {
+  return is_still(FrameType::kPull, frame);
 }
 
 }  // namespace rio::model

@@ -11,6 +11,7 @@
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/tsan.hpp"
@@ -43,15 +44,6 @@ inline void prefetch_to_write(const void* line) {
 #endif
 }
 
-/// In a ring, the tag is stored in the upper bits of a frame's `bytes`.
-inline constexpr uint32_t kTagShift = 20;
-inline constexpr uint32_t kFrameRingBytesMax = 1u << kTagShift;
-/// Whether a word, after removing the expected tag, is the `bytes` of a frame. With another tag it
-/// is not.
-[[nodiscard]] constexpr bool is_frame(uint32_t bytes) {
-  return bytes - 1 < kFrameRingBytesMax - 1;
-}
-
 /// Computes the tag of a ring position.
 class LapTag {
  public:
@@ -71,6 +63,13 @@ class LapTag {
 struct FrameHead {
   uint64_t words[4];
 };
+/// @param frame its `bytes` does not matter.
+[[nodiscard]] inline FrameHead head_of(const Frame& frame) {
+  FrameHead head;
+  std::memcpy(&head, &frame, sizeof(head));
+  head.words[0] &= ~uint64_t{UINT32_MAX};
+  return head;
+}
 
 /// The writer's end. One thread at a time. The memory must be zeroed before the first use, and
 /// aligned to 64.
@@ -108,6 +107,40 @@ class FrameWriter {
       frame->bytes = bytes | tag_.at(tail_);
     }
     tail_ += bytes;
+  }
+
+  /// Write a frame where reserve() has found room, and commit() it. The first line is written last:
+  /// a polling reader takes it away as soon as it changes. @param length of the payload.
+  void put_reserved(const FrameHead& head, const uint8_t* payload, uint32_t length) {
+    constexpr uint32_t kInFirstLine = kLineBytes - sizeof(Frame);
+    Frame* const frame = frame_at(tail_);
+    if (length > kInFirstLine) {
+      std::memcpy(frame->payload() + kInFirstLine, payload + kInFirstLine, length - kInFirstLine);
+    }
+    if (length != 0) {
+      std::memcpy(frame->payload(), payload, length < kInFirstLine ? length : kInFirstLine);
+    }
+    std::memcpy(reinterpret_cast<uint8_t*>(frame) + sizeof(frame->bytes),
+                reinterpret_cast<const uint8_t*>(&head) + sizeof(frame->bytes),
+                sizeof(Frame) - sizeof(frame->bytes));
+    commit(frame, frame_bytes(length));
+  }
+  /// Write and publish a frame where reserve() has found room; a short one like put_short().
+  void send_reserved(const FrameHead& head, const uint8_t* payload, uint32_t length) {
+    const uint32_t bytes = frame_bytes(length);
+    if (length <= kShortBytes && has_short_room(bytes)) {
+      const auto fill = [&](uint8_t* at) {
+        if (length != 0) {
+          std::memcpy(at, payload, length);
+        }
+      };
+      if (put_short(bytes, head, fill)) {
+        wake();
+      }
+      return;
+    }
+    put_reserved(head, payload, length);
+    publish();
   }
 
   /// Contiguous free bytes at the tail.
@@ -229,10 +262,14 @@ class FrameWriter {
     poll_head();
     return static_cast<int32_t>(head_ - position) >= 0;
   }
-  /// Revoke the kPull frame at `position`, because the bytes that it points to will go. If the
-  /// reader has not released it, is_pull() will fail from now on.
+  /// Whether later frames have been written where the one at `position` was. @param position an
+  /// earlier tail(), of the last 2^32 bytes.
+  [[nodiscard]] bool is_old(uint32_t position) const { return tail_ - position > mask_ + 1; }
+  /// Revoke the frame at `position`, because the bytes that it points to will go. If the reader has
+  /// not released it, is_still() will fail from now on.
   void revoke(uint32_t position) {
-    if (memory_ != nullptr && !passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
+    if (memory_ != nullptr && !is_old(position) &&
+        !passed(position + static_cast<uint32_t>(sizeof(Frame)))) {
       __atomic_store_n(reinterpret_cast<uint8_t*>(&frame_at(position)->type),
                        static_cast<uint8_t>(FrameType::kRevoked), __ATOMIC_RELAXED);
       // The revocation is visible before the bytes change; pairs with the acquire in is_pull().
@@ -244,7 +281,8 @@ class FrameWriter {
 
  private:
   static constexpr uint32_t kLineBytes = 64;
-  static constexpr uint32_t kEndBytes = 32;  // bytes behind the last frame that are cleared
+  static constexpr uint32_t kShortBytes = 256;  // payload of a short frame
+  static constexpr uint32_t kEndBytes = 32;     // bytes behind the last frame that are cleared
 
   /// Clear bytes of an earlier lap that could be taken for a frame. @param tag tag of the position.
   [[gnu::always_inline]] static void clear_the_end(uint8_t* end, uint32_t tag) {
@@ -297,42 +335,17 @@ class FrameWriter {
   Bell* bell_;
 };
 
-/// Keep the compiler from reading a value's memory again, which another process may have changed.
-[[nodiscard]] [[gnu::always_inline]] inline uint64_t pinned(uint64_t value) {
-  asm("" : "+r"(value));
-  return value;
-}
-
-/// Load the first eight bytes of a frame: `bytes`, `type` and the fields beside it, without the
-/// tag. There is a frame if is_frame() of the lower half. @param tag tag of the position.
-[[nodiscard]] inline uint64_t load_frame_word(const uint8_t* frame, uint32_t tag) {
-  if constexpr (base::kThreadSanitizer) {  // the writer stores the upper half before it releases
-                                           // the lower one
-    uint64_t word = 0;
-    // acquire: as at the end of the function.
-    if (is_frame(__atomic_load_n(reinterpret_cast<const uint32_t*>(frame), __ATOMIC_ACQUIRE) ^
-                 tag)) {
-      std::memcpy(&word, frame, sizeof(word));
-      word ^= tag;
-    }
-    return word;
-  }
-  // acquire: the frame is read after its length; pairs with FrameWriter::publish.
-  return __atomic_load_n(reinterpret_cast<const uint64_t*>(frame), __ATOMIC_ACQUIRE) ^ tag;
-}
-
-/// Whether a kPull frame has not been revoked. Called after its bytes were read, to validate them.
-[[nodiscard]] inline bool is_pull(const uint8_t* frame) {
-  // acquire: the check comes after the bytes were read; pairs with the fence in
-  // FrameWriter::revoke().
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return __atomic_load_n(frame + offsetof(Frame, type), __ATOMIC_ACQUIRE) ==
-         static_cast<uint8_t>(FrameType::kPull);
-}
-
 /// The reader's end. One thread at a time.
 class FrameReader {
  public:
+  /// A frame that was popped, and whose room is not released yet.
+  struct Held {
+    InFrame frame;
+    uint32_t position;
+    uint32_t taken;  ///< for the reader: how far it has got
+  };
+  static constexpr uint32_t kHeldMax = 8;
+
   FrameReader(FrameRingShared* shared, const uint8_t* memory, uint32_t bytes)
       : memory_(memory), mask_(bytes - 1), tag_(bytes), shared_(shared) {}
 
@@ -359,10 +372,34 @@ class FrameReader {
   /// Pop several contiguous frames.
   void pop_bytes(uint32_t bytes) { head_ += bytes; }
 
-  /// Release the room of popped frames to the writer.
+  /// Release the room of popped frames to the writer. Only if !holds().
   void release() {
     // release: the frames were read before; pairs with FrameWriter::poll_head.
     shared_->head.store(head_, std::memory_order_release);
+  }
+
+  /// Keep the next frame in the ring although it is popped next: later frames can be read
+  /// meanwhile. @return false: too many are held.
+  [[nodiscard]] bool hold(const InFrame& frame) {
+    if (held_.size() == kHeldMax) {
+      return false;
+    }
+    held_.push_back({frame, head_, 0});
+    holds_ = true;
+    return true;
+  }
+  [[nodiscard]] bool holds() const { return holds_; }
+  /// The frames that are held, the oldest first.
+  [[nodiscard]] std::span<Held> held() { return held_; }
+  /// The oldest frames are held no longer.
+  void end_held(size_t count) {
+    held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(count));
+    holds_ = !held_.empty();
+  }
+  /// Release the room of popped frames up to the oldest one that is held.
+  void release_unheld() {
+    // release: as in release().
+    shared_->head.store(holds_ ? held_.front().position : head_, std::memory_order_release);
   }
 
  private:
@@ -398,7 +435,9 @@ class FrameReader {
   uint32_t head_ = 0;
   FrameRingShared* shared_;
   bool foul_ = false;
+  bool holds_ = false;
   InFrame next_;
+  std::vector<Held> held_;
 };
 
 /// Memory and both ends of one ring.

@@ -28,6 +28,13 @@ struct Outbound {
   const std::atomic<uint32_t>* pulls = nullptr;
   /// Whether a partner that cannot pull takes a kPull that carries the bytes.
   bool takes_bytes_behind = false;
+  /// Most messages that a kPull without bytes announces, up to kAnnouncedMax.
+  uint32_t announced_max = kPullPartsMax;
+  /// Whether the partner takes a kLongRequest: it is on this machine, and `pulls` is about the
+  /// memory of this process, not about bytes that the wire sends.
+  bool takes_long = false;
+  /// Whether the partner takes all frames sent to it, in order, and knows a kPledge.
+  bool takes_pledges = false;
 };
 
 /// A range of bytes to be pulled out of a partner's process.

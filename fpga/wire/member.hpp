@@ -43,6 +43,9 @@ class Member : public model::Wire {
   [[nodiscard]] model::Outbound* route(uint32_t dest_id) final;
   [[nodiscard]] bool next_change(model::PartnerChange* out) final;
   void set_unpolled_work(bool has) final { thread_.set_regular(has); }
+  /// The last value of set_unpolled_work(): whether the function is called every few milliseconds.
+  /// Any thread.
+  [[nodiscard]] bool has_unpolled_work() const { return thread_.is_regular(); }
 
   /// First destID of the card, and how many it has.
   [[nodiscard]] virtual uint32_t first_id() const = 0;

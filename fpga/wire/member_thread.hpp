@@ -53,6 +53,7 @@ class MemberThread {
   [[nodiscard]] bool has_poke();
   /// Whether to call the function every few milliseconds even if nothing arrives.
   void set_regular(bool on);
+  [[nodiscard]] bool is_regular() const { return regular_.load(std::memory_order_relaxed); }
 
   // The thread itself.
   /// How long to wait at most for something to arrive, in ms; -1: for ever. @param again result of

@@ -22,6 +22,9 @@ namespace {
 constexpr uint32_t kCreateMsMax = 3'600'000;
 /// Answers that wait for a peer; one that takes none gets no more.
 constexpr uint32_t kAnswersMax = 16384;
+/// Calls of attend() between looks at the clock while no group is being created. A look costs more
+/// than all else in a call, and what is due by the clock is due in milliseconds.
+constexpr uint32_t kCallsPerLook = 32;
 
 /// Check what create_group() is given. @return 0, -EINVAL, -E2BIG; logged.
 int check(std::span<const msg::Address> members, uint32_t rank, const GroupOptions& options,
@@ -80,6 +83,7 @@ class Barriers final : public BarrierContext, private GroupHost {
                                  const GroupOptions& options, std::unique_ptr<Group>* out) override;
   void progress() override {
     message_port.progress();
+    until_look_ = 1;
     attend();
   }
   void attend() override;
@@ -107,6 +111,7 @@ class Barriers final : public BarrierContext, private GroupHost {
   void keep_early(msg::Address from, uint32_t session, const GroupMessage& join);
   void check_sessions();
   void check_unsent();
+  void check_time();
 
   BarrierStats stats_;
   std::unique_ptr<CardBarriers> card_barriers_;
@@ -117,6 +122,7 @@ class Barriers final : public BarrierContext, private GroupHost {
   std::unordered_map<uint64_t, GroupMember*> groups_;  // by key
   std::vector<GroupMember*> members_;
   uint32_t last_part_ = 0;
+  uint32_t until_look_ = 1;  // calls of attend() until check_time()
   uint64_t ended_;
 };
 
@@ -149,6 +155,7 @@ int Barriers::create_group(std::span<const msg::Address> members, uint32_t rank,
   auto member = std::make_unique<GroupMember>(host, members, rank, options, schedule, ++last_part_);
   groups_.emplace(options.key, member.get());
   members_.push_back(member.get());
+  until_look_ = 1;
   member->begin();
   check_sessions();
   for (const EarlyJoins::Join& join : early_.take(options.key)) {
@@ -174,13 +181,12 @@ int Barriers::wait_for(uint32_t timeout_ms, uint32_t slice_ms,
 }
 
 void Barriers::attend() {
-  if (card != nullptr) {
+  if (card != nullptr && card->is_busy()) {
     card->reap();
   }
   take_arrivals();
-  const uint64_t now_ns = base::now_ns();
   if (!mail_.is_empty()) {
-    mail_.work(now_ns);
+    mail_.work(base::now_ns());
   }
   if (message_port.sessions_ended() != ended_) {
     check_sessions();
@@ -188,12 +194,25 @@ void Barriers::attend() {
   if (mail_.has_unsent()) {
     check_unsent();
   }
+  if (--until_look_ == 0) {
+    check_time();
+  }
+}
+
+/// Do what is due by the clock, and plan the next look at it. A caller that sleeps between its
+/// calls makes few of them.
+void Barriers::check_time() {
+  until_look_ = message_port.config().sleeps ? 1 : kCallsPerLook;
+  const uint64_t now_ns = base::now_ns();
   const int error = message_port.error();
   for (GroupMember* const member : members_) {
     if (error != 0) [[unlikely]] {
       member->fail(error, kNoPeer);
     }
     member->check_time(now_ns);
+    if (member->is_creating()) {
+      until_look_ = 1;
+    }
   }
 }
 

@@ -22,6 +22,7 @@ std::unique_ptr<CardBarriers> CardBarriers::open(msg::MessagePort& port) {
 
 CardBarriers::CardBarriers(msg::MessagePort& port)
     : endpoint_(port.endpoint()),
+      has_rails_(port.rails().count() > 1),
       queue_(&endpoint_.barriers()),
       timeout_ns_(port.config().response_timeout_ns()),
       resends_(port.config().barrier_resends()),
@@ -39,7 +40,9 @@ bool CardBarriers::post(uint32_t id, regs::BarrierOp op, Kind kind, uint32_t epo
   desc.control |= Control::op.put(static_cast<uint32_t>(op));
   const pmd::BarrierRequest request{&desc, cookie(id, kind), epoch};
   const bool is_posted = queue_->post(&request, 1) == 1;
-  group.outstanding += is_posted ? 1 : 0;
+  if (is_posted) {
+    count_start(group);
+  }
   return is_posted;
 }
 
@@ -72,7 +75,9 @@ bool CardBarriers::arrive(uint32_t id, uint32_t epoch) {
   bool is_posted = false;
   if (group.slot != kNoSlot) {
     is_posted = queue_->go(group.slot, epoch);
-    group.outstanding += is_posted ? 1 : 0;
+    if (is_posted) {
+      count_start(group);
+    }
   } else {
     is_posted = post(id, regs::BarrierOp::kRun, Kind::kRun, epoch);
   }
@@ -110,6 +115,9 @@ void CardBarriers::retire(uint32_t id) {
 }
 
 void CardBarriers::reap() {
+  if (!queue_->is_ready() && !has_rails_) {
+    return;
+  }
   constexpr uint16_t kBurst = 8;
   pmd::BarrierDone done[kBurst];
   for (uint16_t n = kBurst; n == kBurst;) {
@@ -127,7 +135,10 @@ void CardBarriers::take(const pmd::BarrierDone& done) {
     return;  // only a broken card writes such words
   }
   Group& group = groups_[id];
-  group.outstanding -= group.outstanding != 0 ? 1 : 0;
+  if (group.outstanding != 0) {
+    --group.outstanding;
+    --outstanding_;
+  }
   if (group.part != nullptr && kind == Kind::kLoad) {
     group.part->on_loaded(done.status == pmd::Status::kOk);
   } else if (group.part != nullptr && kind == Kind::kRun) {

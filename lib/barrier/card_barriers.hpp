@@ -54,7 +54,9 @@ class CardBarriers {
   /// rests from the moment when none of its descriptors is on the card.
   /// @param has_failed the number rests for as long as peers may send cancellations again.
   void give_back(uint32_t id, bool has_failed);
-  /// Hot. Take completions.
+  /// Hot. Whether reap() may have something to do: the card has a descriptor.
+  [[nodiscard]] bool is_busy() const { return outstanding_ != 0; }
+  /// Hot. Take completions. Called after progress of the port, which has let the card work.
   void reap();
 
  private:
@@ -80,14 +82,20 @@ class CardBarriers {
   [[nodiscard]] bool post(uint32_t id, regs::BarrierOp op, Kind kind, uint32_t epoch);
   void take(const pmd::BarrierDone& done);
   void retire(uint32_t id);
+  void count_start(Group& group) {
+    ++group.outstanding;
+    ++outstanding_;
+  }
 
   Endpoint& endpoint_;
+  bool has_rails_;  // progress of the port looks at another card, too
   pmd::BarrierQueue* queue_;
   IdPool ids_;
   uint64_t timeout_ns_;
   uint32_t resends_;
   uint32_t rounds_;
   uint32_t slots_;
+  uint32_t outstanding_ = 0;  // of all groups
   std::array<bool, regs::kBarrierSlots> slot_taken_{};
   std::array<Group, kIds> groups_{};
 };

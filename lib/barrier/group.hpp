@@ -44,7 +44,7 @@ struct GroupOptions {
   /// so that rank 0, which knows who is missing, tells them. 1 to 3,600,000.
   uint32_t create_ms = 10'000;
   /// A barrier that has not ended this long after this member's arrival fails, and the group with
-  /// it, in ms; 0: it waits for as long as all members live. Checked by this member's polls.
+  /// it, in ms; 0: it waits for as long as all members live. Checked by one of 32 polls.
   uint32_t deadline_ms = 0;
 };
 

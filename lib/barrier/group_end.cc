@@ -157,6 +157,9 @@ void GroupMember::check_time(uint64_t now_ns) {
   if (has_passed()) {
     return;
   }
+  if (arrived_ns_ == kUnknownNs) {
+    arrived_ns_ = probed_ns_ = looked_ns_ = now_ns;
+  }
   if (now_ns > looked_ns_ + kLookNs) {
     looked_ns_ = now_ns;
     look_for_gone();

@@ -54,10 +54,14 @@ class GroupMember final : public Group, private Agreement::Ends {
   /// Let the group fail, and tell the others. Does nothing if it has failed.
   void fail(int error, uint32_t culprit);
 
+  /// Whether the members have not agreed yet.
+  [[nodiscard]] bool is_creating() const { return agreement_.is_creating(); }
   [[nodiscard]] uint64_t key() const { return options_.key; }
   [[nodiscard]] uint32_t part() const { return part_; }
 
  private:
+  static constexpr uint64_t kUnknownNs = ~uint64_t{0};
+
   // Agreement::Ends.
   void send(uint32_t rank, const GroupMessage& message) override;
   [[nodiscard]] IdSet free_ids() override;
@@ -100,8 +104,8 @@ class GroupMember final : public Group, private Agreement::Ends {
   std::optional<Meeting> meeting_;    // in software
   std::optional<MemoryPart> memory_;  // in shared memory
   Failure failure_;
-  uint64_t arrivals_ = 0;  // never 0 again
-  uint64_t arrived_ns_ = 0;
+  uint64_t arrivals_ = 0;    // never 0 again
+  uint64_t arrived_ns_ = 0;  // at the barrier; kUnknownNs until check_time() is called
   uint64_t probed_ns_ = 0;
 
   Agreement agreement_;

@@ -69,6 +69,7 @@ struct PortStats {
   uint64_t placed = 0;    ///< bytes of large data that the card read or wrote where they are
   uint64_t restarts = 0;  ///< restarts of the transmit ring, filled by a peer that did not answer
   uint64_t rests = 0;     ///< how often the port stopped sending to a silent peer for a while
+  uint64_t yields = 0;    ///< how often a thread that waited gave its CPU to others
   uint64_t woken = 0;     ///< sleeps that have ended
   /// Long sleeps that ended by time-out although something had arrived: a wake-up was lost.
   uint64_t overslept = 0;

@@ -1,5 +1,5 @@
 /// @file
-/// Copies a few bytes inline, without a call of memcpy.
+/// Copies the bytes of a message between a user's memory and a card's, inline.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +39,38 @@ inline constexpr size_t kTinyBytesMax = 64;
     to[0] = from[0];
     to[bytes / 2] = from[bytes / 2];
     to[bytes - 1] = from[bytes - 1];
+  }
+}
+
+/// Copy more than kTinyBytesMax bytes; the ranges must not overlap. Memory that an emulated card
+/// reads next, or has just written, is accessed in pieces at multiples of 32 bytes, as the card
+/// does: a load that spans two recent stores waits until both have left the store buffer.
+/// @param by the one of the two addresses that is in the card's memory.
+inline void copy_long(uint8_t* to, const uint8_t* from, size_t bytes, const uint8_t* by) {
+  using Piece [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = uint64_t;
+  constexpr size_t kPiece = sizeof(Piece);
+  const auto move = [=](size_t at) {
+    *reinterpret_cast<Piece*>(to + at) = *reinterpret_cast<const Piece*>(from + at);
+  };
+  move(0);
+  // The first and the last piece overlap with their neighbours.
+  size_t at = -reinterpret_cast<uintptr_t>(by) & (kPiece - 1);
+  for (; bytes - at >= 2 * kPiece; at += 2 * kPiece) {
+    move(at);
+    move(at + kPiece);
+  }
+  if (bytes - at >= kPiece) {
+    move(at);
+  }
+  move(bytes - kPiece);
+}
+
+/// Copy any number of bytes by copy_tiny() or copy_long(). @param by as in copy_long().
+inline void copy_any(uint8_t* to, const uint8_t* from, size_t bytes, const uint8_t* by) {
+  if (bytes <= kTinyBytesMax) {
+    copy_tiny(to, from, bytes);
+  } else {
+    copy_long(to, from, bytes, by);
   }
 }
 

@@ -17,10 +17,9 @@ bool Dma::start(DmaTransfer& transfer) {
   transfer.flying = 0;
   transfer.moved_bytes = 0;
   transfer.wanted_bytes = transfer.left_bytes;
-  under_way_.append(transfer);
-  transfer.waits =
-      waiting_ != 0 || !post(transfer);  // transfers keep their order: queue behind waiting ones
-  waiting_ += transfer.waits ? 1 : 0;
+  // In turn: this one queues behind waiting ones.
+  transfer.waits = !waiting_.is_empty() || !post(transfer);
+  (transfer.waits ? waiting_ : posted_).append(transfer);
   return true;
 }
 
@@ -44,13 +43,14 @@ pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
   return piece;
 }
 
-/// Post requests while there is room. @return whether the whole transfer is posted.
+/// Post requests while there is room. @return whether the whole transfer is posted, or enough of
+/// it.
 bool Dma::post(DmaTransfer& transfer) {
   pmd::DmaRequest pieces[kBurst];
-  while (transfer.left_bytes != 0) {
+  while (transfer.left_bytes != 0 && !has_enough(transfer, 0)) {
     const uint16_t room = std::min(queue_.free_count(), kBurst);
     uint16_t n = 0;
-    while (n < room && transfer.left_bytes != 0) {
+    while (n < room && transfer.left_bytes != 0 && !has_enough(transfer, n)) {
       pieces[n++] = take_piece(transfer);
     }
     transfer.flying += n;
@@ -66,9 +66,7 @@ void Dma::progress() {
     return;  // the card is gone, so the rings are out of date
   }
   reap();
-  if (waiting_ != 0) {
-    post_waiting();
-  }
+  post_waiting();
 }
 
 void Dma::reap() {
@@ -90,32 +88,32 @@ void Dma::on_piece_done(const pmd::EntryDone& done) {
   }
   transfer.moved_bytes += done.bytes;
   --transfer.flying;
-  if (transfer.status != pmd::Status::kOk && transfer.waits) {
+  if (transfer.status != pmd::Status::kOk) {
     transfer.left_bytes = 0;  // after an error the rest is not transferred
   }
-  if (transfer.flying == 0 && transfer.left_bytes == 0) {
-    end(transfer);
+  if (transfer.left_bytes == 0) {
+    if (transfer.flying == 0) {
+      end(transfer);
+    }
+  } else if (!transfer.waits) {
+    posted_.remove(transfer);
+    transfer.waits = true;
+    waiting_.append(transfer);  // its next piece, behind those that wait already
   }
 }
 
 void Dma::post_waiting() {
-  for (DmaTransfer* transfer = under_way_.first(); transfer != nullptr && waiting_ != 0;) {
-    DmaTransfer* const next = transfer->links.next;
-    if (transfer->waits) {
-      if (!post(*transfer)) {
-        return;
-      }
-      transfer->waits = false;
-      --waiting_;
-    }
-    transfer = next;
+  for (DmaTransfer* transfer = waiting_.first(); transfer != nullptr && post(*transfer);
+       transfer = waiting_.first()) {
+    waiting_.remove(*transfer);
+    transfer->waits = false;
+    posted_.append(*transfer);
   }
 }
 
 void Dma::end(DmaTransfer& transfer) {
-  waiting_ -= transfer.waits ? 1 : 0;
+  (transfer.waits ? waiting_ : posted_).remove(transfer);
   transfer.waits = false;
-  under_way_.remove(transfer);
   if (transfer.status == pmd::Status::kOk && transfer.moved_bytes != transfer.wanted_bytes) {
     transfer.status = pmd::Status::kFormat;  // the card reported success, but moved too few bytes
   }
@@ -140,11 +138,13 @@ void Dma::card_gone() {
 }
 
 void Dma::end_all(pmd::Status status) {
-  while (DmaTransfer* const transfer = under_way_.first()) {
-    transfer->status = status;
-    transfer->flying = 0;
-    transfer->left_bytes = 0;
-    end(*transfer);
+  for (Transfers* const transfers : {&posted_, &waiting_}) {
+    while (DmaTransfer* const transfer = transfers->first()) {
+      transfer->status = status;
+      transfer->flying = 0;
+      transfer->left_bytes = 0;
+      end(*transfer);
+    }
   }
 }
 

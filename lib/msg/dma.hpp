@@ -30,7 +30,7 @@ struct DmaTransfer {
   uint64_t moved_bytes = 0;
   uint64_t wanted_bytes = 0;
   uint32_t flying = 0;  // requests posted to the card
-  bool waits = false;   // waits for room in the ring
+  bool waits = false;   // to be posted, or its rest: in Dma::waiting_
   base::FifoLinks<DmaTransfer> links{};
 };
 
@@ -60,10 +60,19 @@ class Dma {
   /// Whether start() refuses every transfer.
   [[nodiscard]] bool gone() const { return gone_; }
 
-  [[nodiscard]] bool busy() const { return !under_way_.is_empty(); }
+  [[nodiscard]] bool busy() const { return !posted_.is_empty() || !waiting_.is_empty(); }
 
  private:
   static constexpr uint16_t kBurst = 16;
+  /// Bytes of one transfer under way after which the rest waits, so that it does not fill the ring
+  /// and those behind it need not wait for its length. A card has enough to do with them.
+  static constexpr uint64_t kUnderWayBytes = 4 << 20;
+
+  /// Whether enough of a transfer is under way. @param pieces of it that are about to be posted.
+  [[nodiscard]] static bool has_enough(const DmaTransfer& transfer, uint32_t pieces) {
+    return transfer.flying + pieces != 0 &&
+           transfer.wanted_bytes - transfer.left_bytes - transfer.moved_bytes >= kUnderWayBytes;
+  }
 
   [[nodiscard]] pmd::DmaRequest take_piece(DmaTransfer& transfer) const;
   [[nodiscard]] bool post(DmaTransfer& transfer);
@@ -76,9 +85,12 @@ class Dma {
   pmd::DmaQueue& queue_;
   uint64_t misaligned_;
   uint32_t length_bytes_max_;
-  uint32_t waiting_ = 0;
   bool gone_ = false;
-  base::Fifo<DmaTransfer, &DmaTransfer::links> under_way_;  // in the order of start()
+  using Transfers = base::Fifo<DmaTransfer, &DmaTransfer::links>;
+  Transfers posted_;  // whole, or enough of it
+  // To be posted when there is room, in turn. Apart from `posted_`, so that progress() touches only
+  // what can move.
+  Transfers waiting_;
 };
 
 }  // namespace rio::msg

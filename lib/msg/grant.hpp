@@ -148,8 +148,15 @@ class RecvGrant {
   };
 
   /// A queue is assigned. Only in kWaiting. @param messages in the cut, at least 1. @param window
-  /// entries posted at once, at least 1. Next: post may_post() entries, then tell().
+  /// entries posted at once, but for the last ones, 1 to 2^16. Next: post may_post() entries, then
+  /// tell().
   void start(uint32_t messages, uint32_t window);
+
+  /// Most entries posted at once. The last messages of a cut may exceed the window by an eighth:
+  /// granted alone they would cost an EXTEND, a burst and a wait, however few they are.
+  [[nodiscard]] static constexpr uint32_t entries_max(uint32_t window) {
+    return window + window / 8;
+  }
 
   /// Hot. How many entries may be posted now.
   [[nodiscard]] uint32_t may_post() const {
@@ -157,9 +164,11 @@ class RecvGrant {
       return 0;
     }
     const uint32_t ahead = posted_ - completed_;
-    const uint32_t room = ahead < window_ ? window_ - ahead : 0;
     const uint32_t rest = messages_ - posted_;
-    return room < rest ? room : rest;
+    if (rest <= entries_max(window_) - ahead) {
+      return rest;
+    }
+    return ahead < window_ ? window_ - ahead : 0;
   }
   /// Hot. `n` messages or entries were posted to the card. @param n up to may_post().
   void posted(uint32_t n) {

@@ -36,6 +36,7 @@ class Intake {
   static constexpr uint32_t kBurst = BufferRing::kBurst;
 
   [[nodiscard]] Link* begin_run(const Arrival& arrival, const HeaderWords& header) const;
+  [[nodiscard]] uint32_t take_arrived(bool late);
   [[nodiscard]] bool take_alone();
   [[nodiscard]] uint32_t take_run(Link& link, HeaderWords first, uint32_t source, uint32_t n);
   [[nodiscard]] uint32_t fetch_plain();

@@ -32,8 +32,8 @@ bool Large::busy() const {
 }
 
 void Large::progress() {
+  sender_->progress();  // first, since data that it sends keeps the partner busy meanwhile
   receiver_->progress();
-  sender_->progress();
   works_.control.say_answers();
   const bool is_active =
       busy() || std::any_of(works_.rails.begin(), works_.rails.end(),

@@ -331,8 +331,48 @@ void MessagePort::take_all() {
   }
 }
 
-/// One rail after the other, since messages wait meanwhile; but all as soon as one is in doubt.
+/// How much the cards have done since the last call.
+uint64_t MessagePort::take_news() {
+  const uint64_t activity = this->activity();
+  return activity - std::exchange(activity_, activity);
+}
+
+/// While other threads want the CPU: yields if nothing has arrived for a while. A thread that holds
+/// the port's lock yields in leave().
+void MessagePort::give_way(Patience& patience) {
+  if (patience.poll(take_news() == 0)) {
+    ++stats_.yields;
+    gives_way_ = config_.threads != Threads::kOne;
+    if (!gives_way_) {
+      patience.yield();
+    }
+  }
+}
+
+/// Plans the next call of check_periodically(): for the next check(), or earlier where the thread
+/// may have to yield.
+void MessagePort::plan_look() {
+  step_ = Patience::of_this_thread().is_shared() ? kCallsPerYield : until_check_;
+  until_look_ = step_;
+}
+
+/// A full step is planned while the CPU is not shared, which Patience need not confirm each time.
 void MessagePort::check_periodically() {
+  until_check_ -= step_;
+  if (step_ != kCallsPerLook) [[unlikely]] {
+    if (Patience& patience = Patience::of_this_thread(); patience.is_shared()) {
+      give_way(patience);
+    }
+    if (until_check_ != 0) {
+      plan_look();
+      return;
+    }
+  }
+  check_next();
+}
+
+/// One rail after the other, since messages wait meanwhile; but all as soon as one is in doubt.
+void MessagePort::check_next() {
   if (paths_.is_calm() && !retries_.has_any()) {
     check_rail_ = check_rail_ + 1 < rails_.count() ? check_rail_ + 1 : 0;
     check({rails_.begin() + check_rail_, 1});
@@ -342,7 +382,11 @@ void MessagePort::check_periodically() {
 }
 
 void MessagePort::check(std::span<Rail* const> rails) {
+  until_check_ = kCallsPerLook;
   until_look_ = kCallsPerLook;
+  if (step_ != kCallsPerLook) [[unlikely]] {
+    plan_look();
+  }
   for (Rail* const rail : rails) {
     rail->outbox.reap();
     look_for_gone(*rail);
@@ -356,6 +400,8 @@ void MessagePort::check(std::span<Rail* const> rails) {
   }
   if (--until_paths_ == 0 || !paths_.is_calm()) {
     until_paths_ = kChecksPerPaths;
+    Patience::of_this_thread().look(take_news() < kNewsOfBusy);
+    plan_look();
     paths_.check();
   }
   retries_.progress();
@@ -389,7 +435,11 @@ void MessagePort::leave() {
   if (sleepers_.any()) {
     sleepers_.wake_if_new(activity());
   }
+  const bool gives_way = std::exchange(gives_way_, false);
   sleepers_.unlock();
+  if (gives_way) [[unlikely]] {
+    Patience::of_this_thread().yield();
+  }
 }
 
 uint64_t MessagePort::activity() const {

@@ -22,6 +22,7 @@
 #include "lib/msg/large.hpp"
 #include "lib/msg/large_control.hpp"
 #include "lib/msg/paths.hpp"
+#include "lib/msg/patience.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
 #include "lib/msg/profile.hpp"
@@ -82,16 +83,7 @@ class MessagePort {
     if (bytes > kPartBytesMax) [[unlikely]] {
       return -EMSGSIZE;
     }
-    Outbox& outbox = *route.link->outbox;
-    if (!outbox.may_send(route)) [[unlikely]] {
-      return not_now(route);
-    }
-    uint8_t* const at = outbox.begin_message(route, bytes);
-    if (bytes != 0) {
-      std::memcpy(at + kHeaderBytes, data, bytes);
-    }
-    outbox.post(*route.link, at, kHeaderBytes + bytes);
-    return 0;
+    return send_by<&Outbox::post>(route, data, bytes);
   }
   /// Send one message gathered from `count` pieces. @param bytes their total. @return as the first
   /// send().
@@ -111,6 +103,12 @@ class MessagePort {
     }
     outbox.post(*route.link, at, kHeaderBytes + head_bytes + bytes);
     return 0;
+  }
+  /// Send a part behind the first one of a message, to the mailbox of full parts, so that they can
+  /// leave as a run, and no short last part lets the ring pass over those that wait. @param bytes 0
+  /// to kPartBytesMax. @return as the first send().
+  [[nodiscard]] int send_part(const Route& route, const void* data, uint32_t bytes) {
+    return send_by<&Outbox::post_part>(route, data, bytes);
   }
 
   /// Hot. Send at most kTinyBytesMax bytes, without any call except the card's hook. After a
@@ -139,6 +137,29 @@ class MessagePort {
       copy_tiny(at + 2 * sizeof(word), static_cast<const uint8_t*>(data), bytes);
     };
     return Outbox::send_one(route, 2 * sizeof(word) + bytes, fill, Kind::kDataImmediate);
+  }
+
+  /// Hot. send_tiny() with a word before the data, for a message of any length. @param bytes 0 to
+  /// kPartBytesMax less the word.
+  [[nodiscard]] static bool send_whole(const Route& route, uint64_t word, const void* data,
+                                       uint32_t bytes) {
+    return Outbox::send_one<true>(route, sizeof(word) + bytes, [&](uint8_t* at) {
+      std::memcpy(at, &word, sizeof(word));
+      at += sizeof(word);
+      copy_any(at, static_cast<const uint8_t*>(data), bytes, at);
+    });
+  }
+  /// Hot. send_whole() with two words before the data, as Kind::kDataImmediate. @param route made
+  /// for Kind::kData.
+  [[nodiscard]] static bool send_whole(const Route& route, uint64_t word, uint64_t immediate,
+                                       const void* data, uint32_t bytes) {
+    const auto fill = [&](uint8_t* at) {
+      std::memcpy(at, &word, sizeof(word));
+      std::memcpy(at + sizeof(word), &immediate, sizeof(immediate));
+      at += 2 * sizeof(word);
+      copy_any(at, static_cast<const uint8_t*>(data), bytes, at);
+    };
+    return Outbox::send_one<true>(route, 2 * sizeof(word) + bytes, fill, Kind::kDataImmediate);
   }
 
   // Peers.
@@ -250,8 +271,26 @@ class MessagePort {
 
  private:
   friend class MessageContext;
-  static constexpr uint32_t kCallsPerLook = 32;   // calls of progress() per check
-  static constexpr uint32_t kCallsPerRail = 16;   // of these per look at rails with no arrivals
+  /// Hot. send() by one of Outbox's ways to post.
+  template <void (Outbox::*post)(Link&, const uint8_t*, uint32_t)>
+  [[gnu::always_inline]] int send_by(const Route& route, const void* data, uint32_t bytes) {
+    Outbox& outbox = *route.link->outbox;
+    if (!outbox.may_send(route)) [[unlikely]] {
+      return not_now(route);
+    }
+    uint8_t* const at = outbox.begin_message(route, bytes);
+    if (bytes != 0) {
+      std::memcpy(at + kHeaderBytes, data, bytes);
+    }
+    (outbox.*post)(*route.link, at, kHeaderBytes + bytes);
+    return 0;
+  }
+
+  static constexpr uint32_t kCallsPerLook = 32;  // calls of progress() per check
+  static constexpr uint32_t kCallsPerYield = 4;  // per look at whether to yield; divides the above
+  static constexpr uint32_t kCallsPerRail = 16;  // of these per look at rails with no arrivals
+  /// A caller that does not wait finds more, in the calls from one Patience::look() to the next.
+  static constexpr uint64_t kNewsOfBusy = 64;
   static constexpr uint32_t kChecksPerPaths = 8;  // as long as all paths are up
 
   using Endpoints = std::vector<std::unique_ptr<Endpoint>>;
@@ -273,6 +312,10 @@ class MessagePort {
   [[nodiscard]] PortObjects objects();
   [[gnu::noinline]] [[nodiscard]] int not_now(const Route& route);
   [[gnu::noinline]] void check_periodically();
+  void check_next();
+  void plan_look();
+  [[nodiscard]] uint64_t take_news();
+  void give_way(Patience& patience);
 
   std::vector<std::shared_ptr<void>> taken_over_;  // destroyed last
   Endpoints endpoints_;
@@ -295,6 +338,10 @@ class MessagePort {
   Sessions sessions_;
   Sorter sorter_;
   Sleepers sleepers_;
+  uint32_t until_check_ = kCallsPerLook;
+  uint32_t step_ = kCallsPerLook;  // until_look_ when it was set
+  bool gives_way_ = false;         // the thread that holds the lock yields when it leaves
+  uint64_t activity_ = 0;          // of the last take_news()
   uint32_t until_all_ = kCallsPerRail;
   uint32_t until_paths_ = kChecksPerPaths;
   Rail* busy_rail_ = &rails_.first();  // gave the last arrivals

@@ -85,7 +85,7 @@ void Outbox::post_again(const Link& link, const std::vector<uint8_t>& message) {
 /// Reap, because the budget is used up. @return whether there is a new budget.
 bool Outbox::reap_for_more() {
   reap();
-  if (tx_.outstanding() >= kOutMax) [[unlikely]] {
+  if (tx_.outstanding() >= large_count_ + share()) [[unlikely]] {
     events_.on_half_full();
   }
   if (!tx_.has_room(kReserve) || stopped_) {
@@ -111,7 +111,10 @@ void Outbox::reap() {
 
 void Outbox::reap_each() {
   pmd::TxDone done[kBurst];
-  for (uint32_t n = kBurst; n == kBurst;) {
+  uint32_t n = 0;
+  // A reap that finds nothing runs an emulated card, which may copy long messages meanwhile. So
+  // only the first one may: what has completed lets the sender go on.
+  do {
     n = tx_.reap(done, kBurst);
     for (uint32_t i = 0; i < n; ++i) {
       if ((done[i].cookie & kLargeCookie) != 0) {
@@ -120,16 +123,26 @@ void Outbox::reap_each() {
         events_.on_failed(done[i]);
       }
     }
-  }
+  } while (n == kBurst && tx_.ready());
 }
 
 uint32_t Outbox::out_to(uint32_t dest_id) const {
+  return count([&](uint32_t entry) { return tx_.slot_dest_id(entry) == dest_id; });
+}
+
+uint32_t Outbox::messages_to(uint32_t dest_id) const {
+  return count(
+      [&](uint32_t entry) { return tx_.slot_dest_id(entry) == dest_id && tx_.is_slot(entry); });
+}
+
+/// Count the entries in use that are `wanted`.
+template <class Wanted>
+uint32_t Outbox::count(Wanted wanted) const {
   uint32_t count = 0;
   for (uint32_t entry = tx_.oldest_index(); entry != tx_.next_index(); ++entry) {
-    count += tx_.slot_dest_id(entry) == dest_id ? 1 : 0;
+    count += wanted(entry) ? 1 : 0;
   }
-  tx_.for_each_straggler(
-      [&](uint32_t entry) { count += tx_.slot_dest_id(entry) == dest_id ? 1 : 0; });
+  tx_.for_each_straggler([&](uint32_t entry) { count += wanted(entry) ? 1 : 0; });
   return count;
 }
 

@@ -28,8 +28,9 @@ class Outbox {
   static constexpr uint32_t kRingLog2 = 9;
   static constexpr uint32_t kBudget = 96;   // user messages between two calls of reap()
   static constexpr uint32_t kReserve = 16;  // ring entries reserved for the library's own messages
-  /// Most ring entries for one peer, so that a peer that accepts nothing leaves room for others.
-  /// With the next burst to it, as many as the ring sets aside (pmd::EntryWindow).
+  /// Most messages in the ring for one peer, so that a peer that accepts nothing leaves room for
+  /// others. With the next burst to it, as many as the ring sets aside (pmd::EntryWindow). Large
+  /// data does not count: SendSlots bounds it.
   static constexpr uint32_t kOutMax = (1u << kRingLog2) / 2 - kBudget;
   /// Cookie bit of large-data messages: their completion goes to Events::on_large_done().
   static constexpr uint64_t kLargeCookie = uint64_t{1} << 63;
@@ -41,7 +42,7 @@ class Outbox {
     virtual void on_failed(const pmd::TxDone& done) = 0;
     /// A large-data message is completed, successfully or not.
     virtual void on_large_done(const pmd::TxDone& done) = 0;
-    /// kOutMax entries of the ring are in use.
+    /// share() messages are in the ring beside large data.
     virtual void on_half_full() = 0;
 
    protected:
@@ -91,13 +92,19 @@ class Outbox {
     link.next_out += 1ull << 32;
     tx_.send_slot(at, words(link, number, length_bytes), length_bytes);
   }
-  /// Hot. may_send(), begin_message() and post() in one, for a message of one segment within the
-  /// budget, in the ring of the route's link. Values read repeatedly are in locals, because the
-  /// compiler cannot tell what the written bytes alias.
-  /// @param fill writes the payload. @param kind of the message; other than kData only if the
-  /// route's is kData.
+  /// post() for a part behind the first one of a message: to the mailbox of full parts, whatever
+  /// its length. So a card that sends what waits for one mailbox as a run sends it with the others.
+  void post_part(Link& link, const uint8_t* at, uint32_t length_bytes) {
+    link.next_out += 1ull << 32;
+    tx_.send_slot(at, link.one_segment ^ pmd::TxQueue::slot_mbox(kSpread), length_bytes);
+  }
+  /// Hot. may_send(), begin_message() and post() in one, for a message within the budget, in the
+  /// ring of the route's link. Values read repeatedly are in locals, because the compiler cannot
+  /// tell what the written bytes alias.
+  /// @tparam kAnyLength false: the message has one segment. @param fill writes the payload. @param
+  /// kind of the message; other than kData only if the route's is kData.
   /// @return false: not sent.
-  template <class Fill>
+  template <bool kAnyLength = false, class Fill>
   [[nodiscard]] [[gnu::always_inline]] static bool send_one(const Route& route, uint32_t bytes,
                                                             Fill fill, Kind kind = Kind::kData) {
     Outflow& out = *route.out;
@@ -123,9 +130,10 @@ class Outbox {
     const uint64_t key_number = link.next_out;
     std::memcpy(at, &key_number, sizeof(key_number));
     link.next_out = key_number + (1ull << 32);
-    const uint64_t words =
-        link.one_segment |
-        pmd::TxQueue::slot_mbox(static_cast<uint32_t>(key_number >> 32) & (kSpread - 1));
+    const auto number = static_cast<uint32_t>(key_number >> 32);
+    const uint64_t words = kAnyLength
+                               ? Outbox::words(link, number, kHeaderBytes + bytes)
+                               : link.one_segment | pmd::TxQueue::slot_mbox(number & (kSpread - 1));
     fill(at + kHeaderBytes);
     tx.send_slot(slot, at, words, kHeaderBytes + bytes);
     return true;
@@ -161,8 +169,13 @@ class Outbox {
   /// Change the count of ring entries used by large data; `more` may be negative.
   void count_large(int32_t more) { large_count_ += static_cast<uint32_t>(more); }
   [[nodiscard]] uint32_t large_count() const { return large_count_; }
+  /// Messages that one peer may have in the ring beside large data. Together they leave room for
+  /// others.
+  [[nodiscard]] uint32_t share() const { return large_count_ > kOutMax ? kBudget : kOutMax; }
   /// Count of ring entries in use for a peer.
   [[nodiscard]] uint32_t out_to(uint32_t dest_id) const;
+  /// Count of those entries whose bytes are in slots: messages other than large data.
+  [[nodiscard]] uint32_t messages_to(uint32_t dest_id) const;
 
   // Stop and restart: docs/decisions/0019-a-peer-that-does-not-answer.md.
 
@@ -208,6 +221,8 @@ class Outbox {
            pmd::TxQueue::slot_mbox(mailbox(number, length_bytes));
   }
   [[gnu::noinline]] [[nodiscard]] bool reap_for_more();
+  template <class Wanted>
+  [[nodiscard]] uint32_t count(Wanted wanted) const;
 
   pmd::TxQueue& tx_;
   uint32_t budget_end_ = 0;  // index of the first entry beyond the budget

@@ -52,7 +52,7 @@ void ReceiveQueues::post(RecvTransfer& transfer) {
       pmd::mem::plan_receive(range, transfer.cut, rules_, {grant.next(), n}, &plan_) != 0) {
     return;
   }
-  pmd::DedicatedEntry entries[kWindow];
+  pmd::DedicatedEntry entries[kEntriesMax];
   uint32_t count = 0;
   for (; count < n; ++count) {
     const pmd::mem::PlanMessage& m = plan_.messages[count];
@@ -83,7 +83,7 @@ bool ReceiveQueues::post_whole(RecvTransfer& transfer, const pmd::mem::Range& ra
   if (!pmd::mem::plan_whole(range, transfer.cut, rules_, {first, n}, &iova)) {
     return false;
   }
-  pmd::DedicatedEntry entries[kWindow];
+  pmd::DedicatedEntry entries[kEntriesMax];
   const uint32_t size = rules_.message_max;
   for (uint32_t i = 0; i < n; ++i) {
     entries[i] = {iova + uint64_t{i} * size, first + i, size};
@@ -92,10 +92,19 @@ bool ReceiveQueues::post_whole(RecvTransfer& transfer, const pmd::mem::Range& ra
   return true;
 }
 
+uint32_t ReceiveQueues::ready() const {
+  uint32_t ready = 0;
+  for (uint32_t left = used_; left != 0; left &= left - 1) {
+    const uint32_t bit = left & (~left + 1);
+    ready |= queues_[static_cast<uint32_t>(__builtin_ctz(left))].ring->ready() ? bit : 0;
+  }
+  return ready;
+}
+
 RecvTransfer* ReceiveQueues::reap(uint32_t index) {
   Queue& queue = queues_[index];
-  pmd::EntryDone done[kWindow];
-  const uint32_t n = queue.ring->reap(done, kWindow);
+  pmd::EntryDone done[kEntriesMax];
+  const uint32_t n = queue.ring->reap(done, kEntriesMax);
   if (n == 0) {
     return nullptr;
   }

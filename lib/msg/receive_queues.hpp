@@ -21,7 +21,8 @@ namespace rio::msg {
 class ReceiveQueues {
  public:
   static constexpr uint32_t kQueues = QueueAssigner::kQueues;
-  static constexpr uint32_t kWindow = 128;  // most entries posted for one transfer
+  static constexpr uint32_t kWindow = 128;  // entries posted for one transfer
+  static constexpr uint32_t kEntriesMax = RecvGrant::entries_max(kWindow);  // most of them
 
   ReceiveQueues(const PortObjects& works, Rail& rail) : works_(works), rail_(rail) {}
   /// Allocate the bounce buffers. @return 0, -ENOMEM.
@@ -43,6 +44,9 @@ class ReceiveQueues {
   [[nodiscard]] RecvTransfer* reap(uint32_t queue);
   /// Queues that have a transfer, one bit each.
   [[nodiscard]] uint32_t used() const { return used_; }
+  /// Queues of used() for which reap() has something to do, one bit each. Does not step an emulated
+  /// card.
+  [[nodiscard]] uint32_t ready() const;
 
   /// Take the queue and mailbox away from a transfer. @param is_doubtful messages of the attempt
   /// may still arrive.

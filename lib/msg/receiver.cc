@@ -179,8 +179,12 @@ void Receiver::progress(Rail& rail) {
   rail.queues.stop_pending();
   offers_.progress();
   serve(rail);
-  // Reaping a queue may run an emulated card, which takes time: send answers before the next queue.
-  for (uint32_t left = rail.queues.used(); left != 0; left &= left - 1) {
+  // Reaping a queue with nothing in it runs an emulated card, which takes time. So it is done for
+  // one queue only, and only if no other has something and the sender has not just run the card.
+  const uint32_t used = rail.queues.used();
+  const uint32_t ready = rail.queues.ready();
+  const uint32_t idle = rail.outbox.large_count() == 0 ? used & (~used + 1) : 0;
+  for (uint32_t left = ready != 0 ? ready : idle; left != 0; left &= left - 1) {
     RecvTransfer* const transfer = rail.queues.reap(static_cast<uint32_t>(__builtin_ctz(left)));
     if (transfer != nullptr) {
       working_.add(*transfer);

@@ -51,6 +51,14 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
       return entry.region;
     }
   }
+  // Registrations that are kept inside of the new one would cut it into pieces: what is in one
+  // piece for the card is one request.
+  kept_ -= static_cast<uint32_t>(std::erase_if(entries_, [&](const Entry& entry) {
+    const pmd::mem::Region& inner = *entry.region;
+    return entry.users == 0 && inner.va >= begin &&
+           inner.va + inner.len_bytes <= begin + len_bytes &&
+           endpoint_.unregister_memory(entry.region) == 0;
+  }));
   const pmd::mem::Region* region = nullptr;
   while (endpoint_.register_memory(va, len_bytes, &region) != 0) {
     if (kept_ == 0) {

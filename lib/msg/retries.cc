@@ -140,7 +140,7 @@ void Retries::hold_if_greedy(const Rail& rail) {
   const pmd::TxQueue& ring = rail.outbox.ring();
   const auto hold_receiver = [&](uint32_t entry) {
     Path* const path = peers_.find(rail.index, ring.slot_dest_id(entry));
-    if (path != nullptr && rail.outbox.out_to(path->dest_id) >= Outbox::kOutMax) {
+    if (path != nullptr && rail.outbox.messages_to(path->dest_id) >= rail.outbox.share()) {
       hold(path->link);
     }
   };
@@ -155,7 +155,7 @@ void Retries::release_held() {
       return true;  // the session has ended
     }
     if (link.path->rest.on || link.backlog.again != 0 || link.backlog.resent != 0 ||
-        link.outbox->out_to(link.path->dest_id) >= Outbox::kOutMax / 2) {
+        link.outbox->messages_to(link.path->dest_id) >= Outbox::kOutMax / 2) {
       link.hold();
       return false;
     }

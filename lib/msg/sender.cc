@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "lib/msg/large_burst.hpp"
 #include "lib/msg/paths.hpp"
 #include "lib/msg/rail.hpp"
 
@@ -232,6 +233,8 @@ void Sender::card_gone(Rail& rail) {
 }
 
 void Sender::progress() {
+  // Reaping may run an emulated card, which takes time. So post first what was granted meanwhile.
+  working_.visit([this](SendTransfer& transfer) { return look(transfer); });
   for (Rail* const rail : works_.rails) {
     if (rail->outbox.large_count() != 0) {
       rail->outbox.reap();
@@ -293,8 +296,8 @@ void Sender::post(SendTransfer& transfer) {
   const uint32_t free = tx.free_count();
   const uint32_t room = free > taken ? free - taken : 0;
   const uint32_t mine = grant.out() < kOutEach ? kOutEach - grant.out() : 0;
-  const uint32_t n =
-      std::min({grant.may_post(), room, mine, SendSlots::kCount - outbox.large_count()});
+  const uint32_t left = SendSlots::kCount - outbox.large_count();
+  const uint32_t n = large_burst(grant.may_post(), std::min({room, mine, left}), kBurstMin);
   if (n == 0) {
     return;  // completions make room
   }

@@ -13,6 +13,7 @@
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 #include "lib/msg/port_objects.hpp"
+#include "lib/msg/receive_queues.hpp"
 #include "lib/msg/send_slots.hpp"
 #include "lib/msg/send_stripes.hpp"
 #include "lib/msg/transfer.hpp"
@@ -56,7 +57,10 @@ class Sender {
   [[nodiscard]] bool busy() const;
 
  private:
-  static constexpr uint32_t kOutEach = 128;  // most messages posted for one transfer
+  // Most messages posted for one transfer: as many as its receiver has entries.
+  static constexpr uint32_t kOutEach = ReceiveQueues::kEntriesMax;
+  // Fewest messages that are left for a burst of their own.
+  static constexpr uint32_t kBurstMin = 16;
 
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
   static void use(SendTransfer& transfer, Path& path);

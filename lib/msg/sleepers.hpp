@@ -6,10 +6,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/fork.hpp"
+
 namespace rio::msg {
 
 /// A fair ticket lock, held for one call at a time. A waiting thread spins briefly, then sleeps
 /// until its turn: with more threads than CPUs, spinning would delay the thread whose turn it is.
+///
+/// A thread that forks waits for its turn first, so a child finds the port at rest and can close
+/// it. A thread that forks while it holds the lock itself does so after a second; its child holds
+/// the lock, too.
 class PortLock {
  public:
   void lock() {
@@ -32,13 +38,23 @@ class PortLock {
 
  private:
   static constexpr uint32_t kLooks = 1024;
+  static constexpr uint64_t kNone = ~0ull;  // no ticket
 
   void wait_for(uint32_t mine);
   void wake(uint32_t next);
+  void before_fork();
+  [[nodiscard]] bool give_up(uint32_t mine);
+  void after_fork();
+  void in_child();
 
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> serving_{0};
   std::atomic<uint32_t> sleepers_{0};
+  std::atomic<uint64_t> given_up_{kNone};  // a ticket whose thread waits no more
+  bool held_for_fork_ = false;             // under the lock
+  const base::InChild in_child_{[](void* ctx) { static_cast<PortLock*>(ctx)->in_child(); }, this,
+                                [](void* ctx) { static_cast<PortLock*>(ctx)->before_fork(); },
+                                [](void* ctx) { static_cast<PortLock*>(ctx)->after_fork(); }};
 };
 
 /// One per port. Every function except lock() is called with the lock held, or by the port's only

@@ -43,7 +43,7 @@ uint64_t CardWay::find(tag::Address to, uint64_t key, uint64_t address, uint64_t
     it.state = State::kAsked;
     *asks = true;
   }
-  if (it.state != State::kOpen) {
+  if (it.state != State::kOpen || bytes > it.bytes_max) {
     return 0;
   }
   const WindowReply& window = it.window;
@@ -52,12 +52,14 @@ uint64_t CardWay::find(tag::Address to, uint64_t key, uint64_t address, uint64_t
   return inside && (window.rights & right) != 0 ? window.rio_addr + offset : 0;
 }
 
-void CardWay::on_reply(tag::Address to, uint64_t key, const WindowReply* reply) {
+void CardWay::on_reply(tag::Address to, uint64_t key, uint64_t bytes_max,
+                       const WindowReply* reply) {
   Known& it = known(to, key);
   it.link = port_->link(tag::dest_id_of(to));
   it.session = it.link != nullptr ? it.link->session : 0;
   it.state = reply == nullptr ? State::kUnknown : is_window(*reply) ? State::kOpen : State::kNone;
   it.uses = 0;
+  it.bytes_max = bytes_max;
   it.window = reply != nullptr ? *reply : WindowReply{};
 }
 

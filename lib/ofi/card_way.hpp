@@ -26,7 +26,8 @@ struct LocalBytes {
 /// The way by one rail. Under a Guard.
 class CardWay {
  public:
-  /// Call first. @param border reads and writes of more bytes do not go by the card.
+  /// Call first. @param border reads and writes of more bytes do not go by the card; or
+  /// job::kRmaBorderOfPath.
   void start(msg::MessagePort& port, msg::Rail& rail, uint64_t border) {
     port_ = &port;
     rail_ = rail.dma != nullptr ? &rail : nullptr;
@@ -43,8 +44,9 @@ class CardWay {
   /// @return the address for the card; 0: no window is known, or the access is not inside of it.
   [[nodiscard]] uint64_t find(tag::Address to, uint64_t key, uint64_t address, uint64_t bytes,
                               uint64_t right, bool* asks);
-  /// Record the owner's answer. @param reply null: there is no window.
-  void on_reply(tag::Address to, uint64_t key, const WindowReply* reply);
+  /// Record the owner's answer. @param bytes_max of an access through the window. @param reply
+  /// null: there is no window.
+  void on_reply(tag::Address to, uint64_t key, uint64_t bytes_max, const WindowReply* reply);
   /// Forget a window that no longer exists.
   void forget(tag::Address to, uint64_t key) { known(to, key).state = State::kUnknown; }
 
@@ -76,6 +78,10 @@ class CardWay {
     }
   }
   [[nodiscard]] uint64_t bytes_under_way() const { return bytes_under_way_; }
+  /// Whether the card moves long data straight to and from a peer's memory.
+  [[nodiscard]] bool moves_directly(uint32_t dest_id) const {
+    return rail_->endpoint.moves_directly(dest_id);
+  }
 
  private:
   enum class State : uint8_t { kUnknown, kAsked, kOpen, kNone };
@@ -94,6 +100,7 @@ class CardWay {
     uint32_t session = 0;  // of the link, when the window was learnt
     uint32_t uses = 0;     // since the owner said that there is no window
     const msg::Link* link = nullptr;
+    uint64_t bytes_max = 0;  // of an access through the window
     WindowReply window = {};
   };
 

@@ -1,8 +1,18 @@
 #include "lib/ofi/card_ways.hpp"
 
+#include "lib/job/settings.hpp"
 #include "lib/ofi/ask.hpp"
 
 namespace rio::ofi {
+
+/// An emulated card that copies packet by packet copies long data more often than messages do, and
+/// long messages go by all rails to the peer at once.
+uint64_t CardWays::bytes_max(const CardTarget& target) const {
+  constexpr uint64_t kBytesMax = 256 << 10;
+  const bool is_best = border_ != job::kRmaBorderOfPath ||
+                       (target.path == nullptr && target.way->moves_directly(target.dest_id));
+  return is_best ? border_ : kBytesMax;
+}
 
 /// Of the rails whose path to the peer is up, the one with the fewest bytes under way; of equal
 /// ones the rail of the peer's messages.

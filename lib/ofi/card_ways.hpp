@@ -25,6 +25,7 @@ class CardWays {
   /// Call first. @param border as for CardWay::start().
   void start(msg::MessagePort& port, uint64_t border) {
     port_ = &port;
+    border_ = border;
     count_ = port.rails().count();
     for (msg::Rail* const rail : port.rails()) {
       ways_[rail->index].start(port, *rail, border);
@@ -39,6 +40,8 @@ class CardWays {
     const bool may = ways_[0].may(to, bytes);
     return {may ? &ways_[0] : nullptr, nullptr, tag::dest_id_of(to)};
   }
+  /// Most bytes of an access by a target whose window was learnt. Longer ones go by messages.
+  [[nodiscard]] uint64_t bytes_max(const CardTarget& target) const;
   /// Whether the port has several cards, so that what one of them cannot do may be repeated.
   [[nodiscard]] bool is_several() const { return count_ > 1; }
   void progress() {
@@ -58,6 +61,7 @@ class CardWays {
   [[nodiscard]] CardTarget choose_rail(tag::Address to, uint64_t bytes);
 
   msg::MessagePort* port_ = nullptr;
+  uint64_t border_ = 0;
   uint32_t count_ = 0;
   std::array<CardWay, msg::kRailsMax> ways_;
 };

@@ -3,20 +3,16 @@
 #include <rdma/providers/fi_log.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "fpga/name/rails.hpp"
 #include "lib/ofi/address_vector.hpp"
 #include "lib/ofi/attendant.hpp"
-#include "lib/ofi/barriers.hpp"
 #include "lib/ofi/completion_queue.hpp"
 #include "lib/ofi/fi_endpoint.hpp"
 #include "lib/ofi/resolve.hpp"
 
 namespace rio::ofi {
 namespace {
-
-constexpr uint32_t kCloseMs = 1000;
 
 /// Emulated cards have interrupts on a fabric, where other processes serve them.
 [[nodiscard]] bool can_sleep(const std::string& card) {
@@ -27,16 +23,6 @@ constexpr uint32_t kCloseMs = 1000;
          std::ranges::all_of(cards, name::is_in_fabric);
 }
 
-/// The open domains of this process.
-struct OpenDomains {
-  std::mutex mutex;
-  std::vector<Domain*> all;
-};
-[[nodiscard]] OpenDomains& open_domains() {
-  static OpenDomains domains;
-  return domains;
-}
-
 }  // namespace
 
 // Questions begin at a random number: a late answer to an earlier process with this destID matches
@@ -45,27 +31,17 @@ Domain::Domain(Used& fabric, const fi_info& info, const Params& params,
                std::unique_ptr<msg::MessagePort> port, void* user_context)
     : fid_domain{{FI_CLASS_DOMAIN, user_context, &closing_ops<Domain>}, nullptr, &memory_ops},
       use_(fabric),
-      port_(std::move(port)),
-      regions_(*port_, (info.domain_attr->mr_mode & (kMrBasic | FI_MR_VIRT_ADDR)) != 0,
+      process_(std::move(port), fabric_mark(fabric_of(info.domain_attr->name)), params.barriers),
+      regions_(process_.port(), (info.domain_attr->mr_mode & (kMrBasic | FI_MR_VIRT_ADDR)) != 0,
                (info.domain_attr->mr_mode & (kMrBasic | FI_MR_PROV_KEY)) != 0),
       border_(params.border),
       rma_border_(params.rma_border),
-      barrier_way_(params.barriers),
-      fabric_(fabric_mark(fabric_of(info.domain_attr->name))),
       has_sockets_(is_socket_format(info.addr_format)),
-      next_question_(port_->instance()) {
-  const std::lock_guard lock(open_domains().mutex);
-  open_domains().all.push_back(this);
-}
+      next_question_(process_.port().instance()) {}
 
 Domain::~Domain() {
   attendant_.reset();
-  {
-    const std::lock_guard lock(open_domains().mutex);
-    std::erase(open_domains().all, this);
-  }
-  barriers_.reset();
-  static_cast<void>(port_->flush(kCloseMs));
+  process_.close();
 }
 
 int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* user_context) {
@@ -105,66 +81,9 @@ int Domain::open_on(std::unique_ptr<msg::MessagePort> port, fid_fabric* fabric, 
   return 0;
 }
 
-bool Domain::make_name(uint32_t endpoint, Name* out) const {
-  const std::string address = port_->address();
-  *out = {.magic = kNameMagic,
-          .dest_id = port_->dest_id(),
-          .owner = port_->instance(),
-          .fabric = fabric_,
-          .endpoint = static_cast<uint16_t>(endpoint),
-          .address = {}};
-  if (address.size() >= sizeof(out->address)) {
-    return false;
-  }
-  address.copy(out->address, address.size());
-  return true;
-}
-
-Domain* Domain::find(uint32_t instance) {
-  const std::lock_guard lock(open_domains().mutex);
-  const auto is_it = [=](const Domain* domain) { return domain->port_->instance() == instance; };
-  const auto found = std::ranges::find_if(open_domains().all, is_it);
-  return found == open_domains().all.end() ? nullptr : *found;
-}
-
-int Domain::open_barriers(Barriers** out) {
-  if (barriers_ == nullptr) {
-    if (const int rc = Barriers::open(*this, &barriers_); rc != 0) {
-      return rc;
-    }
-  }
-  *out = barriers_.get();
-  return 0;
-}
-
-int Domain::reach(const Name& name, uint32_t* dest_id) {
-  uint32_t found = name.dest_id;
-  if (name.address[0] != 0) {
-    const int rc = port_->reach(name.address, &found);
-    if (rc == -ENOSPC) {
-      base::log_error("rio: no destID left for %s; use several fabrics", name.address);
-    }
-    if (rc != 0) {
-      return rc;
-    }
-  }
-  const bool is_known = name.owner != 0;  // a name that a user typed has no owner
-  if (found == port_->dest_id() && is_known && name.owner != port_->instance()) {
-    base::log_error(
-        "rio: destID %u is claimed by a peer, too; give each its own: FI_RIO_DESTID, or id= in "
-        "FI_RIO_CARD",
-        found);
-    return -EADDRINUSE;
-  }
-  *dest_id = found;
-  return 0;
-}
-
 void Domain::work() {
-  port_->progress();  // also with no endpoint left: peers wait for answers
-  if (barriers_ != nullptr) {
-    barriers_->attend();
-  }
+  process_.port().progress();  // also with no endpoint left: peers wait for answers
+  process_.attend_barriers();
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
       endpoints_[i]->progress();
@@ -205,7 +124,7 @@ bool Domain::take_place(uint32_t owner, uint32_t dest_id) {
     return true;  // a name that a user typed has no owner
   }
   const auto [last, is_first] = owners_.try_emplace(dest_id, owner);
-  const msg::Link* const link = port_->known_link(dest_id);
+  const msg::Link* const link = process_.port().known_link(dest_id);
   const bool spoke_to_another = link != nullptr && link->instance != 0 && link->instance != owner;
   if (is_first ? !spoke_to_another : last->second == owner) {
     return true;
@@ -220,7 +139,7 @@ bool Domain::take_place(uint32_t owner, uint32_t dest_id) {
     av->lose(dest_id);
   }
   // The name shows that the peer with this destID is not the process that had it before.
-  port_->meet_instance(dest_id, owner);
+  process_.port().meet_instance(dest_id, owner);
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
       endpoints_[i]->forget_former(dest_id);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/job/process.hpp"
 #include "lib/msg/message_port.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/ofi/fid.hpp"
@@ -19,7 +20,6 @@ namespace rio::ofi {
 
 class Attendant;
 class AddressVector;
-class Barriers;
 class CompletionQueue;
 class FiEndpoint;
 
@@ -41,19 +41,22 @@ class Domain : public fid_domain, public Used {
                                    void* user_context);
   ~Domain();
 
-  [[nodiscard]] msg::MessagePort& port() { return *port_; }
+  [[nodiscard]] msg::MessagePort& port() { return process_.port(); }
   /// Messages of up to this many bytes are copied; 0: the port's profile decides.
   [[nodiscard]] uint64_t border() const { return border_; }
   [[nodiscard]] Regions& regions() { return regions_; }
-  /// Reads and writes of more bytes go by messages.
+  /// Reads and writes of more bytes go by messages; or job::kRmaBorderOfPath.
   [[nodiscard]] uint64_t rma_border() const { return rma_border_; }
-  [[nodiscard]] barrier::Way barrier_way() const { return barrier_way_; }
-  [[nodiscard]] uint16_t fabric() const { return fabric_; }
+  [[nodiscard]] uint16_t fabric() const { return process_.fabric(); }
   /// The name of an endpoint of this domain. @return false: the card's address is too long for it.
-  [[nodiscard]] bool make_name(uint32_t endpoint, Name* out) const;
+  [[nodiscard]] bool make_name(uint32_t endpoint, Name* out) const {
+    return process_.make_name(endpoint, out);
+  }
   /// Under a Guard. Find the destID to which messages for a name go. Logged.
   /// @return 0, -EADDRINUSE: the peer has our destID; as msg::MessagePort::reach().
-  [[nodiscard]] int reach(const Name& name, uint32_t* dest_id);
+  [[nodiscard]] int reach(const Name& name, uint32_t* dest_id) {
+    return process_.reach(name, dest_id);
+  }
   /// Whether its addresses are FI_SOCKADDR_IN.
   [[nodiscard]] bool has_sockets() const { return has_sockets_; }
 
@@ -66,13 +69,6 @@ class Domain : public fid_domain, public Used {
   void work();
   /// How often the user has made progress. Any thread.
   [[nodiscard]] uint64_t looks() const { return looks_.load(std::memory_order_relaxed); }
-
-  /// Under a Guard. The barriers of this domain; the first call opens them. Logged.
-  /// @return 0, or as barrier::BarrierContext::create().
-  [[nodiscard]] int open_barriers(Barriers** out);
-  /// The open domain of this process whose port has this instance() number; null: none. Any thread;
-  /// the caller knows that the domain stays open.
-  [[nodiscard]] static Domain* find(uint32_t instance);
 
   /// Under a Guard. A number for a question to a peer, unique in this domain, so that an answer
   /// that arrives after its endpoint has closed fits no other question.
@@ -103,12 +99,10 @@ class Domain : public fid_domain, public Used {
          std::unique_ptr<msg::MessagePort> port, void* user_context);
 
   Use use_;  // of the fabric
-  std::unique_ptr<msg::MessagePort> port_;
+  job::Process process_;
   Regions regions_;
   const uint64_t border_;
   const uint64_t rma_border_;
-  const barrier::Way barrier_way_;
-  const uint16_t fabric_;
   const bool has_sockets_;
   uint32_t endpoints_end_ = 0;
   uint32_t next_number_ = 0;  // where the search for a free one begins
@@ -119,7 +113,6 @@ class Domain : public fid_domain, public Used {
   std::unordered_map<uint32_t, uint32_t>
       owners_;  // by destID: Name::owner of the name inserted last
   std::atomic<uint64_t> looks_ = 0;
-  std::unique_ptr<Barriers> barriers_;  // null: not used yet
   std::unique_ptr<Attendant> attendant_;
 };
 

@@ -78,7 +78,8 @@ void MessageFlow::forget_former(uint32_t dest_id) {
 ssize_t MessageFlow::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, const void* data,
                           size_t bytes, void* context, uint64_t flags) {
   const tag::Address address = address_of(to);
-  if (!is_sync(flags) && tag_->send_tiny(address, tag, immediate, data, bytes)) [[likely]] {
+  if (!is_sync(flags) && (tag_->send_tiny(address, tag, immediate, data, bytes) ||
+                          tag_->send_whole(address, tag, immediate, data, bytes))) [[likely]] {
     tell_sent(context, 0, tells_sent(flags));
     return 0;
   }
@@ -86,8 +87,12 @@ ssize_t MessageFlow::send(fi_addr_t to, uint64_t tag, tag::Immediate immediate, 
   return send(to, tag, immediate, Buffers{&piece, 1}, context, flags);
 }
 
-ssize_t MessageFlow::inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
-                                   const void* data, size_t bytes) {
+ssize_t MessageFlow::inject_slow(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                                 const void* data, size_t bytes) {
+  if (tag_->send_whole(address_of(to), tag, immediate, data, bytes)) {
+    tell_sent(nullptr, 0, false);
+    return 0;
+  }
   const iovec piece = {const_cast<void*>(data), bytes};
   return post(to, tag, immediate, Buffers{&piece, 1}, nullptr, FI_INJECT, false);
 }
@@ -268,7 +273,11 @@ ssize_t MessageFlow::cancel(void* context) {
   if (receive != nullptr) {
     receive->ends = receive->multi;
   }
-  const int rc = receive != nullptr ? tag_->cancel(*receive) : tag_->cancel(*send);
+  // A receive that has matched a message completes: the sender may know of the match.
+  const bool is_matched = receive != nullptr && receive->stage == tag::Stage::kMoving;
+  const int rc = is_matched           ? -EALREADY
+                 : receive != nullptr ? tag_->cancel(*receive)
+                                      : tag_->cancel(*send);
   tell_done();  // another thread may sleep until then
   return rc == -EALREADY ? 0 : rc;
 }

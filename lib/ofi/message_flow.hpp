@@ -81,7 +81,7 @@ class MessageFlow {
                                                    tag::Immediate immediate, const void* data,
                                                    size_t bytes) {
     if (!tag_->send_tiny(address_of(to), tag, immediate, data, bytes)) [[unlikely]] {
-      return inject_queued(to, tag, immediate, data, bytes);
+      return inject_slow(to, tag, immediate, data, bytes);
     }
     if (bound_.sends != nullptr) {
       tell_sent(nullptr, 0, false);
@@ -179,8 +179,8 @@ class MessageFlow {
   [[nodiscard]] ssize_t take_claimed(const Buffers& to, void* context, uint64_t flags,
                                      bool is_told);
   [[nodiscard]] ssize_t not_waiting(int rc, RecvOperation& operation);
-  [[nodiscard]] ssize_t inject_queued(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
-                                      const void* data, size_t bytes);
+  [[nodiscard]] ssize_t inject_slow(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
+                                    const void* data, size_t bytes);
   [[nodiscard]] ssize_t post(fi_addr_t to, uint64_t tag, tag::Immediate immediate,
                              const Buffers& from, void* context, uint64_t flags, bool tells);
   void tell_sent(void* context, int error, bool tells);

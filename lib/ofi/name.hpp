@@ -1,81 +1,33 @@
 /// @file
-/// The name of an endpoint, as fi_getname() returns it and fi_av_insert() takes it.
+/// The contexts of an endpoint, whose name (job::Name) fi_getname() returns and fi_av_insert()
+/// takes.
 #pragma once
 
-#include <cerrno>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <string>
 
-#include "base/hash.hpp"
-#include "lib/msg/header.hpp"
+#include "lib/job/name.hpp"
 #include "lib/tag/request.hpp"
 
 namespace rio::ofi {
 
-/// Number of contexts of an endpoint, all served by lib/tag.
-inline constexpr uint32_t kContextsOfEndpoint = 4;
-inline constexpr uint32_t kTaggedContext = 0;
+using job::fabric_mark;
+using job::kContextsOfEndpoint;
+using job::kEndpoints;
+using job::kNameMagic;
+using job::kTaggedContext;
+using job::Name;
+using job::read_name;
+
 inline constexpr uint32_t kPlainContext = 1;
 inline constexpr uint32_t kRemoteContext = 2;  ///< requests on each other's memory
 /// The context of answers. It is separate, so that requests waiting for credits cannot block
 /// answers.
 inline constexpr uint32_t kReplyContext = 3;
-/// Largest number of endpoints in a domain.
-inline constexpr uint32_t kEndpoints = 15;
-/// The context of a domain's barriers, behind those of its endpoints.
-inline constexpr uint32_t kBarrierContext = kEndpoints * kContextsOfEndpoint;
-static_assert(kBarrierContext < msg::kContexts);
-
-/// A name as launchers carry it between processes: little-endian, 64 bytes, since launchers have no
-/// room for more (FI_NAME_MAX).
-struct Name {
-  uint32_t magic;    ///< kNameMagic
-  uint32_t dest_id;  ///< of the card, below 2^24; of a card with an address, the number that it has
-                     ///< given itself
-  uint32_t owner;    ///< msg::MessagePort::instance() of the domain: tells apart processes that use
-                     ///< one destID at the same time, or one after the other
-  uint16_t fabric;   ///< fabric_mark() of the fabric's name
-  uint16_t endpoint;  ///< below kEndpoints
-  /// msg::MessagePort::address() of the card, padded with zeros; empty: the card is reached by its
-  /// destID.
-  char address[48];
-};
-static_assert(sizeof(Name) == 64 && offsetof(Name, address) == 16 && offsetof(Name, dest_id) == 4 &&
-              offsetof(Name, owner) == 8 && offsetof(Name, fabric) == 12 &&
-              offsetof(Name, endpoint) == 14);
-
-/// "riof", and the release of this format.
-inline constexpr uint32_t kNameMagic = 0x666F6905;
-
-/// Hash of a fabric's name. Endpoints on different fabrics cannot reach each other.
-[[nodiscard]] inline uint16_t fabric_mark(const std::string& fabric) {
-  const auto mark = base::fnv1a<uint32_t>(fabric);
-  constexpr uint32_t kHalf = 16;
-  return static_cast<uint16_t>(mark ^ mark >> kHalf);
-}
-
-/// Parses foreign bytes. @param fabric mark of ours. @return 0; -EINVAL: not a name; -EHOSTUNREACH:
-/// a name of another fabric.
-[[nodiscard]] inline int read_name(const void* bytes, uint16_t fabric, Name* out) {
-  Name name;
-  std::memcpy(&name, bytes, sizeof(name));
-  const size_t length = strnlen(name.address, sizeof(name.address));
-  if (name.magic != kNameMagic || name.endpoint >= kEndpoints ||
-      name.dest_id >= 1u << (32 - tag::kContextBits) || length == sizeof(name.address)) {
-    return -EINVAL;
-  }
-  if (name.fabric != fabric) {
-    return -EHOSTUNREACH;
-  }
-  *out = name;
-  return 0;
-}
+static_assert(kReplyContext < kContextsOfEndpoint);
 
 /// Context of a name's tagged messages. @param dest_id the destID to which they go.
 [[nodiscard]] inline tag::Address context_of(const Name& name, uint32_t dest_id) {
-  return tag::address(dest_id, name.endpoint * kContextsOfEndpoint + kTaggedContext);
+  return job::tagged_address(name, dest_id);
 }
 
 }  // namespace rio::ofi

@@ -274,7 +274,7 @@ void Remote::repeat_by_message(Operation& operation) {
 void Remote::ask_window(const CardTarget& target, tag::Address to, uint64_t key) {
   Operation* const operation = operations_.get();
   if (operation == nullptr) {
-    target.way->on_reply(to, key, nullptr);
+    target.way->on_reply(to, key, 0, nullptr);
     return;
   }
   operation->to = to;
@@ -286,7 +286,7 @@ void Remote::ask_window(const CardTarget& target, tag::Address to, uint64_t key)
   operation->status = static_cast<int>(-prepare(*operation));
   if (operation->status != 0) {
     operations_.put(operation);
-    target.way->on_reply(to, key, nullptr);
+    target.way->on_reply(to, key, 0, nullptr);
     return;
   }
   begin(*operation);
@@ -459,8 +459,9 @@ void Remote::end(Operation& operation) {
     operation.call.result.scatter(operation.result, operation.result_bytes);
   }
   if (operation.call.verb == Verb::kWindow) {
-    operation.target.way->on_reply(operation.to, operation.call.key,
-                                   operation.status == 0 ? &operation.window : nullptr);
+    const CardTarget& target = operation.target;
+    target.way->on_reply(operation.to, operation.call.key, cards_.bytes_max(target),
+                         operation.status == 0 ? &operation.window : nullptr);
   } else {
     tell(operation);
   }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <sched.h>
 
 #include <opal/util/output.h>
 #include "lib/ompi/coll_rio.h"
@@ -206,6 +207,12 @@ static int barrier_slow(ompi_communicator_t* comm, coll_rio_module_t* module) {
   ompi_request_t* request = NULL;
   int rc = ibarrier(comm, &request, &module->super);
   if (rc == OMPI_SUCCESS) {
+    /* The members agree by the first messages between their cards, which threads of the wire
+     * connect. Without the core each of their steps would wait for the end of a time slice. */
+    while (module->way == RIO_COLL_JOINING && !REQUEST_COMPLETE(request)) {
+      sched_yield();
+      opal_progress();
+    }
     ompi_request_wait_completion(request);
     rc = request->req_status.MPI_ERROR;
     ompi_request_free(&request);
@@ -213,11 +220,16 @@ static int barrier_slow(ompi_communicator_t* comm, coll_rio_module_t* module) {
   return rc;
 }
 
-/* Polls until the barrier has ended; other traffic goes on meanwhile. */
+/* Polls until the barrier has ended; other traffic goes on meanwhile. Each test makes progress of
+ * the port, and the rest of Open MPI is less urgent. */
 static int wait_for_others(rio_fi_group* group) {
+  enum { kTestsPerProgress = 16 };
+  unsigned tests = 1;
   int rc = calls()->test(group);
-  while (rc == -EAGAIN) {
-    opal_progress();
+  for (; rc == -EAGAIN; ++tests) {
+    if (tests % kTestsPerProgress == 0) {
+      opal_progress();
+    }
     rc = calls()->test(group);
   }
   return rc;
@@ -237,7 +249,8 @@ static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
 static int enable(mca_coll_base_module_t* super, ompi_communicator_t* comm) {
   coll_rio_module_t* const module = (coll_rio_module_t*)super;
   const mca_coll_base_comm_coll_t* const before = comm->c_coll;
-  if (before->coll_barrier == NULL || before->coll_ibarrier == NULL) {
+  if (before->coll_barrier == NULL || before->coll_ibarrier == NULL ||
+      before->coll_allreduce == NULL || before->coll_reduce_local == NULL) {
     return OMPI_ERR_NOT_AVAILABLE;
   }
   module->comm = comm;
@@ -247,6 +260,9 @@ static int enable(mca_coll_base_module_t* super, ompi_communicator_t* comm) {
   module->ibarrier_module_before = before->coll_ibarrier_module;
   OBJ_RETAIN(module->barrier_module_before);
   OBJ_RETAIN(module->ibarrier_module_before);
+  module->allreduce_before = before->coll_allreduce;
+  module->allreduce_module_before = before->coll_allreduce_module;
+  OBJ_RETAIN(module->allreduce_module_before);
   return OMPI_SUCCESS;
 }
 
@@ -255,6 +271,9 @@ static void construct_module(coll_rio_module_t* module) {
   module->super.coll_barrier = barrier;
   module->super.coll_ibarrier = ibarrier;
   module->super.coll_barrier_init = barrier_init;
+  if (mca_coll_rio_component.exchange != NULL) {
+    module->super.coll_allreduce = coll_rio_allreduce;
+  }
   module->comm = NULL;
   module->barrier_module_before = NULL;
   module->ibarrier_module_before = NULL;
@@ -262,6 +281,7 @@ static void construct_module(coll_rio_module_t* module) {
   module->group = NULL;
   module->is_under_way = false;
   module->has_told_failure = false;
+  module->has_told_reduction = false;
   OBJ_CONSTRUCT(&module->waiting, opal_list_t);
   OBJ_CONSTRUCT(&module->place, opal_list_item_t);
 }
@@ -273,6 +293,7 @@ static void destruct_module(coll_rio_module_t* module) {
   if (module->barrier_module_before != NULL) {
     OBJ_RELEASE(module->barrier_module_before);
     OBJ_RELEASE(module->ibarrier_module_before);
+    OBJ_RELEASE(module->allreduce_module_before);
   }
   OBJ_DESTRUCT(&module->place);
   OBJ_DESTRUCT(&module->waiting);

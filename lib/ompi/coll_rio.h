@@ -1,22 +1,25 @@
 /**
  * @file
- * Open MPI's component coll/rio: barriers of the provider rio. "The module before" is the one whose
- * barriers a communicator would have without this component.
+ * Open MPI's component coll/rio: barriers of mtl/rio's port, or of the provider's if Open MPI's
+ * mtl/ofi carries the messages; and with mtl/rio, MPI_Allreduce. "The module
+ * before" is the one whose barriers and reductions a communicator would have without this
+ * component.
  */
 #ifndef COLL_RIO_H
 #define COLL_RIO_H
 
 #include <stdbool.h>
 
-#include "lib/ofi/rio_fi_barrier.h"
+#include "lib/job/rio_fi_barrier.h"
 #include "lib/ompi/compat.h"
+#include "lib/ompi/mtl_rio.h"
 
 /** The carrier of the barriers of a communicator. */
 enum rio_coll_way {
   RIO_COLL_UNDECIDED, /**< its first barrier decides */
   RIO_COLL_JOINING,   /**< its group, once the members have agreed */
   RIO_COLL_GROUP,     /**< its group */
-  RIO_COLL_BEFORE,    /**< the module before: the provider cannot reach all members */
+  RIO_COLL_BEFORE,    /**< the module before: a group cannot reach all members */
 };
 
 /** The component's state of a communicator. The component's lock guards all but `super`; while
@@ -28,12 +31,15 @@ struct coll_rio_module {
   mca_coll_base_module_t* barrier_module_before;
   mca_coll_base_module_ibarrier_fn_t ibarrier_before;
   mca_coll_base_module_t* ibarrier_module_before;
+  mca_coll_base_module_allreduce_fn_t allreduce_before;
+  mca_coll_base_module_t* allreduce_module_before;
   enum rio_coll_way way;
   rio_fi_group* group;
-  opal_list_t waiting;    /**< its requests, in the order of their barriers */
-  bool is_under_way;      /**< the member has arrived at the barrier of the first request */
-  bool has_told_failure;  /**< the output has named the rank that failed */
-  opal_list_item_t place; /**< in the component's list, unless `waiting` is empty */
+  opal_list_t waiting;     /**< its requests, in the order of their barriers */
+  bool is_under_way;       /**< the member has arrived at the barrier of the first request */
+  bool has_told_failure;   /**< the output has named the rank that failed */
+  bool has_told_reduction; /**< the output has told that MPI_Allreduce failed at another rank */
+  opal_list_item_t place;  /**< in the component's list, unless `waiting` is empty */
 };
 typedef struct coll_rio_module coll_rio_module_t;
 OBJ_CLASS_DECLARATION(coll_rio_module_t);
@@ -51,7 +57,8 @@ OBJ_CLASS_DECLARATION(coll_rio_request_t);
 struct coll_rio_component {
   mca_coll_base_component_t super;
   int priority;
-  const struct rio_fi_barrier_calls* calls; /**< null: the provider is not loaded */
+  const struct rio_fi_barrier_calls* calls; /**< null: neither mtl/rio nor the provider is used */
+  mtl_rio_exchange_fn_t exchange;           /**< null: mtl/rio does not carry the messages */
   opal_mutex_t lock;
   opal_list_t busy;  /**< modules with requests, by `place` */
   bool is_advancing; /**< under the lock: a module before may call opal_progress() in its barrier */
@@ -61,15 +68,21 @@ struct coll_rio_component {
 typedef struct coll_rio_component coll_rio_component_t;
 __attribute__((visibility("default"))) extern coll_rio_component_t mca_coll_rio_component;
 
-/** collm_comm_query: make a module for a communicator whose barriers the provider may be able to
+/** collm_comm_query: make a module for a communicator whose barriers a group may be able to
  *  carry out. @return null: there is none. */
 mca_coll_base_module_t* coll_rio_query(ompi_communicator_t* comm, int* priority);
+/** MPI_Allreduce of a communicator whose messages mtl/rio carries. */
+int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_datatype_t* type,
+                       struct ompi_op_t* op, ompi_communicator_t* comm,
+                       mca_coll_base_module_t* super);
 /** Called by opal_progress(): advance the barriers of all communicators. @return how many ended. */
 int coll_rio_progress(void);
 /** Begin the group of a communicator.
- *  @return 0; another value: a member does not use our provider; all members find the same. */
+ *  @return 0; another value: a member does not use the same mtl; all members find the same. */
 int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out);
-/** Whether this process has published a name of our provider's endpoint. */
+/** Whether this process has published a name that barriers find it by. */
 bool coll_rio_has_name(void);
+/** The mtl that carries the messages. @return null: it is not mtl/rio. */
+const mtl_rio_component_t* coll_rio_own_mtl(void);
 
 #endif

@@ -1,6 +1,6 @@
 /**
  * @file
- * Open MPI's internal headers that the component needs, and all that differs between 4.1 and 5.0.
+ * Open MPI's internal headers that both components need, and all that differs between 4.1 and 5.0.
  */
 #ifndef COLL_RIO_COMPAT_H
 #define COLL_RIO_COMPAT_H
@@ -32,11 +32,33 @@
 #define COLL_RIO_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #endif
 
+/** Name and version in the description of each component. */
+#define RIO_COMPONENT_NAME     \
+  .mca_component_name = "rio", \
+  MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION)
+
+/** The readers of data that a process publishes: all processes. */
+#if OMPI_MAJOR_VERSION < 5
+#define MTL_RIO_GLOBAL OPAL_PMIX_GLOBAL
+#else
+#define MTL_RIO_GLOBAL PMIX_GLOBAL
+#endif
+
 /** The error of a barrier with a member that has failed. */
 #if OMPI_MAJOR_VERSION < 5
 #define COLL_RIO_ERR_FAILED MPI_ERR_OTHER
 #else
 #define COLL_RIO_ERR_FAILED MPI_ERR_PROC_FAILED
+#endif
+
+/** The parameters of an mtl's initialization. 5.0 also asks whether the component itself reads and
+ *  writes memory of accelerators; mtl/rio does not, so Open MPI copies such data. */
+#if OMPI_MAJOR_VERSION < 5
+#define MTL_RIO_INIT_PARAMETERS bool progress_threads, bool threads
+#define MTL_RIO_REFUSE_ACCELERATORS() ((void)0)
+#else
+#define MTL_RIO_INIT_PARAMETERS bool progress_threads, bool threads, bool *accelerators
+#define MTL_RIO_REFUSE_ACCELERATORS() ((void)(*accelerators = false))
 #endif
 
 /** @return a number that all members of the communicator compute alike, and that no other living
@@ -53,6 +75,16 @@ static inline uint64_t coll_rio_key(ompi_communicator_t* comm) {
   }
   const ompi_comm_extended_cid_t id = ompi_comm_get_extended_cid(comm);
   return (UINT64_C(1) << 63) | (id.cid_base << 32 ^ id.cid_sub.u64);
+#endif
+}
+
+/** @return the index of a communicator, the same at all its members unless it, or one that it
+ *  descends from, was made by MPI_Comm_create_from_group(), which mtl/rio does not offer. */
+static inline uint32_t mtl_rio_index(ompi_communicator_t* comm) {
+#if OMPI_MAJOR_VERSION < 5
+  return comm->c_contextid;
+#else
+  return ompi_comm_get_local_cid(comm);
 #endif
 }
 

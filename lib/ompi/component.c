@@ -10,7 +10,7 @@ static int add_parameters(void) {
   mca_coll_rio_component.priority = kPriority;
   (void)mca_base_component_var_register(
       &mca_coll_rio_component.super.collm_version, "priority",
-      "Priority of the barriers of libfabric's provider rio; negative: they are not used",
+      "Priority of barriers in memory and on the card; negative: they are not used",
       MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_READONLY,
       &mca_coll_rio_component.priority);
   return OMPI_SUCCESS;
@@ -44,8 +44,14 @@ static int init_query(bool progress_threads, bool threads) {
   return OMPI_SUCCESS;
 }
 
-/* Finds the calls of the provider, which libfabric has loaded if any transport uses it. */
+/* Finds the calls of the library that carries the messages: mtl/rio, or the provider, which
+ * libfabric has loaded if any transport uses it. */
 static const struct rio_fi_barrier_calls* find_calls(void) {
+  const mtl_rio_component_t* const mtl = coll_rio_own_mtl();
+  if (mtl != NULL) {
+    mca_coll_rio_component.exchange = mtl->exchange;
+    return mtl->calls;
+  }
   typedef const struct rio_fi_barrier_calls* (*entry_t)(uint32_t);
   void* const library = dlopen("librio-fi.so", RTLD_NOW | RTLD_NOLOAD);
   if (library == NULL) {
@@ -87,9 +93,7 @@ coll_rio_component_t mca_coll_rio_component = {
             .collm_version =
                 {
                     COLL_RIO_VERSION,
-                    .mca_component_name = "rio",
-                    MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
-                                          OMPI_RELEASE_VERSION),
+                    RIO_COMPONENT_NAME,
                     .mca_open_component = open_component,
                     .mca_close_component = close_component,
                     .mca_register_component_params = add_parameters,

@@ -13,13 +13,24 @@ static const mca_base_component_t kMtlOfi = {
     MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION),
 };
 
+const mtl_rio_component_t* coll_rio_own_mtl(void) {
+  const mca_mtl_base_component_t* const mtl = ompi_mtl_base_selected_component;
+  if (mtl == NULL || strcmp(mtl->mtl_version.mca_component_name, "rio") != 0) {
+    return NULL;
+  }
+  const mtl_rio_component_t* const own = (const mtl_rio_component_t*)mtl;
+  return own->calls == NULL ? NULL : own; /* null: Open MPI has closed it, and takes another pml */
+}
+
 /* Reads the name that a process has published. @param out RIO_FI_BARRIER_NAME_BYTES bytes.
  * @return whether there is one of that length. */
 static bool read_name(const opal_process_name_t* process, char* out) {
   char* name = NULL;
   size_t bytes = 0;
   int rc = OMPI_SUCCESS;
-  OPAL_MODEX_RECV(rc, &kMtlOfi, process, (void**)&name, &bytes);
+  const mtl_rio_component_t* const mtl = coll_rio_own_mtl();
+  const mca_base_component_t* const component = mtl == NULL ? &kMtlOfi : &mtl->super.mtl_version;
+  OPAL_MODEX_RECV(rc, component, process, (void**)&name, &bytes);
   const bool is_one = rc == OMPI_SUCCESS && name != NULL && bytes == RIO_FI_BARRIER_NAME_BYTES;
   if (is_one) {
     memcpy(out, name, bytes);

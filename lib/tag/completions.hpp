@@ -71,11 +71,7 @@ inline void place(const RecvRequest& request, uint64_t at, const uint8_t* bytes,
     return;
   }
   const uint64_t fits = std::min(count, request.capacity_bytes - at);
-  if (fits <= msg::kTinyBytesMax) {
-    msg::copy_tiny(request.buffer + at, bytes, fits);
-  } else {
-    std::memcpy(request.buffer + at, bytes, fits);
-  }
+  msg::copy_any(request.buffer + at, bytes, fits, bytes);
 }
 
 /// Tell a receive which message it has matched.

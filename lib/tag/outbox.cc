@@ -16,9 +16,24 @@ Outbox::Direct Outbox::nobody() {
   return {kAnySource, {nullptr, &full, nullptr, 0}};
 }
 
+bool Outbox::send_whole(Address to, uint64_t bits, Immediate immediate, const void* data,
+                        uint64_t length_bytes) {
+  if (to != direct_.address || length_bytes > eager_bytes_ ||
+      length_bytes > msg::kPartBytesMax - head_bytes(immediate.there) || data == nullptr)
+      [[unlikely]] {
+    return false;
+  }
+  const auto count = static_cast<uint32_t>(length_bytes);
+  return immediate.there
+             ? msg::MessagePort::send_whole(direct_.route, bits, immediate.value, data, count)
+             : msg::MessagePort::send_whole(direct_.route, bits, data, count);
+}
+
 int Outbox::send(SendRequest& request, SessionWatch& sessions) {
-  if (state_.config.send_again && (request.sync || request.length_bytes > msg::kTinyBytesMax)) {
-    port_.look_for_gone();  // so that the send is not begun with a process that is gone
+  const bool is_whole = request.length_bytes <= msg::kPartBytesMax - head_of(request);
+  if (state_.config.send_again && (request.sync || !is_whole)) {
+    // Only whole messages go to the next process if this one is gone: begin no other one with it.
+    port_.look_for_gone();
   }
   Peer* const peer = state_.peers.get(request.to);
   if (peer != nullptr && peer->session != peer->route.link->session) {

@@ -29,6 +29,9 @@ class Outbox {
     return immediate.there ? port_.send_tiny(direct_.route, bits, immediate.value, data, count)
                            : port_.send_tiny(direct_.route, bits, data, count);
   }
+  /// Hot. As TaggedContext::send_whole(). Out of line, so that send_tiny()'s callers stay short.
+  [[gnu::noinline]] [[nodiscard]] bool send_whole(Address to, uint64_t bits, Immediate immediate,
+                                                  const void* data, uint64_t length_bytes);
   /// Send a request that is filled in. @return as TaggedContext::send().
   [[nodiscard]] int send(SendRequest& request, SessionWatch& sessions);
   /// Hot. Whether something waits to be sent.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/msg/patience.hpp"
+
 namespace rio::tag {
 namespace {
 
@@ -61,7 +63,11 @@ int PartsOut::go_on(const msg::Route& route, const uint8_t* data, uint64_t lengt
   const uint64_t left = length_bytes - *sent_bytes;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(left, kMoreBytesMax));
   const msg::Kind kind = count == left ? msg::Kind::kLast : msg::Kind::kMore;
-  const int rc = port_.send(route_of(route, kind), data + *sent_bytes, count);
+  const msg::Route to = route_of(route, kind);
+  // With a CPU of its own, each rank soon answers: a short part then needs no run.
+  const int rc = msg::Patience::of_this_thread().is_shared()
+                     ? port_.send_part(to, data + *sent_bytes, count)
+                     : port_.send(to, data + *sent_bytes, count);
   *sent_bytes += rc == 0 ? count : 0;
   return rc;
 }

@@ -27,7 +27,8 @@ class TaggedContext : public Engine {
   [[nodiscard, gnu::always_inline]] int send(Address to, uint64_t bits, const void* data,
                                              uint64_t length_bytes, SendRequest& request,
                                              Immediate immediate = {}) {
-    if (send_tiny(to, bits, immediate, data, length_bytes)) [[likely]] {
+    if (send_tiny(to, bits, immediate, data, length_bytes) ||
+        send_whole(to, bits, immediate, data, length_bytes)) [[likely]] {
       request.status = 0;
       return 1;
     }
@@ -38,6 +39,12 @@ class TaggedContext : public Engine {
   [[nodiscard]] bool send_tiny(Address to, uint64_t bits, Immediate immediate, const void* data,
                                uint64_t length_bytes) {
     return outbox_.send_tiny(to, bits, immediate, data, length_bytes);
+  }
+  /// send_tiny() for a message of any length that goes in one part. @return false: nothing has
+  /// happened.
+  [[nodiscard]] bool send_whole(Address to, uint64_t bits, Immediate immediate, const void* data,
+                                uint64_t length_bytes) {
+    return outbox_.send_whole(to, bits, immediate, data, length_bytes);
   }
   /// Send as send() does, but the send is done only when the message was matched: MPI's Ssend. The
   /// message is asked for.

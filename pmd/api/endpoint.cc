@@ -302,6 +302,10 @@ int Endpoint::why_unreachable(uint32_t dest_id) {
   return device_->bus->emulation().why_unreachable(dest_id);
 }
 
+bool Endpoint::moves_directly(uint32_t dest_id) {
+  return device_->bus->emulation().copies_once(dest_id);
+}
+
 const std::string& Endpoint::name() const {
   return device_->bus->name();
 }

@@ -123,6 +123,10 @@ class Endpoint {
   /// Why messages to a destID cannot leave this process, -errno: the descriptors, memory or
   /// permission that it lacks; logged. 0: this process is not the cause. Any thread.
   [[nodiscard]] int why_unreachable(uint32_t dest_id);
+  /// Whether dma() moves long data straight from memory to memory: a real card does. An emulated
+  /// one copies packet by packet, unless it may read the memory of the partner's process. Any
+  /// thread.
+  [[nodiscard]] bool moves_directly(uint32_t dest_id);
   [[nodiscard]] pmd::Card& card();
   [[nodiscard]] const pmd::Caps& caps() const;
   /// "emu:loop/0", "0000:03:00.0".

@@ -36,6 +36,8 @@ class Emulation {
   [[nodiscard]] virtual PollHook step_to_receive_hook(uint32_t qp) { return step_hook(qp); }
   /// Hook for when messages were posted: the card may do no more than send them.
   [[nodiscard]] virtual PollHook step_to_send_hook(uint32_t qp) { return step_hook(qp); }
+  /// Hook for when a barrier was started: the card may do no more than begin it.
+  [[nodiscard]] virtual PollHook step_to_start_hook(uint32_t qp) { return step_hook(qp); }
 
   /// Whether interrupts are raised while the card is not polled, though the bursts have a hook.
   [[nodiscard]] virtual bool wakes() const { return false; }
@@ -65,6 +67,9 @@ class Emulation {
   /// Why messages to a destID cannot leave this process, -errno: the resource or permission that
   /// this process lacks. 0: this process is not the cause, or the wire does not know. Any thread.
   [[nodiscard]] virtual int why_unreachable(uint32_t /*dest_id*/) { return 0; }
+  /// Whether long reads and writes of the memory behind a destID are copied once, between two
+  /// processes or by a real card's DMA engine, rather than packet by packet by a CPU. Any thread.
+  [[nodiscard]] virtual bool copies_once(uint32_t /*dest_id*/) { return false; }
   /// destID of the card's first queue pair where the wire gives it, the others follow; 0: it is the
   /// driver's to give.
   [[nodiscard]] virtual uint32_t dest_id() const { return 0; }
@@ -74,6 +79,9 @@ class Emulation {
 };
 
 /// Of a bus without a card that is emulated in this process.
-class NoEmulation final : public Emulation {};
+class NoEmulation final : public Emulation {
+ public:
+  [[nodiscard]] bool copies_once(uint32_t /*dest_id*/) override { return true; }
+};
 
 }  // namespace rio::pmd

@@ -36,6 +36,7 @@ int BarrierQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
     queue.slot_count_ = std::min(caps.barrier_slots, regs::kBarrierSlots);
     queue.go_at_ = regs::barrier::go(config.qp, 0);
     queue.bar_ = bus.bar();
+    queue.start_hook_ = bus.emulation().step_to_start_hook(config.qp);
     // A ring that runs has another owner, whose settings must stay; start() reports it.
     if (Ring::busy(queue.bar_, config.qp, config.ring) == 0) {
       queue.bar_.write32(regs::barrier::resend_limit(config.qp), config.barrier_resends);
@@ -136,7 +137,7 @@ bool BarrierQueue::go(uint32_t slot, uint32_t epoch) {
   // Starts the barrier: all that the program wrote before is visible before it (barrier in
   // write32); pairs with the card's read of GO.
   bar_.write32(go_at_ + slot * kGoStride, epoch);
-  hook_();
+  start_hook_();
   return true;
 }
 

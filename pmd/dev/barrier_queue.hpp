@@ -41,6 +41,9 @@ class alignas(64) BarrierQueue : public PostingQueue {
   /// (last_reject(), counted), or the ring is full (kNone).
   bool go(uint32_t slot, uint32_t epoch);
 
+  /// Hot. Whether reap() would find something without its poll hook, for a caller that has let the
+  /// card work by another queue's hook.
+  [[nodiscard]] bool is_ready() const { return cursor_.ready<regs::BarrierCpl>(); }
   /// Fetch barriers that have ended, in the order of completion. Calls the poll hook once, and
   /// looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t reap(BarrierDone* out, uint16_t n);
@@ -89,6 +92,7 @@ class alignas(64) BarrierQueue : public PostingQueue {
   [[nodiscard]] uint8_t slot_of_entry(uint32_t entry);
 
   // Constant once created.
+  PollHook start_hook_;
   regs::BarrierDesc* entries_ = nullptr;
   uint32_t rounds_max_ = 0;
   uint32_t slot_count_ = 0;

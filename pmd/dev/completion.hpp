@@ -53,6 +53,11 @@ template <class Cpl>
 [[nodiscard]] inline bool is_there(const Cpl* cpl, uint32_t flip) {
   return ((__atomic_load_n(&cpl->status, __ATOMIC_RELAXED) ^ flip) & kPhaseBit) == 0;
 }
+/// A word that the card may write meanwhile, for one use only.
+[[nodiscard, gnu::always_inline]] inline uint32_t load_word(const uint32_t* word) {
+  // Not an atomic load, which gcc leaves apart from a comparison.
+  return base::kThreadSanitizer ? __atomic_load_n(word, __ATOMIC_RELAXED) : *word;
+}
 /// Write a quad of a completion that the card has written, and writes again. volatile: a compiler
 /// would move the stores of a loop into one of their own, at more cost.
 [[gnu::always_inline]] inline void store_quad(void* at, Quad quad) {

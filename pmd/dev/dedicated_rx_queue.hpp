@@ -31,6 +31,8 @@ class alignas(64) DedicatedRxQueue : public PostingQueue {
   /// Fetch completed entries, in the order of completion; bytes is never above the entry's size.
   /// Calls the poll hook once, and looks again, when there is nothing. @return how many, 0 to `n`.
   uint16_t reap(EntryDone* out, uint16_t n);
+  /// Whether reap() has something to return, or drop, without the poll hook.
+  [[nodiscard]] bool ready() const { return cursor_.ready<regs::EntryCpl>(); }
 
  private:
   [[nodiscard]] bool fits(uint32_t size_bytes) const;

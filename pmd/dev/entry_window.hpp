@@ -69,6 +69,8 @@ class EntryWindow {
   /// Set fewer entries aside than create() was told. Call it before the first post.
   void limit_stragglers(uint32_t most) { stragglers_max_ = std::min(stragglers_max_, most); }
 
+  /// Slots in [oldest, head) that completed out of order, or are not the first of their entry.
+  [[nodiscard]] uint32_t marked() const { return marked_; }
   /// Entries that may be posted before the slots wrap.
   [[nodiscard]] uint32_t room_in_a_row() const {
     const uint32_t to_wrap = mask_ + 1 - (head_ & mask_);

@@ -76,6 +76,7 @@ int PostingQueue::restart() {
   }
   // Entries of two slots have one completion: now both counts agree again.
   cursor_.consumed = window_.head();
+  end_next();
   return ring_.restart(window_.head());
 }
 
@@ -93,6 +94,7 @@ int PostingQueue::start(Bus& bus, const Caps& caps, const RingConfig& config,
     return error;
   }
   sizes_ = window_.sizes();
+  post_end_ = window_.head();
   return 0;
 }
 

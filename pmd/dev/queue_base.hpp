@@ -24,6 +24,18 @@ template <class Value>
   asm volatile("" : "+r"(value));
 }
 
+/// Whether a bit of `bits` is in a mask that lies in memory: one instruction, where gcc copies
+/// `bits` first, and a jump.
+[[nodiscard, gnu::always_inline]] inline bool has_any(uint64_t bits, const uint64_t& mask) {
+#if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
+  bool any;
+  asm("testq %1, %2" : "=@ccnz"(any) : "r"(bits), "m"(mask));
+  return any;
+#else
+  return (bits & mask) != 0;
+#endif
+}
+
 /// Counts of a queue, over all the times that its ring was open.
 struct RingTotals {
   QueueStats stats;
@@ -223,6 +235,15 @@ class PostingQueue : public QueueBase {
     }
   }
 
+  /// Whether a single entry may be posted at `head` without a look at anything else.
+  [[nodiscard]] bool may_post(uint32_t head) const {
+    return static_cast<int32_t>(head - post_end_) < 0;
+  }
+  /// Entries were posted by another path: the short one must not go on.
+  void end_posts() { post_end_ = window_.head(); }
+  /// Completions were taken by another path: the short one must not go on.
+  void end_next() { next_end_ = 0; }
+
   /// Hot. Note that the `count` oldest entries completed in order, with kOk, and that their
   /// completions were consumed.
   void pass_plain(uint32_t count, uint64_t bytes) {
@@ -242,6 +263,14 @@ class PostingQueue : public QueueBase {
   EntryWindow window_;
   const uint32_t* sizes_ = nullptr;  // as Kind::size wants them; the window's unless changed
   Reject last_reject_ = Reject::kNone;
+
+  // Of bursts of one, which are inlined. The other paths keep these, so that a short one has little
+  // to look at.
+  uint32_t post_end_ = 0;  // single entries may be posted below it
+  // The next completion, if it is below next_end_. Then entries are outstanding for all from here
+  // to there, in order; else single completions take another path.
+  uintptr_t next_ = 0;
+  uintptr_t next_end_ = 0;
 };
 
 }  // namespace rio::pmd

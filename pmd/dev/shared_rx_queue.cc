@@ -292,16 +292,21 @@ int SharedRxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config,
                           SharedPtr<SharedRxQueue>* out) {
   return make_queue(bus, out, [&](SharedRxQueue& queue) {
     queue.addr_misaligned_ = caps.shared_addr_align - 1;
+    const auto start = [&]<class Cpl>(uint32_t format) {
+      const int error = queue.PostingQueue::start<Cpl>(bus, caps, config, &queue.entries_, format);
+      queue.tail_word_ = error == 0 ? queue.bar_.word_to_write(queue.tail_offset_) : nullptr;
+      return error;
+    };
     // A virtual function cannot read the receive map, which tells the own destIDs.
     queue.short_ = caps.short_receive && !config.times && !caps.is_vf;
     if (!queue.short_) {
-      return queue.start<regs::SharedCpl>(bus, caps, config, &queue.entries_);
+      return start.operator()<regs::SharedCpl>(0);
     }
     Mmio bar = bus.bar();
     for (uint32_t i = 0; i < regs::kRxMapEntries; ++i) {
       queue.own_ids_[i] = bar.read32(regs::rx_map::dest_id(i));
     }
-    return queue.start<regs::SharedShortCpl>(bus, caps, config, &queue.entries_, 1);
+    return start.operator()<regs::SharedShortCpl>(1);
   });
 }
 
@@ -335,12 +340,89 @@ uint32_t SharedRxQueue::post_run(const RxBuffer* buffers, size_t n) {
   return static_cast<uint32_t>(k);
 }
 
-uint16_t SharedRxQueue::post(const RxBuffer* buffers, uint16_t n) {
-  return post_runs(buffers, n,
-                   [this](const auto* first, size_t count) { return post_run(first, count); });
+/// Not inlined, so that posting one buffer saves no registers.
+[[gnu::noinline]] uint16_t SharedRxQueue::post_list(const RxBuffer* buffers, uint16_t n) {
+  const uint16_t done = post_runs(
+      buffers, n, [this](const auto* first, size_t count) { return post_run(first, count); });
+  end_posts();
+  return done;
 }
 
-uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
+/// Posts a single buffer, and lets those that follow take the short path.
+[[gnu::noinline]] uint16_t SharedRxQueue::post_alone(const RxBuffer* buffer) {
+  const uint16_t done = post_list(buffer, 1);
+  const bool can_post = tail_word_ != nullptr && last_reject_ == Reject::kNone;
+  post_end_ = window_.head() + (can_post ? window_.room() : 0);
+  return done;
+}
+
+/// Takes the next message if it is there and plain, with a short completion.
+[[gnu::always_inline]] inline bool SharedRxQueue::take_one(RxMessage* out) {
+  if (!short_ || (base::kThreadSanitizer && !arrived())) {
+    return false;
+  }
+  auto* const cpl = cursor_.at<regs::SharedShortCpl>();
+  const Halves seen(cpl);
+  const uint32_t index = window_.oldest();
+  const uint32_t entry = map_entry_;
+  if (!seen.is_of(uint64_t{cursor_.flip()} << 32 | index) || !seen.is_plain(entry) ||
+      index == kUnwritten || window_.used() == 0 || window_.marked() != 0) {
+    return false;
+  }
+  const uint32_t slot = index & window_.mask();
+  const uint32_t arrival = seen.arrival_after(last_arrival());
+  set_last_arrival(arrival);
+  const uint64_t source_own = seen.source() | uint64_t{own_ids_[entry]} << 32;
+  const uint64_t arrival_time = arrival;
+  const uint64_t shape = seen.shape();
+  out->cookie = window_.cookies()[slot];
+  std::memcpy(&out->source, &source_own, sizeof source_own);
+  std::memcpy(&out->arrival, &arrival_time, sizeof arrival_time);
+  std::memcpy(&out->length_bytes, &shape, sizeof shape);
+  unwrite(cpl, cursor_.flip());
+  pass_plain(1, seen.length_bytes());
+  renew_singles(seen);
+  return true;
+}
+
+/// Says for how many messages bursts of one may take their short path, and how the next one looks
+/// if it is like the last one.
+inline void SharedRxQueue::renew_singles(const Halves& last) {
+  constexpr auto kArrival = regs::shared_short_cpl::Status::arrival;
+  const uint32_t index = window_.oldest();
+  const uint32_t low = static_cast<uint32_t>(next_arrival_) & kArrival.max();
+  // Up to where a ring wraps, or the arrival number in a completion does.
+  const uint32_t most =
+      std::min({window_.plain_in_a_row(), cursor_.to_wrap(), kArrival.max() - low});
+  next_ = reinterpret_cast<uintptr_t>(cursor_.at<regs::SharedShortCpl>());
+  next_end_ = next_ + most * sizeof(regs::SharedShortCpl);
+  next_message_ = {.index_status = uint64_t{cursor_.flip() | kArrival.put(low)} << 32 | index,
+                   .own_id = uint64_t{own_ids_[map_entry_]} << 32,
+                   .shape = last.shape(),
+                   .length_bytes = last.length_bytes(),
+                   .place = last.place()};
+}
+
+/// Not inlined, so that taking one message saves no registers.
+[[gnu::noinline]] uint16_t SharedRxQueue::burst_alone(RxMessage* out) {
+  if (!arrived()) {
+    hook_();
+    if (!arrived()) {
+      return 0;
+    }
+    if (take_next(out)) {
+      return 1;
+    }
+  }
+  end_next();
+  if (take_one(out)) {
+    return 1;
+  }
+  return short_ ? burst_short(out, 1) : burst_long(out, 1);
+}
+
+/// Not inlined, so that an empty poll saves no registers.
+[[gnu::noinline]] uint16_t SharedRxQueue::burst_run(RxMessage* out, uint32_t n) {
   if (!arrived()) {
     if (n == 0) {
       return 0;
@@ -350,6 +432,7 @@ uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
       return 0;
     }
   }
+  end_next();
   return short_ ? burst_short(out, n) : burst_long(out, n);
 }
 
@@ -362,9 +445,9 @@ uint16_t SharedRxQueue::burst(RxMessage* out, uint16_t n) {
                .flip = cursor_.flip(),
                .map_entry = map_entry_,
                .own_id = own_ids_[map_entry_],
-               .arrival = arrival_};
+               .arrival = last_arrival()};
   uint32_t given = take_plain(run, n);
-  arrival_ = run.arrival;
+  set_last_arrival(run.arrival);
   if (given < n && window_.used() != 0 && cursor_.ready<regs::SharedShortCpl>()) {
     given += take_any(out + given, n - given);
   }
@@ -396,8 +479,10 @@ uint32_t SharedRxQueue::take_any(RxMessage* out, uint32_t n) {
   const uint32_t given = reap_any<ShortReap>(out, n);
   for (uint32_t i = 0; i < given; ++i) {
     map_entry_ = out[i].dest_id;
-    const uint32_t arrival = ShortReap::complete(own_ids_[map_entry_], arrival_, &out[i]);
-    arrival_ = out[i].status != Status::kFlushed ? arrival : arrival_;
+    const uint32_t arrival = ShortReap::complete(own_ids_[map_entry_], last_arrival(), &out[i]);
+    if (out[i].status != Status::kFlushed) {
+      set_last_arrival(arrival);
+    }
   }
   return given;
 }

@@ -28,14 +28,7 @@ struct Alike {
     keep_in_register(keys);
     addrs |= iova;
     keep_in_register(addrs);
-    const uint64_t control_dest =
-        header.control_dest | mbox >> (tx::kKeyMboxShift - Control::mbox.lsb);
-    std::memcpy(entry, &control_dest, sizeof control_dest);
-    std::memcpy(&entry->cookie, &whole_cookie,
-                sizeof whole_cookie);  // the upper half is overwritten below
-    entry->length = header.length_bytes;
-    entry->addr = iova;
-    entry->aux = 0;
+    tx::fill_entry(header, mbox, iova, 0, entry);
     *cookie = whole_cookie;
   }
   [[nodiscard, gnu::always_inline]] bool right(uint64_t misaligned) const {
@@ -60,6 +53,8 @@ int TxQueue::create(Bus& bus, const Caps& caps, const RingConfig& config, Shared
     const TxMessage first = {
         .iova = 0, .cookie = 0, .dest_id = 0, .length_bytes = 8, .mbox = 0, .flags = 0};
     const bool valid = tx::header_of(first, &queue.header_);
+    // A length of 0 says that it is no message's header: a first inline one makes its own.
+    queue.inline_header_ = {.key = 0, .fixed = ~uint64_t{0}, .control_dest = 0, .cookie_length = 0};
     int error =
         queue.start<regs::TxCpl>(bus, caps, config, &queue.entries_, caps.cumulative ? 1 : 0);
     error = error == 0 ? queue.prepare_tell(bus, caps) : error;
@@ -110,11 +105,58 @@ uint32_t TxQueue::post_run(const TxMessage* messages, size_t n) {
   return static_cast<uint32_t>(k);
 }
 
+/// Posts inline messages of one unit, up to the first that is none.
+uint32_t TxQueue::post_inline_run(const TxMessage* messages, size_t n) {
+  size_t k = 0;
+  while (k < n) {
+    const TxHeader header = inline_header_;
+    k += header.length_bytes() > sizeof(uint64_t) ? post_alike<true>(header, messages + k, n - k)
+                                                  : post_alike<false>(header, messages + k, n - k);
+    // Another destination, length or flags: make a new header. It may not fit its own message,
+    // whose mailbox may be wrong.
+    if (k == n || !tx::inline_header_of(messages[k], inline_bytes_, &inline_header_) ||
+        ((tx::key_of(messages[k]) ^ inline_header_.key) & inline_header_.fixed) != 0) {
+      break;
+    }
+  }
+  return static_cast<uint32_t>(k);
+}
+
+/// Posts inline messages up to the first that differs from a header's message in more than mailbox,
+/// bytes and cookie. @tparam kTwoWords they are longer than 8 bytes.
+template <bool kTwoWords>
+inline size_t TxQueue::post_alike(const TxHeader& header, const TxMessage* messages, size_t n) {
+  const uint32_t slot = window_.head() & window_.mask();
+  regs::TxDesc* const entries = entries_ + slot;
+  uint64_t* const cookies = window_.cookies() + slot;
+  const uint32_t length_bytes = header.length_bytes();
+  const uint32_t shift = 8 * (16 - length_bytes);
+  size_t k = 0;
+  for (; k < n; ++k) {
+    const TxMessage& message = messages[k];
+    const uint64_t mbox = tx::key_of(message) ^ header.key;
+    if ((mbox & header.fixed) != 0) {
+      break;
+    }
+    const auto* const data = static_cast<const uint8_t*>(message.data);
+    const uint64_t first =
+        kTwoWords ? tx::load<uint64_t>(data) : tx::load_upto_8(data, length_bytes);
+    const uint64_t second = kTwoWords ? tx::load<uint64_t>(data + length_bytes - 8) >> shift : 0;
+    tx::fill_entry(header, mbox, first, second, &entries[k]);
+    cookies[k] = message.cookie;
+  }
+  window_.post(static_cast<uint32_t>(k));
+  return k;
+}
+
 inline uint32_t TxQueue::post_all(const TxMessage* messages, uint32_t n) {
   uint32_t done = 0;
   while (done < n) {
-    if ((messages[done].flags & tx::kSpecialFlags) == 0) {
+    const uint32_t special = messages[done].flags & tx::kSpecialFlags;
+    if (special == 0) {
       done += post_run(messages + done, std::min(n - done, window_.room_in_a_row()));
+    } else if (special == TxFlags::kInline) {
+      done += post_inline_run(messages + done, std::min(n - done, window_.room_in_a_row()));
     }
     if (done == n || !post_slow(messages[done])) {
       break;
@@ -124,10 +166,40 @@ inline uint32_t TxQueue::post_all(const TxMessage* messages, uint32_t n) {
   return done;
 }
 
-uint16_t TxQueue::burst(const TxMessage* messages, uint16_t n) {
+/// Posts an inline message that is like the inline one before it. @return false: nothing was done.
+[[gnu::always_inline]] inline bool TxQueue::post_inline(const TxMessage& message) {
+  const uint64_t mbox = tx::key_of(message) ^ inline_header_.key;
+  const uint32_t length_bytes = inline_header_.length_bytes();
+  const uint32_t head = window_.head();
+  if ((mbox & inline_header_.fixed) != 0 || length_bytes == 0 || !may_post(head)) {
+    return false;
+  }
+  uint64_t words[2];
+  tx::load_upto_16(static_cast<const uint8_t*>(message.data), length_bytes, words);
+  const uint32_t slot = head & window_.mask();
+  window_.cookies()[slot] = message.cookie;
+  tx::fill_entry(inline_header_, mbox, words[0], words[1], &entries_[slot]);
+  end_one(head);
+  return true;
+}
+
+/// Not inlined, so that a burst of one saves no registers.
+[[gnu::noinline]] uint16_t TxQueue::burst_run(const TxMessage* messages, uint32_t n) {
+  if (n == 1) {
+    return post_inline(*messages) ? uint16_t{1} : post_alone(messages);
+  }
   const uint32_t head_before = begin_stage();
   const uint32_t done = post_all(messages, n);
   end_burst(head_before);
+  return static_cast<uint16_t>(done);
+}
+
+/// Posts a single message of any kind, and lets those that follow take the short path.
+[[gnu::noinline]] uint16_t TxQueue::post_alone(const TxMessage* message) {
+  const uint32_t head_before = begin_stage();
+  const uint32_t done = post_all(message, 1);
+  end_burst(head_before);
+  renew_singles();
   return static_cast<uint16_t>(done);
 }
 
@@ -145,14 +217,21 @@ uint16_t TxQueue::stage(const TxMessage* messages, uint16_t n) {
   return static_cast<uint16_t>(post_all(messages, n));
 }
 
-uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
+/// Not inlined, so that reaping one message saves no registers.
+[[gnu::noinline]] uint16_t TxQueue::reap_run(TxDone* out, uint32_t n) {
   if (!ready()) {
     if (n == 0) {
       return 0;
     }
     hook_();
     if (!ready()) {
+      if (n == 1) {
+        count_slots();
+      }
       return 0;
+    }
+    if (n == 1 && reap_next(out)) {
+      return 1;
     }
   }
   return reap_ready(out, n);
@@ -183,7 +262,27 @@ uint16_t TxQueue::reap(TxDone* out, uint16_t n) {
       break;
     }
   }
+  if (n == 1) {
+    renew_singles();
+  } else {
+    end_next();
+  }
   return static_cast<uint16_t>(given);
+}
+
+/// Says for how many messages bursts of one may take their short paths: as long as there is room,
+/// up to the end of the completions' lap, and to index ~0, which looks like one that the card has
+/// not written.
+[[gnu::noinline]] void TxQueue::renew_singles() {
+  const bool plain = (window_.marked() | reported_) == 0;
+  const uint32_t most = plain ? std::min(cursor_.to_wrap(), ~window_.oldest()) : 0;
+  const uint32_t outstanding = std::min(window_.used(), most);
+  next_ = reinterpret_cast<uintptr_t>(cursor_.at<regs::TxCpl>());
+  next_end_ = next_ + outstanding * sizeof(regs::TxCpl);
+  next_flip_ = uint64_t{cursor_.flip()} << 32;
+  const bool can_post = tail_word_ != nullptr && last_reject_ == Reject::kNone;
+  const uint32_t room = std::min(window_.room(), most - outstanding);
+  post_end_ = window_.head() + (can_post ? room : 0);
 }
 
 /// Reports delivered messages whose slots do not wrap. @return their bytes.

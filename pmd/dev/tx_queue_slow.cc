@@ -14,35 +14,6 @@ using tx::Control;
 
 constexpr uint32_t kDoorbellBytes = 2;
 
-template <class Word>
-[[nodiscard]] uint64_t load(const uint8_t* data) {
-  Word word;
-  std::memcpy(&word, data, sizeof word);
-  return word;
-}
-
-// Loads 1 to 8 bytes, padded with zeros, without reading further and without a call.
-[[nodiscard]] inline uint64_t load_upto_8(const uint8_t* data, uint32_t length_bytes) {
-  if (length_bytes >= 4) {  // two words, which may overlap
-    return load<uint32_t>(data) |
-           load<uint32_t>(data + length_bytes - 4) << 32 >> (8 * (8 - length_bytes));
-  }
-  const uint32_t half = length_bytes / 2;
-  return load<uint8_t>(data) | load<uint8_t>(data + half) << (8 * half) |
-         load<uint8_t>(data + length_bytes - 1) << (8 * (length_bytes - 1));
-}
-
-// Loads 1 to 16 bytes, padded with zeros.
-inline void load_upto_16(const uint8_t* data, uint32_t length_bytes, uint64_t words[2]) {
-  if (length_bytes <= 8) {
-    words[0] = load_upto_8(data, length_bytes);
-    words[1] = 0;
-    return;
-  }
-  words[0] = load<uint64_t>(data);
-  words[1] = load<uint64_t>(data + length_bytes - 8) >> (8 * (16 - length_bytes));
-}
-
 }  // namespace
 
 Reject TxQueue::refusal(uint32_t length_bytes, uint32_t flags) {
@@ -76,16 +47,14 @@ bool TxQueue::post_slow(const TxMessage& message) {
     if (length_bytes > inline_bytes_) {
       return post_long_inline(message, control);
     }
-    load_upto_16(static_cast<const uint8_t*>(message.data), length_bytes, words);
+    tx::load_upto_16(static_cast<const uint8_t*>(message.data), length_bytes, words);
     control |= Control::inline_.put(1);
   } else if ((flags & tx::kSpecialFlags) == 0 && (message.iova & addr_misaligned_) != 0) {
     return refuse(Reject::kAlignment);
   }
   const uint32_t slot = window_.head() & window_.mask();
-  const uint64_t cookie = message.cookie;
-  entries_[slot] = {control,      message.dest_id, static_cast<uint32_t>(cookie),
-                    length_bytes, words[0],        words[1]};
-  window_.cookies()[slot] = cookie;
+  entries_[slot] = {control, message.dest_id, 0, length_bytes, words[0], words[1]};
+  window_.cookies()[slot] = message.cookie;
   window_.post(1);
   return true;
 }
@@ -104,6 +73,7 @@ bool TxQueue::make_room(uint32_t units) {
         Control::op.put(static_cast<uint32_t>(regs::TxOp::kSkip));
   }
   window_.skip(skipped);
+  end_next();  // the window has marks
   return true;
 }
 
@@ -122,7 +92,7 @@ bool TxQueue::post_long_inline(const TxMessage& message, uint32_t control) {
   entry[units - 1] = {};  // zeros behind the last byte
   *entry = {control | Control::inline_.put(1) | Control::units.put(units - 1),
             message.dest_id,
-            static_cast<uint32_t>(message.cookie),
+            0,
             length_bytes,
             0,
             0};
@@ -168,7 +138,7 @@ bool TxQueue::stage_gather(const TxGather& message) {
   const uint32_t slot = window_.head() & window_.mask();
   entries_[slot] = {control | Control::units.put(1) | Control::addrs.put(count),
                     message.dest_id,
-                    static_cast<uint32_t>(message.cookie),
+                    0,
                     sum_bytes,
                     iova[0],
                     length[0]};

@@ -139,6 +139,8 @@ int TxSlots::restart() {
 
 uint32_t TxSlots::skip_delivered() {
   count_slots();
+  end_posts();  // send_slot() does not
+  end_next();
   if (!ready()) {
     hook_();
   }

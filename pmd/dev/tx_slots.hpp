@@ -218,8 +218,9 @@ class TxSlots : public PostingQueue {
   uint32_t reported_ = 0;  // messages of the next completion that were handed over
   // Constant once created.
   regs::TxDesc* entries_ = nullptr;
-  uint64_t addr_misaligned_ = 0;  // bits that must be 0 in an address
-  uint32_t slots_counted_ = 0;    // head when the writes of send_slot() were counted last
+  uint64_t addr_misaligned_ = 0;            // bits that must be 0 in an address
+  volatile uint32_t* tail_word_ = nullptr;  // doorbell; null: tell_card_slow() only
+  uint32_t slots_counted_ = 0;              // head when the writes of send_slot() were counted last
 
  private:
   /// An entry that was set aside, and its place; or a spare place.
@@ -252,7 +253,6 @@ class TxSlots : public PostingQueue {
 
   std::unique_ptr<uint8_t*[]> places_;  // of the slots
   uint64_t slots_iova_minus_va_ = 0;
-  volatile uint32_t* tail_word_ = nullptr;  // doorbell; null: tell_card_slow() only
   // Doorbell of send_slot(). Without tail_word_ it points to nowhere_, and the hook tells the card.
   volatile uint32_t* slot_tail_ = nullptr;
   PollHook slot_hook_;

@@ -17,17 +17,6 @@ inline constexpr uint32_t kSsize256 = 14;      ///< code of 256 bytes. RIO Part 
 inline constexpr uint32_t kSsizeCodeBase = 8;  ///< flags carry the code less this
 inline constexpr uint32_t kPrioMax = 2;
 
-// The key is the second half of a TxMessage, loaded at once.
-static_assert(offsetof(TxMessage, dest_id) == 16 && offsetof(TxMessage, length_bytes) == 20 &&
-              offsetof(TxMessage, mbox) == 22 && offsetof(TxMessage, flags) == 23);
-
-[[nodiscard]] inline uint64_t key_of(const TxMessage& message) {
-  uint64_t key = 0;
-  std::memcpy(&key, reinterpret_cast<const uint8_t*>(&message) + offsetof(TxMessage, dest_id),
-              sizeof key);
-  return key;
-}
-
 /// The meaning of TxFlags, by their value.
 struct FlagMeaning {
   uint32_t control;           ///< word of the descriptor, less the mailbox
@@ -76,22 +65,69 @@ inline constexpr Meanings kMeaningsByAddress = make_meanings(kSpecialFlags);
   return length_bytes - 1 < meaning.length_bytes_max && mbox < mboxes;
 }
 
-inline constexpr uint32_t kKeyMboxShift = 48;  ///< the mailbox in a key
-
-/// Header of a message by address. @return false: not by address, or the card cannot take it.
-[[nodiscard]] inline bool header_of(const TxMessage& message, TxHeader* header) {
+/// Header of a message. @param meanings those of the flags that it may have. @return false: other
+/// flags, or the card cannot take it.
+[[nodiscard]] inline bool make_header(const Meanings& meanings, const TxMessage& message,
+                                      TxHeader* header) {
   uint32_t control = 0;
-  if (!control_of(kMeaningsByAddress, message.length_bytes, 0, message.flags, &control)) {
+  if (!control_of(meanings, message.length_bytes, 0, message.flags, &control)) {
     return false;
   }
-  const bool several = message.length_bytes > kMeaningsByAddress[message.flags].segment_bytes;
+  const bool several = message.length_bytes > meanings[message.flags].segment_bytes;
   const uint64_t mboxes = several ? regs::kMultiMailboxes : regs::kMailboxes;
   const uint64_t mbox_mask = (mboxes - 1) << kKeyMboxShift;
   header->key = key_of(message) & ~(uint64_t{0xFF} << kKeyMboxShift);
   header->fixed = ~mbox_mask;
   header->control_dest = control | uint64_t{message.dest_id} << 32;
-  header->length_bytes = message.length_bytes;
+  header->cookie_length = uint64_t{message.length_bytes} << 32;
   return true;
+}
+
+/// Header of a message by address. @return false: not by address, or the card cannot take it.
+[[nodiscard]] inline bool header_of(const TxMessage& message, TxHeader* header) {
+  return make_header(kMeaningsByAddress, message, header);
+}
+
+/// Header of an inline message in one unit. @param bytes_max most bytes of such a message. @return
+/// false: another kind, longer, or the card cannot take it.
+[[nodiscard]] inline bool inline_header_of(const TxMessage& message, uint32_t bytes_max,
+                                           TxHeader* header) {
+  if ((message.flags & kSpecialFlags) != TxFlags::kInline || message.length_bytes > bytes_max ||
+      !make_header(kMeanings, message, header)) {
+    return false;
+  }
+  header->control_dest |= Control::inline_.put(1);
+  return true;
+}
+
+template <class Word>
+[[nodiscard]] inline uint64_t load(const uint8_t* data) {
+  Word word;
+  std::memcpy(&word, data, sizeof word);
+  return word;
+}
+
+/// Load 1 to 8 bytes, padded with zeros, without reading further and without a call.
+[[nodiscard]] inline uint64_t load_upto_8(const uint8_t* data, uint32_t length_bytes) {
+  if (length_bytes >= 4) {  // two words, which may overlap
+    return load<uint32_t>(data) |
+           load<uint32_t>(data + length_bytes - 4) << 32 >> (8 * (8 - length_bytes));
+  }
+  const uint32_t half = length_bytes / 2;
+  return load<uint8_t>(data) | load<uint8_t>(data + half) << (8 * half) |
+         load<uint8_t>(data + length_bytes - 1) << (8 * (length_bytes - 1));
+}
+
+/// Load 1 to 16 bytes, padded with zeros.
+[[gnu::always_inline]] inline void load_upto_16(const uint8_t* data, uint32_t length_bytes,
+                                                uint64_t words[2]) {
+  if (length_bytes > 8) [[likely]] {
+    words[0] = load<uint64_t>(data);
+    words[1] = load<uint64_t>(data + length_bytes - 8) >> (8 * (16 - length_bytes));
+    return;
+  }
+  words[0] = load_upto_8(data, length_bytes);
+  words[1] = 0;
 }
 
 }  // namespace rio::pmd::tx

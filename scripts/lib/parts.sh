@@ -75,12 +75,12 @@ choose_dpdk() {
   part_options+=(-Ddpdk=disabled)
 }
 
-# choose_ompi OPTION...: the component for Open MPI, where Open MPI and libfabric are.
+# choose_ompi OPTION...: the components for Open MPI, where Open MPI and libfabric are.
 choose_ompi() {
   local headers
   case " $* ${part_options[*]} " in *" -Dompi=disabled "* | *" -Dofi=disabled "*) return 0 ;; esac
   pkg-config --exists ompi-c || return 0
-  if try_headers ompi ompi_headers "built without mca_coll_rio.so, so Open MPI's barriers do not run on the card"; then
+  if try_headers ompi ompi_headers "built without mca_mtl_rio.so and mca_coll_rio.so, so Open MPI's messages go by libfabric, and its barriers do not run on the card"; then
     part_options+=("-Dompi_headers=$headers")
     is_given ompi "$@" || part_options+=(-Dompi=auto)
     return 0

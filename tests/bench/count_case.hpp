@@ -59,8 +59,8 @@ class CountCase {
   [[nodiscard]] virtual uint64_t bar_writes() const = 0;
 };
 
-/// @param name forward, send_inline, dedicated, doorbell, dma, barrier (started by a slot) or
-/// barrier_ring (posted). @param watch counts BAR accesses.
+/// @param name forward, send_inline, one and one_inline (single messages), dedicated, doorbell,
+/// dma, barrier (started by a slot) or barrier_ring (posted). @param watch counts BAR accesses.
 /// @return null for another name.
 [[nodiscard]] std::unique_ptr<CountCase> make_case(std::string_view name, bool watch,
                                                    uint32_t size_bytes, uint16_t burst);

@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "tests/bench/emulated_pair.hpp"
-#include "tests/bench/plain_card.hpp"
 #include "tests/bench/timer.hpp"
+#include "tests/support/plain_card.hpp"
 
 namespace rio::bench {
 
@@ -18,11 +18,11 @@ inline constexpr uint32_t kRound = 1u << kRoundLog2;  ///< entries of the ring, 
 /// Rounds of a ring full of entries, in bursts of state.range(0); the card's writes are not timed.
 /// @tparam Cpl completion of the ring.
 /// @param post (queue, first, burst) gives entries to the card; nullptr: the ring has none.
-/// @param rest as for PlainCard::complete().
+/// @param rest as for test::PlainCard::complete().
 /// @param take (queue, first, burst) fetches completions. @return how many.
 template <class Queue, class Cpl, class Post, class Rest, class Take>
 void driver_rounds(benchmark::State& state, regs::Ring ring, Post post, Rest rest, Take take) {
-  PlainCard card;
+  test::PlainCard card;
   pmd::SharedPtr<Queue> queue;
   if (const int rc =
           Queue::create(card, test::full_caps(),

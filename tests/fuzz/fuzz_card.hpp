@@ -25,7 +25,7 @@ class FuzzCard {
 
   /// @param push the transmit ring is in push mode.
   FuzzCard(bool exact, uint64_t pcie_seed, uint32_t queue_pairs = 2, bool push = false)
-      : boxes_(std::make_unique<Box[]>(4)), push_(push) {
+      : boxes_(std::make_unique<Box[]>(5)), push_(push) {
     model::Config config;
     config.queue_pairs = queue_pairs;
     config.exact = exact;
@@ -39,6 +39,8 @@ class FuzzCard {
     ends.clock = &clock_;
     auto end = std::make_unique<End>(boxes_.get());
     in_ = &end->in();
+    out_ = &end->out();
+    apart_id_ = &end->apart_id;
     ends.wire = std::move(end);
     memory_.resize(kPages);
     require(table_.add(
@@ -80,16 +82,15 @@ class FuzzCard {
   }
 
   /// Takes the requests and messages that the card has sent.
-  std::vector<model::Frame> take_sent() {
-    std::vector<model::Frame> all;
-    model::FrameReader& reader = boxes_[2].reader;
-    for (const model::InFrame* f = reader.peek(); f != nullptr; f = reader.peek()) {
-      all.push_back(*f);
-      reader.pop(f);
-    }
-    reader.release();
-    return all;
-  }
+  std::vector<model::Frame> take_sent() { return take_frames(boxes_[2].reader); }
+
+  /// Answers to a source have a ring of their own from now on, as those to a second partner.
+  void answer_apart(uint32_t source) { *apart_id_ = source; }
+  /// Takes those answers as frames.
+  std::vector<model::Frame> take_apart_frames() { return take_frames(boxes_[4].reader); }
+
+  /// Takes the card's answers as frames.
+  std::vector<model::Frame> take_answer_frames() { return take_frames(boxes_[3].reader); }
 
   /// Takes the card's answers: acks as they travel; other responses as 0xFF and their status.
   std::vector<uint16_t> take_answers() {
@@ -117,6 +118,20 @@ class FuzzCard {
   uint8_t* completions(uint32_t ring) { return memory_[2ul * ring + 1].bytes; }
   uint8_t* ring(uint32_t ring) { return memory_[2ul * ring].bytes; }
   uint8_t* buffers() { return memory_[kBuffers].bytes; }
+  /// A message of one segment to this card.
+  static model::Frame plain_message(uint32_t source, uint16_t length_bytes) {
+    model::Frame frame{};
+    frame.type = model::FrameType::kMessage;
+    frame.source = source;
+    frame.dest = kId;
+    frame.length = length_bytes;
+    frame.place = 9;
+    frame.segments = 1;
+    frame.ssize = 256;
+    return frame;
+  }
+  /// Where the host's memory ends.
+  static uint64_t end_iova() { return kIova + kPages * sizeof(Page); }
   static uint64_t buffers_iova() { return kIova + kBuffers * sizeof(Page); }
 
   /// Resets the card, sets the map, and starts all rings of queue pair 0.
@@ -206,6 +221,8 @@ class FuzzCard {
   model::Card& card() { return *card_; }
   /// The source of frames to the card.
   model::Inbound& in() { return *in_; }
+  /// The destination of frames of the card.
+  model::Outbound& out() { return *out_; }
 
  private:
   struct alignas(4096) Page {
@@ -225,17 +242,36 @@ class FuzzCard {
   };
   class End final : public model::Wire {
    public:
-    explicit End(Box* b) : out_{&b[2].writer, &b[3].writer}, in_{&b[0].reader, &b[1].reader} {
+    explicit End(Box* b)
+        : out_{&b[2].writer, &b[3].writer},
+          apart_{&b[2].writer, &b[4].writer},
+          in_{&b[0].reader, &b[1].reader} {
       inbound_ = {&in_, 1};
     }
-    model::Outbound* route(uint32_t /*dest_id*/) override { return &out_; }
+    model::Outbound* route(uint32_t dest_id) override {
+      return dest_id == apart_id ? &apart_ : &out_;
+    }
     [[nodiscard]] bool link_up() const override { return true; }
     model::Inbound& in() { return in_; }
+    model::Outbound& out() { return out_; }
+
+    uint32_t apart_id = 0;  // 0: none
 
    private:
     model::Outbound out_;
+    model::Outbound apart_;
     model::Inbound in_;
   };
+
+  static std::vector<model::Frame> take_frames(model::FrameReader& reader) {
+    std::vector<model::Frame> all;
+    for (const model::InFrame* f = reader.peek(); f != nullptr; f = reader.peek()) {
+      all.push_back(*f);
+      reader.pop(f);
+    }
+    reader.release();
+    return all;
+  }
 
   std::unique_ptr<Box[]> boxes_;
   bool push_;
@@ -244,6 +280,8 @@ class FuzzCard {
   model::DmaTable table_;
   ManualClock clock_;
   model::Inbound* in_ = nullptr;
+  model::Outbound* out_ = nullptr;
+  uint32_t* apart_id_ = nullptr;
   std::unique_ptr<model::Card> card_;
 };
 

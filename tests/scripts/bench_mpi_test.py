@@ -4,11 +4,12 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 # pylint: disable=wrong-import-position
-from bench import callgrind, mpi_count, mpi_table, mpi_ways  # noqa: E402
+from bench import callgrind, mpi_count, mpi_curve, mpi_table, mpi_ways  # noqa: E402
 from bench.rows import Rows  # noqa: E402
 
 LINE = '{"test": "latency", "size": %d, "messages": %d, "seconds": %g}\n'
@@ -49,6 +50,10 @@ class Output(unittest.TestCase):
             with self.assertRaises(ValueError, msg=text):
                 mpi_ways.repeats_of(text)
 
+    def test_powers(self):
+        self.assertEqual(mpi_ways.powers(8, 64), [8, 16, 32, 64])
+        self.assertEqual(mpi_ways.powers(3, 5), [3])
+
     def test_object_with_its_key(self):
         text = 'text\n{"other": 1}\n{"ranks": 64, "pss_kib": [1]}\n'
         self.assertEqual(mpi_ways.object_of(text, "pss_kib")["ranks"], 64)
@@ -87,6 +92,18 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(table.median("bandwidth", 8, "rio"), 16.0)
         self.assertIsNone(table.median("rate", 8, "tcp"))
 
+    def test_table_is_of_powers_and_rows_are_of_all_sizes(self):
+        table = mpi_table.Table()
+        table.add("put", "rio", {size: [(1, 1e-6)] for size in (64, 65)})
+        self.assertEqual([line.split()[0] for line in table.lines() if line.split()[:1] in (["64"], ["65"])], ["64"])
+        self.assertIn("mpi.size.put.65.rio", rows_of(lambda rows: table.rows(rows, {}, "peer")))
+
+
+def rows_of(add):
+    rows = Rows()
+    add(rows)
+    return {row["id"]: row for row in rows.rows}
+
 
 class Instructions(unittest.TestCase):
     def profile(self, own):
@@ -103,6 +120,21 @@ class Instructions(unittest.TestCase):
         pairs = mpi_count.PingPong(few, many, 10)
         self.assertEqual((pairs.each, pairs.cards), (60, 0))
         self.assertEqual(pairs.top(1), [(60, "PMPI_Send", False)])
+
+    def test_curve_has_the_steps_between_sizes(self):
+        def message(_program, size, _folder):
+            profile = self.profile(100)
+            profile.own["PMPI_Send"] += 2 * mpi_curve.COUNT * size
+            profile.total = sum(profile.own.values())
+            return mpi_count.PingPong([], [profile], 2 * mpi_curve.COUNT), "valgrind"
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(mpi_curve, "message", message):
+            found = rows_of(lambda rows: mpi_curve.add_rows(rows, "build", folder))
+            with open(os.path.join(folder, "mpi-curve-64.txt"), encoding="utf-8") as file:
+                self.assertTrue(file.readline().endswith("PMPI_Send\n"))
+        self.assertAlmostEqual(found["mpi.instructions.curve.64"]["value"], 64 + (146 - 16) / 200)
+        self.assertAlmostEqual(found["mpi.instructions.curve.256.step"]["value"], 192)
+        self.assertIn("1.00 for each byte", found["mpi.instructions.curve.65536.step"]["how"])
+        self.assertNotIn("mpi.instructions.curve.64.step", found)
 
     def test_what_is_the_card(self):
         for name in ("rio::model::Card::step()", "unsigned int rio::model::RxEngine::run<true>(x)",

@@ -26,7 +26,7 @@ class Compare(unittest.TestCase):
 
         def run(_mpirun, _program, _ranks, transport, _osc, _args):
             ran.append(transport)
-            return outputs[transport]
+            return outputs.get(transport, outputs["rio"])
 
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "outputs.json"
@@ -40,24 +40,29 @@ class Compare(unittest.TestCase):
 
     def test_recorded_output(self):
         known = {"some": {"2": "a"}}
-        self.assertEqual(self.compared({"rio": (0, "a")}, known), (0, ["rio"], known))
+        self.assertEqual(self.compared({"rio": (0, "a")}, known), (0, ["rio", "libfabric"], known))
 
     def test_another_release_prints_another_output(self):
         known = {"some": {"2": "old"}}
-        self.assertEqual(self.compared({"rio": (0, "a"), "vader": (0, "a")}, known), (0, ["rio", "vader"], known))
+        self.assertEqual(self.compared({"rio": (0, "a"), "vader": (0, "a")}, known),
+                         (0, ["rio", "libfabric", "vader"], known))
 
     def test_differences(self):
         for rio in ((0, "b"), (1, "a"), (-1, "a")):
             for known in ({}, {"some": {"2": "a"}}, {"some": {"4": "b"}}):
                 code, ran, _ = self.compared({"rio": rio, "vader": (0, "a")}, known)
-                self.assertEqual((code, sorted(ran)), (1, ["rio", "vader"]), (rio, known))
+                self.assertEqual((code, sorted(ran)), (1, ["libfabric", "rio", "vader"]), (rio, known))
+
+    def test_the_provider_alone_differs(self):
+        outputs = {"rio": (0, "a"), "libfabric": (0, "b"), "vader": (0, "a")}
+        self.assertEqual(self.compared(outputs, {"some": {"2": "a"}})[0], 1)
 
     def test_equal_failures_are_differences(self):
         self.assertEqual(self.compared({"rio": (1, "a"), "vader": (1, "a")}, {})[0], 1)
 
     def test_record(self):
         code, ran, record = self.compared({"rio": (0, "a"), "vader": (0, "a")}, {"some": {"2": "a", "4": "c"}}, "--record")
-        self.assertEqual((code, sorted(ran), record), (0, ["rio", "vader"], {"some": {"2": "a", "4": "c"}}))
+        self.assertEqual((code, sorted(ran), record), (0, ["libfabric", "rio", "vader"], {"some": {"2": "a", "4": "c"}}))
         code, _, record = self.compared({"rio": (0, "b"), "vader": (0, "b")}, {"some": {"2": "a"}}, "--record")
         self.assertEqual((code, record), (0, {"some": {"2": "b"}}))
 

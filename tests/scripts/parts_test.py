@@ -122,7 +122,7 @@ class WithoutOmpiSource(Machine):
     def test_only_the_component_is_left_out(self):
         done = self.run_script("quickstart")
         self.check_told(done)
-        self.assertIn("built without mca_coll_rio.so", done.stdout)
+        self.assertIn("built without mca_mtl_rio.so and mca_coll_rio.so", done.stdout)
         self.assertIn("ran rio-testpmd", done.stdout)
         line = self.setup_line()
         for option in ("-Ddpdk=enabled", "-Dofi=enabled", "-Dompi=disabled", "-Dtests=true"):

@@ -111,6 +111,42 @@ class Plot(unittest.TestCase):
         self.check_svg(self.path("curves.svg"), ["gaps", "payload peak", "4M", "256"])
 
     @unittest.skipUnless(DRAWS, "no python3-matplotlib")
+    def test_panels(self):
+        line = {"name": "a line", "x": [1, 2, 1025], "values": [1.0, 2.0, 4.5], "low": [1.0, 1.5, 4.0],
+                "high": [1.0, 2.5, 5.0]}
+        level = {"name": "a level", "x": [1, 1024], "values": [3.0, 3.0]}
+        panels = [{"title": "one panel", "floor": 1.5, "series": [line]},
+                  {"title": "another", "floor": None, "series": [line, level]}, {"title": "a third", "series": [level]}]
+        data = {"figure": "x", "title": "a title", "x_label": "bytes", "y_label": "times as long", "panels": panels}
+        path = self.write("panels.json", json.dumps(data))
+        self.plot(path, "-o", self.path("panels.svg"))
+        self.check_svg(self.path("panels.svg"), ["a title", "one panel", "another", "a third", "floor 1.5", "a line", "a level",
+                                                 "times as long"])
+        self.plot(path, "--kind", "curves", code=1, names=["curves", "remedy", "panels"])
+        del line["values"]
+        self.plot(self.write("panels.json", json.dumps(data)), code=1, names=["values", "remedy", "write it again"])
+        data["panels"] = []
+        self.plot(self.write("panels.json", json.dumps(data)), code=1, names=["is no result of", "remedy"])
+
+    def draw_points(self, sizes):
+        """@return (how many marks there are, the picture)."""
+        one = {"name": "a line", "x": sizes, "values": [2.0 if size == 257 else 0.8 for size in sizes]}
+        data = {"figure": "x", "title": "a title", "x_label": "bytes", "y_label": "times as long", "better": "is better",
+                "panels": [{"title": "one panel", "floor": 1.5, "series": [one]}]}
+        self.plot(self.write("points.json", json.dumps(data)), "-o", self.path("points.svg"))
+        with open(self.path("points.svg"), encoding="utf-8") as file:
+            picture = file.read()
+        return picture.count("<use "), picture
+
+    @unittest.skipUnless(DRAWS, "no python3-matplotlib")
+    def test_panels_show_each_point_and_name_the_worst(self):
+        sizes = [1, 2, 3, 4, 255, 256, 257, 4095, 4096, 4097, 1 << 22]
+        marks, picture = self.draw_points(sizes)
+        for text in ("2 at 257 B", "is better", "4M"):
+            self.assertIn(text, picture)
+        self.assertEqual(self.draw_points([size for size in sizes if size != 4095])[0], marks - 1)
+
+    @unittest.skipUnless(DRAWS, "no python3-matplotlib")
     def test_files_that_lack_something(self):
         for text in ('{"runs": [{}]}', '{"card": "card", "runs": [{"latency_ns": 5}]}', '[{"id": "x", "value": "y"}]',
                      '[{"id": "x", "value": 1}]'):

@@ -48,6 +48,9 @@ class EarlyStore {
   /// order of arrival.
   template <class Each>
   void take(uint32_t group, uint32_t epoch, const Each& each) {
+    if (stored_.empty()) [[likely]] {
+      return;
+    }
     std::vector<Early> kept;
     std::vector<Early> taken;
     for (const Early& early : stored_) {

@@ -5,77 +5,31 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "fpga/model/barrier/engine_state.hpp"
 
 namespace rio::model::barrier {
 namespace {
 
-constexpr uint32_t kPlaceBits = 6;
-static_assert(kPlaces <= 1u << kPlaceBits);
 constexpr uint32_t kRetryShiftMax = 6;     // a retry waits at most 64 times as long as the first
 constexpr uint32_t kLooksPerTimeout = 16;  // at a peer that does not run
+constexpr uint64_t kUnplannedNs = 0;       // a time that the next advance() plans
 constexpr uint32_t kStaleEpochs = 3;       // epochs whose late copies are answered DONE and dropped
 
-[[nodiscard]] constexpr Place place_of(uint32_t tag) {
-  return tag & ((1u << kPlaceBits) - 1);
-}
-
-/// Calls `each(place)` for all bits of a mask.
-template <class Each>
-void for_each_place(uint64_t mask, const Each& each) {
-  for (; mask != 0; mask &= mask - 1) {
-    each(static_cast<Place>(std::countr_zero(mask)));
-  }
-}
-
 }  // namespace
-
-struct BarrierEngine::Barrier {
-  enum class State : uint8_t {
-    kRunning,
-    kHolding,     ///< complete, but a copy of a notification may still be on its way
-    kCancelling,  ///< it has failed and completed; its peers are being told
-    kRetired,
-  };
-
-  Plan plan;
-  uint64_t got = 0;                        // of plan.await
-  uint64_t sent = 0;                       // of plan.send; kCancelling: cancellations, by peer
-  uint64_t done = 0;                       // of `sent`: need no further answer
-  uint64_t retrying = 0;                   // of `sent`: answered RETRY, and sent again at due_ns
-  std::array<uint64_t, kPlaces> due_ns{};  // of `sent` without `done`: time-out or next retry
-  std::array<uint8_t, kPlaces> resends{};
-  std::array<uint8_t, kPlaces> delays{};  // RETRY answers in a row, up to kRetryShiftMax
-  uint64_t hold_ns = 0;
-  uint32_t group = 0;
-  uint32_t epoch = 0;
-  uint32_t cookie = 0;
-  uint32_t index = 0;
-  uint32_t serial = 0;  // in tags; distinguishes answers to this barrier from those to earlier ones
-  uint32_t resent = 0;
-  uint32_t retries = 0;
-  State state = State::kRunning;
-
-  [[nodiscard]] bool is_active() const {
-    return state == State::kRunning || state == State::kHolding;
-  }
-};
-
-/// State that outlives the barriers of a group.
-struct BarrierEngine::Group {
-  bool ran = false;   // whether `last` is known
-  uint32_t last = 0;  // epoch of the last barrier that ended
-  LoadedPlan loaded;  // its notifications need no room before their descriptor
-};
 
 BarrierEngine::BarrierEngine(const Timing& timing, Ends& ends, EarlyRoom& room)
     : timing_(timing), ends_(ends), early_(room) {}
 BarrierEngine::~BarrierEngine() = default;
 
-BarrierEngine::Group& BarrierEngine::group_of(uint32_t number) {
-  if (number >= groups_.size()) {
-    groups_.resize(number + 1);
+inline BarrierEngine::Group& BarrierEngine::group_of(uint32_t number) {
+  if (number >= groups_.size()) [[unlikely]] {
+    add_groups(number + 1);
   }
   return groups_[number];
+}
+
+[[gnu::noinline]] void BarrierEngine::add_groups(uint32_t count) {
+  groups_.resize(count);
 }
 
 BarrierEngine::Barrier* BarrierEngine::active(uint32_t group) {
@@ -101,8 +55,9 @@ BarrierEngine::Barrier* BarrierEngine::find(uint32_t tag) const {
 
 BarrierEngine::Barrier& BarrierEngine::add(const regs::BarrierDesc& desc, const Plan& plan,
                                            uint32_t index) {
-  auto barrier = std::make_unique<Barrier>();
+  auto barrier = spare_ != nullptr ? std::exchange(spare_, nullptr) : std::make_unique<Barrier>();
   barrier->plan = plan;
+  static_cast<BarrierProgress&>(*barrier) = {};
   barrier->group = desc.group;
   barrier->epoch = desc.epoch;
   barrier->cookie = desc.cookie;
@@ -117,11 +72,14 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
   const auto answer = [&](regs::Status status) {
     ends_.end({.cookie = desc.cookie, .index = index, .status = status});
   };
-  Plan plan;
-  if (!Plan::of(desc, &plan)) {
+  const Plan* const known =
+      desc.group < groups_.size() ? groups_[desc.group].loaded.same_as(desc) : nullptr;
+  Plan read;
+  if (known == nullptr && !Plan::of(desc, &read)) {
     answer(regs::Status::kBadDescriptor);
     return;
   }
+  const Plan& plan = known != nullptr ? *known : read;
   Barrier* const running = active(desc.group);
   switch (op) {
     case regs::BarrierOp::kRun:
@@ -159,6 +117,7 @@ void BarrierEngine::post(uint64_t now_ns, const regs::BarrierDesc& desc, uint32_
 void BarrierEngine::load(const regs::BarrierDesc& desc, const Plan& plan) {
   Group& group = group_of(desc.group);
   group.loaded.load(plan);
+  group.passed = false;
   end_unseen(desc.group, desc.epoch - 1);
 }
 
@@ -166,7 +125,7 @@ void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {
   Place cancelled_by = kPlaces;
   // The loaded plan may differ from the posted one: a notification counts only where the posted
   // one awaits it.
-  const auto arrive = [&](uint32_t source, uint32_t round) {
+  const auto arrive = [&](uint32_t source, uint32_t round, bool pledges) {
     const Place place = barrier.plan.expected(source, round);
     if (place == kPlaces) {
       count_foreign(source, {barrier.group, barrier.epoch & Notice::kEpochMask, round});
@@ -174,10 +133,12 @@ void BarrierEngine::join(uint64_t now_ns, Barrier& barrier) {
       cancelled_by = place;
     } else {
       barrier.got |= bit(place);
+      barrier.pledged_to |= pledges ? bit(place) : 0;
     }
   };
   group_of(barrier.group).loaded.take(barrier.epoch, arrive);
-  early_.take(barrier.group, barrier.epoch, arrive);
+  early_.take(barrier.group, barrier.epoch,
+              [&](uint32_t source, uint32_t round) { arrive(source, round, false); });
   if (cancelled_by != kPlaces) {
     ++counters_.cancelled;
     fail(now_ns, barrier, regs::Status::kPeerFailed, cancelled_by);
@@ -216,11 +177,19 @@ Answer BarrierEngine::receive_current(uint64_t now_ns, Barrier& barrier, uint32_
   if (notice.is_cancel()) {
     ++counters_.cancelled;
     fail(now_ns, barrier, regs::Status::kPeerFailed, place);
-  } else if ((barrier.got & bit(place)) == 0) {
+    return Answer::kDone;
+  }
+  // Between pledges no answer is sent: each is the other's answer.
+  const bool is_answered = notice.pledges && (barrier.pledged & bit(place)) != 0;
+  if (is_answered) {
+    barrier.done |= bit(place);
+  }
+  barrier.pledged_to |= notice.pledges ? bit(place) : 0;
+  if (is_answered || (barrier.got & bit(place)) == 0) {
     barrier.got |= bit(place);
     proceed(now_ns, barrier);
   }
-  return Answer::kDone;
+  return is_answered ? Answer::kNone : Answer::kDone;
 }
 
 /// Takes a notification of another epoch than the active barrier's: an earlier or a later one.
@@ -236,7 +205,7 @@ Answer BarrierEngine::receive_other(const Barrier* current, uint32_t source, con
     return Answer::kError;  // no member can be two epochs ahead
   }
   if (group.loaded.is_loaded()) {
-    if (!group.loaded.keep(next, source, notice.round)) {
+    if (!group.loaded.keep(next, source, notice)) {
       return Answer::kError;
     }
   } else if (!early_.store(source, notice)) {
@@ -265,8 +234,7 @@ void BarrierEngine::proceed(uint64_t now_ns, Barrier& barrier) {
     // While this barrier is held, no member gets further than the next epoch, so no late copy can
     // be taken for a notification of a later barrier.
     barrier.state = Barrier::State::kHolding;
-    barrier.hold_ns = now_ns + 2 * timing_.response_timeout_ns;
-    look_at(barrier.hold_ns);
+    barrier.hold_ns = plan_look(now_ns, 2 * timing_.response_timeout_ns);
   } else if (barrier.resent == 0) {
     finish(barrier);
   }
@@ -274,20 +242,39 @@ void BarrierEngine::proceed(uint64_t now_ns, Barrier& barrier) {
 
 void BarrierEngine::finish(Barrier& barrier) {
   tell(barrier, regs::Status::kOk, 0);
+  Group& group = group_of(barrier.group);
+  group.passed = group.loaded.is_loaded();
   barrier.state = Barrier::State::kRetired;
 }
 
 void BarrierEngine::send(uint64_t now_ns, Barrier& barrier, Place place) {
   const bool cancels = barrier.state == Barrier::State::kCancelling;
+  const bool pledges = may_pledge(barrier, place);
   barrier.sent |= bit(place);
   barrier.retrying &= ~bit(place);
-  barrier.due_ns[place] = now_ns + timing_.response_timeout_ns;
-  look_at(barrier.due_ns[place]);
-  ends_.send({.dest_id = barrier.plan.peers[place],
-              .prio = barrier.plan.prio,
-              .notice = {barrier.group, barrier.epoch & Notice::kEpochMask,
-                         cancels ? regs::kBarrierRoundCancel : round_of(place)},
-              .tag = barrier.serial << kPlaceBits | place});
+  barrier.due_ns[place] = plan_look(now_ns, timing_.response_timeout_ns);
+  Request request = {.dest_id = barrier.plan.peers[place],
+                     .prio = barrier.plan.prio,
+                     .notice = {barrier.group, barrier.epoch & Notice::kEpochMask,
+                                cancels ? regs::kBarrierRoundCancel : round_of(place), pledges},
+                     .tag = barrier.serial << kPlaceBits | place,
+                     .epoch = barrier.epoch};
+  if (pledges && ends_.send_pledge(request)) {
+    barrier.pledged |= bit(place);
+    barrier.done |= barrier.pledged_to & bit(place);
+    return;
+  }
+  request.notice.pledges = false;
+  ends_.send(request);
+}
+
+/// Whether a notification may be a pledge: the peer awaits none that is not sent, no copy of it is
+/// on its way, and this engine refuses none of the peer's for this barrier.
+bool BarrierEngine::may_pledge(const Barrier& barrier, Place place) {
+  const Group& group = group_of(barrier.group);
+  return (barrier.plan.await & ~barrier.sent & bit(place)) != 0 && group.passed &&
+         group.last + 1 == barrier.epoch && barrier.state == Barrier::State::kRunning &&
+         group.loaded.awaits(place, barrier.plan.peers[place]);
 }
 
 void BarrierEngine::answered(uint64_t now_ns, uint32_t tag, Answer answer) {
@@ -295,16 +282,31 @@ void BarrierEngine::answered(uint64_t now_ns, uint32_t tag, Answer answer) {
   if (found == nullptr) {
     return;
   }
-  Barrier& barrier = *found;
-  const Place place = place_of(tag);
+  take_answer(now_ns, *found, place_of(tag), answer);
+  sweep();
+}
+
+void BarrierEngine::pledge_answered(uint64_t now_ns, uint32_t source, const Notice& notice,
+                                    uint32_t epoch, Answer answer) {
+  Barrier* const barrier = active(notice.group);
+  const Place place = barrier != nullptr && barrier->epoch == epoch
+                          ? barrier->plan.awaited(source, notice.round)
+                          : kPlaces;
+  if (place != kPlaces && (barrier->pledged & ~barrier->done & bit(place)) != 0) {
+    take_answer(now_ns, *barrier, place, answer);
+    sweep();
+  }
+}
+
+void BarrierEngine::take_answer(uint64_t now_ns, Barrier& barrier, Place place, Answer answer) {
   if (answer == Answer::kRetry) {
+    barrier.pledged &= ~bit(place);
     retry(now_ns, barrier, place);
   } else if (answer == Answer::kError && barrier.is_active()) {
     fail(now_ns, barrier, regs::Status::kErrorResponse, place);
   } else {
     settle(now_ns, barrier, place);
   }
-  sweep();
 }
 
 /// Notes that a request needs no further answer.
@@ -344,7 +346,9 @@ void BarrierEngine::advance(uint64_t now_ns) {
 
 void BarrierEngine::advance_one(uint64_t now_ns, Barrier& barrier) {
   if (barrier.state == Barrier::State::kHolding) {
-    if (barrier.hold_ns <= now_ns) {
+    if (barrier.hold_ns == kUnplannedNs) {
+      barrier.hold_ns = plan_look(now_ns, 2 * timing_.response_timeout_ns);
+    } else if (barrier.hold_ns <= now_ns) {
       finish(barrier);
     } else {
       look_at(barrier.hold_ns);
@@ -356,7 +360,9 @@ void BarrierEngine::advance_one(uint64_t now_ns, Barrier& barrier) {
     if (barrier.state != before) {
       return;  // the barrier has failed at an earlier place
     }
-    if (barrier.due_ns[place] > now_ns) {
+    if (barrier.due_ns[place] == kUnplannedNs) {
+      barrier.due_ns[place] = plan_look(now_ns, timing_.response_timeout_ns);
+    } else if (barrier.due_ns[place] > now_ns) {
       look_at(barrier.due_ns[place]);
     } else if ((barrier.retrying & bit(place)) != 0) {
       send(now_ns, barrier, place);
@@ -393,7 +399,7 @@ void BarrierEngine::fail(uint64_t now_ns, Barrier& barrier, regs::Status status,
 void BarrierEngine::tell_peers(uint64_t now_ns, Barrier& barrier) {
   barrier.state = Barrier::State::kCancelling;
   barrier.serial = ++serial_;  // answers to its notifications are ignored from here on
-  barrier.sent = barrier.done = barrier.retrying = 0;
+  barrier.sent = barrier.done = barrier.retrying = barrier.pledged = 0;
   barrier.resends = {};
   barrier.delays = {};
   for_each_place(barrier.plan.distinct_peers(), [&](Place place) { send(now_ns, barrier, place); });
@@ -412,6 +418,7 @@ void BarrierEngine::tell(const Barrier& barrier, regs::Status status, Place wher
 void BarrierEngine::note_end(uint32_t number, uint32_t epoch) {
   Group& group = group_of(number);
   group.ran = true;
+  group.passed = false;  // finish() may set it
   group.last = epoch;
 }
 
@@ -457,12 +464,23 @@ bool BarrierEngine::needs_time() const {
 }
 
 void BarrierEngine::sweep() {
-  std::erase_if(barriers_,
-                [](const auto& barrier) { return barrier->state == Barrier::State::kRetired; });
+  for (size_t i = barriers_.size(); i-- > 0;) {
+    if (barriers_[i]->state == Barrier::State::kRetired) {
+      spare_ = std::move(barriers_[i]);
+      barriers_.erase(barriers_.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
 }
 
 void BarrierEngine::look_at(uint64_t due_ns) {
   due_ns_ = std::min(due_ns_, due_ns);
+}
+
+/// Let advance() be called after a delay; at once, if the time is not known. @return when.
+uint64_t BarrierEngine::plan_look(uint64_t now_ns, uint64_t delay_ns) {
+  const uint64_t due_ns = now_ns == kUnknownNs ? kUnplannedNs : now_ns + delay_ns;
+  look_at(due_ns);
+  return due_ns;
 }
 
 }  // namespace rio::model::barrier

@@ -13,15 +13,17 @@
 
 namespace rio::model::barrier {
 
-/// The answer to a notification: a peer's to ours, or ours to a peer's.
-enum class Answer : uint8_t { kDone, kRetry, kError };
+/// The answer to a notification: a peer's to ours, or ours to a peer's. kNone: nothing is to be
+/// sent, since a pledge of ours has answered it.
+enum class Answer : uint8_t { kDone, kRetry, kError, kNone };
 
 /// A notification to send, with the tag that its answer names.
 struct Request {
   uint32_t dest_id;
   uint32_t prio;
   Notice notice;
-  uint32_t tag;  ///< for BarrierEngine::answered()
+  uint32_t tag;    ///< for BarrierEngine::answered()
+  uint32_t epoch;  ///< of which `notice` has the low bits
 };
 
 /// How a barrier has ended. regs: barrier_cpl
@@ -39,6 +41,10 @@ struct Ended {
 class Ends {
  public:
   virtual void send(const Request& request) = 0;
+  /// Send a pledge. The way must deliver all that is sent, in order, and the owner must not refuse
+  /// the peer's pledge afterwards. @return false: not at once, or not by such a way; then send() is
+  /// called.
+  [[nodiscard]] virtual bool send_pledge(const Request& /*request*/) { return false; }
   virtual void end(const Ended& ended) = 0;
   /// A notification came from a source that the descriptor does not await.
   virtual void report_foreign(uint32_t source, const Notice& notice) = 0;
@@ -77,6 +83,10 @@ struct Timing {
 /// One thread. Times are in ns of any clock that does not go back.
 class BarrierEngine {
  public:
+  /// For post(), receive(), and answered() unless the answer is kRetry: the caller has not looked
+  /// at its clock. Time-outs of what is sent then begin with the next advance(), which is due.
+  static constexpr uint64_t kUnknownNs = ~uint64_t{0};
+
   /// @param ends, room outlive the engine.
   BarrierEngine(const Timing& timing, Ends& ends, EarlyRoom& room);
   BarrierEngine(const BarrierEngine&) = delete;
@@ -94,6 +104,10 @@ class BarrierEngine {
   void answered(uint64_t now_ns, uint32_t tag, Answer answer);
   /// Before this time, advance() has nothing to do; ~0: until another call.
   [[nodiscard]] uint64_t due_ns() const { return due_ns_; }
+  /// A pledge was answered, which needs no answer where the peer pledges as well. @param notice
+  /// that was sent. @param epoch of which it has the low bits. Ignored if that barrier has ended.
+  void pledge_answered(uint64_t now_ns, uint32_t source, const Notice& notice, uint32_t epoch,
+                       Answer answer);
   /// Send again what is due, and end what has waited for too long.
   void advance(uint64_t now_ns);
   /// The ring was stopped, or the queue pair reset: all barriers end as kFlushed, their members are
@@ -118,6 +132,7 @@ class BarrierEngine {
   struct Group;
 
   [[nodiscard]] Group& group_of(uint32_t number);
+  void add_groups(uint32_t count);
   [[nodiscard]] Barrier* active(uint32_t group);
   [[nodiscard]] Barrier* find(uint32_t tag) const;
   Barrier& add(const regs::BarrierDesc& desc, const Plan& plan, uint32_t index);
@@ -130,6 +145,8 @@ class BarrierEngine {
   void proceed(uint64_t now_ns, Barrier& barrier);
   void finish(Barrier& barrier);
   void send(uint64_t now_ns, Barrier& barrier, Place place);
+  [[nodiscard]] bool may_pledge(const Barrier& barrier, Place place);
+  void take_answer(uint64_t now_ns, Barrier& barrier, Place place, Answer answer);
   void settle(uint64_t now_ns, Barrier& barrier, Place place);
   void retry(uint64_t now_ns, Barrier& barrier, Place place);
   void advance_one(uint64_t now_ns, Barrier& barrier);
@@ -141,11 +158,13 @@ class BarrierEngine {
   void end_unseen(uint32_t group, uint32_t epoch);
   void sweep();
   void look_at(uint64_t due_ns);
+  [[nodiscard]] uint64_t plan_look(uint64_t now_ns, uint64_t delay_ns);
 
   Timing timing_;
   Ends& ends_;
   EarlyStore early_;
   std::vector<std::unique_ptr<Barrier>> barriers_;
+  std::unique_ptr<Barrier> spare_;  // of a barrier that is over, for the next one
   std::vector<Group> groups_;
   Counters counters_;
   uint32_t serial_ = 0;  // of the last barrier

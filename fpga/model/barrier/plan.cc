@@ -14,20 +14,18 @@ bool is_doubled(const Plan& plan, uint32_t round) {
 
 bool Plan::of(const regs::BarrierDesc& desc, Plan* out) {
   using Control = regs::barrier_desc::Control;
-  Plan plan{.peers = {},
-            .send = desc.send,
-            .await = desc.await,
-            .rounds = Control::rounds.get(desc.control),
-            .prio = Control::prio.get(desc.control)};
-  for (Place place = 0; place < kPlaces; ++place) {
-    plan.peers[place] = desc.peers[place];
-  }
+  Plan& plan = *out;
+  plan.send = desc.send;
+  plan.await = desc.await;
+  plan.rounds = Control::rounds.get(desc.control);
+  plan.prio = Control::prio.get(desc.control);
   const uint64_t used = plan.send | plan.await;
   if (plan.rounds == 0 || plan.rounds > regs::kBarrierRoundsMax || plan.prio > 2 ||
       (used & ~below(plan.rounds)) != 0 || desc.group > regs::barrier_notice::Info::group.max()) {
     return false;
   }
   for (Place place = 0; place < 2 * plan.rounds; ++place) {
+    plan.peers[place] = desc.peers[place];
     const bool is_peer = plan.peers[place] != kNoPeer;
     if (is_peer != ((used & bit(place)) != 0)) {
       return false;  // a peer without bits, or bits without a peer
@@ -38,7 +36,6 @@ bool Plan::of(const regs::BarrierDesc& desc, Plan* out) {
       return false;
     }
   }
-  *out = plan;
   return true;
 }
 

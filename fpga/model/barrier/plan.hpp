@@ -32,6 +32,9 @@ struct Notice {
   uint32_t group;
   uint32_t epoch;  ///< its low 3 bits
   uint32_t round;  ///< of the sender, or regs::kBarrierRoundCancel
+  /// A pledge: its sender takes the receiver's notification of the same round whenever it comes, so
+  /// this one answers it. Not a part of info().
+  bool pledges = false;
 
   [[nodiscard]] static constexpr Notice of(uint16_t info) {
     using Info = regs::barrier_notice::Info;
@@ -56,8 +59,9 @@ struct Plan {
   uint32_t rounds;
   uint32_t prio;
 
-  /// Read a descriptor. @param desc the host's bytes. @return false: it breaks the contract
-  /// (kBadDescriptor).
+  /// Read a descriptor. @param desc the host's bytes. @param out its places are set up to the last
+  /// round. @return false: the descriptor breaks the contract (kBadDescriptor), and `out` is no
+  /// plan.
   [[nodiscard]] static bool of(const regs::BarrierDesc& desc, Plan* out);
   /// The place at which a notification of `source` is awaited in a round. @return kPlaces: none.
   [[nodiscard]] Place awaited(uint32_t source, uint32_t round) const;

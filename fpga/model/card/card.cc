@@ -39,20 +39,23 @@ void Card::step() {
     return;
   }
   card.enter_thread();
-  card.step(true);
+  card.step(true, true);
   CardLock::unlock(held);
 }
 
 void Card::step_to_receive() {
   Impl& card = *impl_;
-  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  // As in step_to_send(), slow paths are tail calls.
+  const CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
   if (held == nullptr) [[unlikely]] {
+    card.step_to_receive_shared();
     return;
   }
-  if (!card.may_look() || !card.look()) [[unlikely]] {
-    card.step_after_looks();
+  if (!card.may_look()) [[unlikely]] {
+    card.step_or_look_for_barrier(held);
+    return;
   }
-  CardLock::unlock(held);
+  card.look(held);
 }
 
 void Card::step_to_send() noexcept {
@@ -68,6 +71,7 @@ void Card::step_to_send() noexcept {
     card.step_instead(held);
     return;
   }
+  card.expect_single();
   const FastTx::Kick kicked = card.engines.fast_tx.kick();
   if (kicked != FastTx::Kick::kSent) [[unlikely]] {
     card.end_kick(kicked, held);
@@ -77,17 +81,49 @@ void Card::step_to_send() noexcept {
   CardLock::unlock(held);
 }
 
+void Card::step_to_start() noexcept {
+  Impl& card = *impl_;
+  CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);
+  if (held == nullptr) [[unlikely]] {
+    held = card.lock.try_lock(&thread_tag);
+  }
+  if (held != nullptr) [[likely]] {
+    card.start_barrier(held);
+  }
+}
+
 void Card::step_surely(uint32_t times) {
   const Impl::Hold hold(*impl_);
   impl_->enter_thread();
   for (; times > 0; --times) {
-    impl_->step(true);
+    impl_->step(true, true);
   }
 }
 
 void Card::with_lock(void (*fn)(void* arg), void* arg) {
   const Impl::Hold hold(*impl_);
+  impl_->engines.target.withdraw();  // it may be memory that goes
   fn(arg);
+}
+
+void Card::between_steps(void (*fn)(void* arg), void* arg) {
+  const Impl::Hold hold(*impl_);
+  fn(arg);
+}
+
+void Card::leave() {
+  const Impl::Hold hold(*impl_);
+  impl_->engines.target.withdraw();
+  if (impl_->engines.responder.pending() && !impl_->gone) {
+    impl_->engines.responder.flush();
+  }
+}
+
+bool Card::copies_once(uint32_t dest_id) {
+  const Impl::Hold hold(*impl_);
+  const Outbound* const way = impl_->core.wire->route(dest_id);
+  return !impl_->core.exact && way != nullptr && !way->gone && way->takes_long &&
+         way->pulls != nullptr && way->pulls->load(std::memory_order_relaxed) != 0;
 }
 
 void Card::set_link(bool up) {
@@ -138,6 +174,10 @@ Activity Card::activity() {
   const Activity now = impl_->gone ? Activity{} : impl_->upkeep.activity();
   CardLock::unlock(held);
   return now;
+}
+
+uint64_t Card::looked_ns() const {
+  return impl_->looked_ns.load(std::memory_order_relaxed);
 }
 
 Statistics Card::statistics() {

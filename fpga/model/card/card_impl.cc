@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kScanEvery = 16;        // steps between scans of the control words (fast mode)
 constexpr uint32_t kKicksPerStep = 128;    // messages sent by kicks between full steps
-constexpr uint32_t kLooksPerScan = 128;    // looks for messages between scans
+constexpr uint32_t kLooksPerScan = 512;    // looks for messages between scans
 constexpr uint32_t kHousekeepEvery = 256;  // steps and looks between updates of timers and counters
 
 }  // namespace
@@ -27,6 +27,9 @@ Core* Card::Impl::enter(bool self) {
     leave(self);
     return nullptr;
   }
+  if (engines.responder.pending()) {
+    engines.responder.flush();  // the neighbour's earlier messages are answered before later ones
+  }
   return &core;
 }
 
@@ -36,32 +39,171 @@ void Card::Impl::leave(bool self) {
   }
 }
 
-void Card::Impl::step_after_looks() {
+void Card::Impl::take_found(const Inbound& in, uint64_t word, CardLock::Held held) {
+  if (take_notice(in, word)) {
+    CardLock::unlock(held);
+    return;
+  }
+  // Messages in quick succession are a stream, which is taken in runs. A single message is taken
+  // without touching the next one's cache line, which may still be in another core.
+  const bool alone = looks_in_vain >= kLooksApart;
+  comes_at_once = looks_in_vain == kLooksApart;
+  looks_in_vain = 0;
+  if (!alone) {
+    looks -= std::min(looks, kLooksPerStream);  // others are served although it goes on
+  }
+  if (alone ? engines.rx_plain.take_single(in, word) ||
+                  engines.rx_several.take_single(in, word, engines.rx_plain.aimed())
+            : engines.take_stream(in)) {
+    CardLock::unlock(held);
+  } else {
+    step_after_looks(held);
+  }
+}
+
+void Card::Impl::look_for_barrier(CardLock::Held held) {
+  --looks;
+  if (engines.responder.pending()) {
+    engines.responder.flush();  // to a message that a look has taken
+  }
+  if (sends_wait()) {
+    step_after_looks(held);
+    return;
+  }
+  if (look_at_wire(held)) {
+    return;
+  }
+  if (take_answers()) {
+    engines.barriers.note_chores();
+    allow_looks(!engines.barriers.waits() && !engines.tx.due() && !engines.transactions.due() &&
+                !engines.dma.busy());
+  }
+  ++looks_in_vain;
+  CardLock::unlock(held);
+}
+
+void Card::Impl::step_or_look_for_barrier(CardLock::Held held) {
+  if (may_look_for_barrier()) {
+    look_for_barrier(held);
+  } else {
+    step_after_looks(held);
+  }
+}
+
+void Card::Impl::start_barrier(CardLock::Held held) {
+  if ((may_look() || may_look_for_barrier()) && engines.barriers.start()) {
+    allow_looks(!engines.barriers.waits());
+  } else {
+    engines.barriers.expect_start();
+    enter_thread();
+    step(true, true);
+  }
+  CardLock::unlock(held);
+}
+
+/// Take a barrier notification without a step. @param word as of take_found(). @return false: it is
+/// none, or a step must take it.
+inline bool Card::Impl::take_notice(const Inbound& in, uint64_t word) {
+  const auto type = static_cast<FrameType>(word >> 32 & 0xFF);
+  if ((type != FrameType::kDoorbell && type != FrameType::kPledge) ||
+      (core.chores & kBarrierRingChore) == 0 || !engines.take_notice(in)) {
+    return false;
+  }
+  allow_looks(!engines.barriers.waits());
+  return true;
+}
+
+void Card::Impl::look_after_answer(CardLock::Held held) {
+  engines.responder.flush();
+  if (comes_at_once && !acks_put_off && !sends_wait()) {
+    acks_put_off = true;
+    --looks;
+    if (look_at_wire(held)) {
+      return;  // in an exchange the partner's message is there before its answer
+    }
+    ++looks;
+  }
+  acks_put_off = false;
+  // The peer has answered this side's messages before it polled again. Their answers are taken
+  // while nothing else is to be done: a full step would find many of them, each in a cache line of
+  // its own, when the next message may already be there.
+  count_kicks();
+  for (const Inbound& in : core.wire->inbound()) {
+    engines.take_acks(in);
+  }
+  look_allowed = !engines.tx.due();
+  if (look_allowed) {
+    look(held);
+  } else {
+    step_after_looks(held);
+  }
+}
+
+void Card::Impl::step_after_looks(CardLock::Held held) {
   enter_thread();
-  if (look_allowed && looks == 0) {
+  if ((look_allowed || barrier_look_allowed) && looks == 0) {
     scan_in = 0;
   }
-  step(false);
+  step(false, true);
+  CardLock::unlock(held);
+}
+
+void Card::Impl::step_to_receive_shared() {
+  const CardLock::Held held = lock.try_lock(&thread_tag);
+  if (held == nullptr) {
+    return;
+  }
+  if (may_look()) {
+    look(held);
+  } else {
+    step_or_look_for_barrier(held);
+  }
+}
+
+/// Whether a ring of a pair has entries that a step must fetch.
+inline bool Card::Impl::has_posts(const Pair& pair) {
+  return pair.rings[kTxRing].waits() || pair.rings[kDmaRing].waits() ||
+         pair.rings[kMaintRing].waits();
+}
+
+bool Card::Impl::other_pairs_have_posts() const {
+  return std::any_of(core.pairs.begin() + 1, core.pairs.end(), has_posts);
+}
+
+bool Card::Impl::other_sends_wait(const Pair* but) const {
+  return std::any_of(core.pairs.begin(), core.pairs.end(), [but](const Pair& pair) {
+    return &pair != but && pair.rings[kTxRing].waits();
+  });
 }
 
 /// Whether look() may replace the next steps: the card has nothing else to do.
 bool Card::Impl::looks_allowed() {
-  const Pair& pair = core.pairs[0];
-  const bool idle = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
-                    core.pairs.size() == 1 && !pair.rings[kTxRing].waits() &&
-                    !pair.rings[kDmaRing].waits() && !pair.rings[kMaintRing].waits() &&
-                    !engines.dma.busy() && !engines.tx.due() && !engines.transactions.due() &&
-                    core.chores <= kBarrierRingChore;
-  return idle && engines.rx_plain.aim();
+  const bool idle =
+      !gone && !core.exact && !core.wire->pumps() && core.link_up && !has_posts(core.pairs[0]) &&
+      !(has_more_pairs && other_pairs_have_posts()) && !engines.dma.busy() && !engines.tx.due() &&
+      !engines.transactions.due() &&
+      (core.chores <= kBarrierRingChore || (core.chores < kStopChore && !engines.barriers.waits()));
+  const auto inbound = core.wire->inbound();
+  return idle &&
+         std::none_of(inbound.begin(), inbound.end(),
+                      [](const Inbound& in) { return in.requests->holds(); }) &&
+         engines.rx_plain.aim();
 }
 
 void Card::Impl::end_kick(FastTx::Kick kicked, CardLock::Held held) {
   FastTx& fast = engines.fast_tx;
+  if (kicked == FastTx::Kick::kNot) {
+    kicked = fast.kick_several();
+  }
   if (kicked == FastTx::Kick::kNot && fast.find_room()) {
     kicked = fast.kick();
   }
   if (kicked == FastTx::Kick::kNot) {
-    step_instead(held);
+    if (kick_several()) {
+      CardLock::unlock(held);
+    } else {
+      step_instead(held);
+    }
     return;
   }
   --kicks;
@@ -71,12 +213,55 @@ void Card::Impl::end_kick(FastTx::Kick kicked, CardLock::Held held) {
   CardLock::unlock(held);
 }
 
+/// Send posted messages of several segments without a step. A call counts as a kick, whatever it
+/// sends. @return false: a step must do what is left.
+bool Card::Impl::kick_several() {
+  FastTx& fast = engines.fast_tx;
+  Pair& pair = fast.pair();
+  Ring& ring = pair.rings[kTxRing];
+  if (has_more_pairs && (!ring.waits() || other_sends_wait(&pair))) {
+    return false;  // the host has posted for another pair
+  }
+  --kicks;
+  --kicks_counted;
+  if (awaits_letter && ring.head == awaiting_head && !take_answers()) {
+    return true;
+  }
+  const uint32_t count = core.poll_tail(ring);
+  awaits_letter = count != 0 && fast.waits_for_letter(pair, ring) &&
+                  (!take_answers() || fast.waits_for_letter(pair, ring));
+  if (!awaits_letter && count != 0) {
+    fast.send_several(pair, ring, count);
+    awaits_letter = ring.posted() != 0 && fast.waits_for_letter(pair, ring);
+  }
+  awaiting_head = ring.head;
+  return awaits_letter || (count != 0 && ring.posted() == 0);
+}
+
+/// @return whether there were any.
+bool Card::Impl::take_answers() {
+  if (engines.responder.pending()) {
+    engines.responder.flush();  // to a message that a look has taken
+  }
+  bool answered = false;
+  for (Inbound& in : core.wire->inbound()) {
+    if (in.responses->peek() != nullptr) {
+      engines.take_responses(in, true);
+      answered = true;
+    }
+  }
+  if (answered && (engines.tx.due() || engines.transactions.due() || engines.dma.busy())) {
+    look_allowed = barrier_look_allowed = false;
+  }
+  return answered;
+}
+
 void Card::Impl::step_instead(CardLock::Held held) {
   enter_thread();
   if (kicks_counted != 0) {  // kicks were allowed: scan again once they are used up
     scan_in = std::min(scan_in, kicks);
   }
-  step(true);
+  step(true, ++sends_unpulled % kSendsUnpulled == 0);
   CardLock::unlock(held);
 }
 
@@ -92,35 +277,38 @@ void Card::Impl::step_to_send_shared() {
   }
 }
 
-/// How many messages kicks may send before the next full step.
+/// How many messages kicks may send before the next full step. They serve the pair that has sent
+/// last.
 uint32_t Card::Impl::kicks_allowed() {
-  const Ring& ring = core.pairs[0].rings[kTxRing];
+  Pair& pair = engines.fast_tx.pair();
+  const Ring& ring = pair.rings[kTxRing];
   const bool plain = !gone && !core.exact && !core.wire->pumps() && core.link_up &&
-                     core.pairs.size() == 1 && ring.running() && !ring.held &&
-                     !core.wire->may_enter_neighbour(core.thread);
-  return plain && engines.fast_tx.aim(core.pairs[0])
-             ? std::min(kKicksPerStep, core.flights_left(core.pairs[0]))
-             : 0;
+                     ring.running() && !ring.held && !core.wire->may_enter_neighbour(core.thread);
+  return plain && engines.fast_tx.aim(pair) ? std::min(kKicksPerStep, core.flights_left(pair)) : 0;
 }
 
 void Card::Impl::count_kicks() {
-  engines.fast_tx.count_kicks(core.pairs[0], kicks_counted - kicks);
+  engines.fast_tx.count_kicks(engines.fast_tx.pair(), kicks_counted - kicks);
   kicks_counted = kicks;
 }
 
 void Card::Impl::end_short_ways() {
   count_kicks();
   kicks = kicks_counted = 0;
-  look_allowed = false;
+  look_allowed = barrier_look_allowed = false;
 }
 
-void Card::Impl::step(bool answers) {
+void Card::Impl::step(bool answers, bool pulls) {
   count_kicks();
   if (gone) {
     return;
   }
+  if (engines.responder.pending()) [[unlikely]] {
+    engines.responder.flush();  // to a message that a look has taken
+  }
   if (core.host.begin_step()) [[unlikely]] {
     scan_in = 0;  // memory may have gone: scan before any ring is used
+    engines.target.withdraw();
   }
   bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
@@ -128,15 +316,22 @@ void Card::Impl::step(bool answers) {
   }
   // Send posted messages first: they need not wait for a cache line that the other side has just
   // written.
-  send_posted(&answers);
-  take_frames(answers);
+  const bool posts = send_posted(&answers);
+  // A host that posts accesses has no use yet for what was read, and what many answers tell is
+  // pulled faster in one go.
+  const bool reads = !posts || ++posts_unpulled % kSendsUnpulled == 0;
+  if (take_frames(answers, pulls, reads) && !core.exact &&
+      engines.fast_tx.pair().rings[kTxRing].waits()) [[unlikely]] {
+    engines.fast_tx.run(engines.fast_tx.pair());  // with the letters that the answers have freed
+  }
   // Check time-outs after arrivals: frames may have waited while the card was not stepped.
   if (house_is_due) [[unlikely]] {
     upkeep.housekeep();
   }
   finish_work();
   kicks = kicks_counted = scan_in == 0 ? 0 : kicks_allowed();
-  look_allowed = looks_allowed();
+  awaits_letter = false;
+  allow_looks(looks_allowed());
 }
 
 /// Check the host's control words and the clock. @return whether timers are due as well.
@@ -149,6 +344,7 @@ bool Card::Impl::check_host(bool* answers) {
   scan_in = kScanEvery;
   looks = kLooksPerScan;
   upkeep.update_clock();
+  looked_ns.store(core.now_ns, std::memory_order_relaxed);
   control.check_ring_memory();
   control.scan();
   control.interrupts();
@@ -176,7 +372,9 @@ void Card::Impl::look_at_slots() {
   }
 }
 
-inline void Card::Impl::send_posted(bool* answers) {
+/// @return whether the host has posted accesses of remote memory.
+inline bool Card::Impl::send_posted(bool* answers) {
+  bool posts = false;
   for (Pair& pair : core.pairs) {
     if (!pair.live) {
       continue;
@@ -189,32 +387,43 @@ inline void Card::Impl::send_posted(bool* answers) {
       }
       *answers = *answers || pair.rings[kTxRing].waits();
     }
-    if (pair.rings[kDmaRing].waits()) {
-      engines.dma.run(pair.rings[kDmaRing]);
+    Ring& accesses = pair.rings[kDmaRing];
+    if (accesses.waits()) {
+      const uint32_t tail = accesses.tail;
+      engines.dma.run(accesses);
+      posts = posts || accesses.tail != tail;
     }
     if (pair.number == 0 && pair.rings[kMaintRing].waits()) {
       engines.maint.run(pair.rings[kMaintRing]);
     }
   }
+  return posts;
 }
 
-inline void Card::Impl::take_frames(bool answers) {
+/// @param reads whether to pull what long reads ask for. @return whether there were answers.
+inline bool Card::Impl::take_frames(bool answers, bool pulls, bool reads) {
+  bool answered = false;
   if (core.wire->pumps()) {
     core.wire->pump(core.now_ns);
     upkeep.take_changes();
   }
+  if (pulls) {
+    engines.begin_pulls();
+  }
   for (Inbound& in : core.wire->inbound()) {
     if (answers && in.responses->peek() != nullptr) {
-      engines.take_responses(in);
+      engines.take_responses(in, reads);
+      answered = true;
     }
     const InFrame* request = upkeep.receiver_is_slow() ? nullptr : in.requests->peek();
-    if (request != nullptr) {
+    if (request != nullptr || in.requests->holds()) {
       if (!core.link_up) [[unlikely]] {
         upkeep.poll_link();  // the neighbour has seen the link come up before this card did
       }
-      engines.take_requests(in, request);
+      engines.take_requests(in, request, pulls);
     }
   }
+  return answered;
 }
 
 void Card::Impl::do_chores() {

@@ -141,8 +141,8 @@ void RailBlock::add(const Flow& flow, Load* load) {
         continue;
       }
       const PullRun& run = flow.run_of(msg);
-      for (uint32_t i = run.done; i < run.count; ++i) {
-        load->tx_bytes += run.messages[i].length;
+      for (uint32_t i = 0; i < run.left(); ++i) {
+        load->tx_bytes += run.at(i).length;
       }
     }
   }

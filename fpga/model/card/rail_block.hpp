@@ -32,6 +32,10 @@ class RailBlock {
     const uint64_t bytes_behind = ~request.address;  // from its first byte to the end of all
     return bytes_behind < uint64_t{kBytes} - 1 + request.length && core_.config.rail;
   }
+  /// Whether a kLongRequest may touch them.
+  [[nodiscard]] bool claims_long(const InFrame& request) const {
+    return ~request.address < kDmaBytesMax + uint64_t{kBytes} && core_.config.rail;
+  }
   /// Whether a request that claims() holds for is the one that gets a status.
   [[nodiscard]] bool answers(const InFrame& request);
   /// Answer that request. @return false: no room for the answer; leave the frame in the ring.

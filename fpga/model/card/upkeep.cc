@@ -46,6 +46,7 @@ void Upkeep::housekeep() {
     engines_.rx.check_timers();
   }
   engines_.transactions.check_timers(ended_);
+  engines_.target.forget_used();
   control_.tell_port();
   engines_.rail.work();
 }
@@ -109,7 +110,6 @@ Activity Upkeep::activity() {
   }
   now.under_way = now.under_way || now.posted;
   now.barriers = (core_.chores & kBarrierChore) != 0 || engines_.barriers.has_posted();
-  now.looked_ns = core_.now_ns;
   return now;
 }
 
@@ -134,6 +134,7 @@ void Upkeep::on_change(const PartnerChange& change) {
   }
   if (!change.here) {
     engines_.rx.lose(change.dest_id);
+    engines_.target.lose(change.dest_id);
   }
 }
 

@@ -1,210 +1,17 @@
 #include "fpga/model/core/barrier_rings.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 #include <utility>
 
-#include "fpga/model/barrier/engine.hpp"
+#include "fpga/model/core/barrier_seat.hpp"
 
 namespace rio::model {
 namespace {
 
-namespace words = regs::barrier;
 using regs::Status;
-using Index = regs::barrier_cpl::Index;
-using Where = regs::barrier_cpl::Where;
 
-/// Most barriers of a queue pair that run, or whose peers are being told. Further descriptors wait.
-constexpr size_t kBarriersMost = 256;
-constexpr uint32_t kLookEvery = 16;  // calls of work() between looks at unused slots and counters
-/// Calls of work() for which time-outs wait for answers that the card has not looked at: more than
-/// it takes to look at a full ring of them.
-constexpr uint32_t kDeferMost = 4096;
-constexpr uint32_t kAllSlots = (1u << regs::kBarrierSlots) - 1;
-constexpr uint32_t kSlotWords = sizeof(regs::BarrierDesc) / sizeof(uint32_t);
-
-using Counts = std::array<uint32_t, sizeof(barrier::Counters) / sizeof(uint32_t)>;
-static_assert(words::cancelled(0) == words::sent(0) + 4 * (Counts{}.size() - 1));
-
-[[nodiscard]] Counts counts_of(const barrier::BarrierEngine& engine) {
-  return std::bit_cast<Counts>(engine.counters());
-}
-
-}  // namespace
-
-/// The engine of a queue pair, with its ring and its slots.
-class BarrierRings::Seat final : public barrier::Ends {
- public:
-  Seat(BarrierRings& owner, Pair& pair)
-      : owner_(owner),
-        core_(owner.core_),
-        pair_(pair),
-        engine_(timing(), *this, owner.room_),
-        before_(counts_of(engine_)) {}
-
-  void open();
-  /// End all barriers. @param is_told whether their completions are written.
-  void close(bool is_told);
-  void work();
-  [[nodiscard]] Answer receive(const InFrame& frame);
-  void answered(uint32_t tag, barrier::Answer answer) { engine_.answered(now(), tag, answer); }
-  /// The ring is being stopped: end all barriers, and complete the descriptors that are posted and
-  /// not fetched.
-  void stop();
-  /// Show the counters since the last reset in the pair's BAR.
-  void tell_counters(bool all);
-  void clear_counters();
-
-  [[nodiscard]] bool is_open() const { return open_; }
-  [[nodiscard]] bool is_busy() const { return engine_.barriers() != 0; }
-  [[nodiscard]] bool needs_time() const { return engine_.needs_time(); }
-  [[nodiscard]] bool has_posted() const;
-
-  void send(const barrier::Request& request) override;
-  void end(const barrier::Ended& ended) override;
-  void report_foreign(uint32_t source, const barrier::Notice& notice) override;
-  [[nodiscard]] bool is_silent(uint32_t dest_id, uint64_t since_ns) override;
-
- private:
-  /// The card's clock. Core::now_ns may be older; a time-out that began with it would end too
-  /// early.
-  [[nodiscard]] uint64_t now() const { return core_.clock->now_ns(); }
-  [[nodiscard]] Ring& ring() const { return pair_.rings[kBarrierRing]; }
-  [[nodiscard]] barrier::Timing timing() const;
-  [[nodiscard]] bool answers_first();
-  void send_waiting();
-  void flush_posted();
-  [[nodiscard]] bool has_room();
-  void fetch();
-  void look_at_slots(uint32_t slots);
-  [[nodiscard]] bool has_go(uint32_t slot) const;
-  [[nodiscard]] regs::BarrierDesc take_slot(uint32_t slot);
-
-  BarrierRings& owner_;
-  Core& core_;
-  Pair& pair_;
-  barrier::BarrierEngine engine_;
-  Counts before_;      // counters at the last reset
-  Counts told_{};      // counters as the BAR shows them
-  bool open_ = false;  // the ring runs
-  /// From the start of the ring to its stop, also after an error: what is posted waits for the
-  /// stop.
-  bool posts_ = false;
-  bool muted_ = false;  // no completions are written
-  uint32_t turn_ = 0;
-  uint32_t deferred_ = 0;    // calls in a row in which time-outs have waited for answers
-  uint32_t used_slots_ = 0;  // slots used since the start, one bit each
-  uint32_t busy_slots_ = 0;  // slots whose last descriptor has not completed
-  std::array<uint32_t, regs::kBarrierSlots> go_{};
-  std::vector<barrier::Request> waiting_;  // for room, a transaction or the link
-};
-
-barrier::Timing BarrierRings::Seat::timing() const {
-  return {.response_timeout_ns = core_.timers.response_ns,
-          .retry_ns = core_.timers.retry_ns,
-          .resend_limit = pair_.function->bar.load(words::resend_limit(pair_.slot)),
-          .own_id = pair_.dest_id};
-}
-
-void BarrierRings::Seat::open() {
-  const Bar& bar = pair_.function->bar;
-  engine_.set_timing(timing());
-  engine_.early().reserve(bar.load(words::early_reserve(pair_.slot)));
-  for (uint32_t i = 0; i < go_.size(); ++i) {
-    go_[i] = bar.load(words::go(pair_.slot, i));
-  }
-  used_slots_ = busy_slots_ = 0;
-  open_ = posts_ = true;
-}
-
-void BarrierRings::Seat::close(bool is_told) {
-  muted_ = !is_told;
-  engine_.flush(now());
-  engine_.early().reserve(0);
-  muted_ = open_ = false;
-  posts_ = posts_ && is_told;
-}
-
-void BarrierRings::Seat::stop() {
-  if (open_) {
-    close(true);
-  }
-  if (std::exchange(posts_, false)) {
-    flush_posted();
-  }
-}
-
-void BarrierRings::Seat::work() {
-  if (open_ && !ring().running()) {
-    close(true);  // the ring has stopped with an error, and waits for the host's stop
-  }
-  send_waiting();
-  if (core_.now_ns >= engine_.due_ns() && !answers_first()) {
-    engine_.advance(now());
-  }
-  const bool looks_at_all = turn_++ % kLookEvery == 0;
-  if (open_) {
-    fetch();
-    look_at_slots(looks_at_all ? kAllSlots : used_slots_);
-  }
-  if (looks_at_all || !open_) {
-    tell_counters(false);
-  }
-}
-
-/// Whether a time-out has to wait for answers that have come. Not for ever: peers that flood the
-/// card with answers must not stop all time-outs.
-bool BarrierRings::Seat::answers_first() {
-  deferred_ = owner_.answers_wait() && deferred_ < kDeferMost ? deferred_ + 1 : 0;
-  return deferred_ != 0;
-}
-
-void BarrierRings::Seat::send(const barrier::Request& request) {
-  const bool waits = std::ranges::any_of(
-      waiting_, [&](const barrier::Request& each) { return each.tag == request.tag; });
-  if (!waits && !owner_.send(pair_, request.dest_id, request.tag, request.notice.info())) {
-    waiting_.push_back(request);
-  }
-}
-
-void BarrierRings::Seat::send_waiting() {
-  std::erase_if(waiting_, [this](const barrier::Request& request) {
-    return !engine_.is_open(request.tag) ||
-           owner_.send(pair_, request.dest_id, request.tag, request.notice.info());
-  });
-}
-
-void BarrierRings::Seat::end(const barrier::Ended& ended) {
-  const bool is_slot = Index::slot.get(ended.index) != 0;
-  if (is_slot) {
-    busy_slots_ &= ~(1u << Index::entry.get(ended.index));
-  }
-  if (muted_) {
-    return;
-  }
-  ring().outstanding -= is_slot ? 0 : 1;
-  core_.complete_barrier(ring(), ended.cookie, ended.index,
-                         Where::round.put(barrier::round_of(ended.where)) |
-                             Where::peer.put(ended.where % 2) |
-                             Where::resent.put(std::min(ended.resent, Where::resent.max())),
-                         ended.status, ended.retries);
-}
-
-void BarrierRings::Seat::report_foreign(uint32_t source, const barrier::Notice& notice) {
-  core_.event(pair_, regs::EventType::kBarrierForeign, source, notice.info(), {0, 0, 0, 0});
-}
-
-bool BarrierRings::Seat::is_silent(uint32_t dest_id, uint64_t since_ns) {
-  const Flow* const flow = core_.known_flow(pair_, dest_id);
-  return flow == nullptr || flow->way->gone || !flow->way->watched ||
-         since_ns <= flow->way->answerable_ns || !open_;
-}
-
-Answer BarrierRings::Seat::receive(const InFrame& frame) {
-  const auto notice = barrier::Notice::of(static_cast<uint16_t>(frame.address));
-  switch (engine_.receive(now(), frame.source, notice)) {
+[[nodiscard]] Answer answer_of(barrier::Answer answer) {
+  switch (answer) {
     case barrier::Answer::kDone:
       return Answer::kDone;
     case barrier::Answer::kRetry:
@@ -213,98 +20,7 @@ Answer BarrierRings::Seat::receive(const InFrame& frame) {
       return Answer::kError;
   }
 }
-
-bool BarrierRings::Seat::has_room() {
-  return engine_.barriers() < kBarriersMost || engine_.give_up_refused();
-}
-
-void BarrierRings::Seat::fetch() {
-  Ring& ring = this->ring();
-  if (!ring.waits()) {
-    return;
-  }
-  for (uint32_t count = core_.poll_tail(ring); count > 0 && has_room(); --count) {
-    ring.count_fetch(sizeof(regs::BarrierDesc));
-    const auto desc = ring.fetch<regs::BarrierDesc>(ring.head);
-    const uint32_t index = Index::entry.put(Index::entry.get(ring.head));
-    ++ring.head;
-    ++ring.outstanding;
-    engine_.post(now(), desc, index);
-  }
-}
-
-bool BarrierRings::Seat::has_go(uint32_t slot) const {
-  return pair_.function->bar.load(words::go(pair_.slot, slot)) != go_[slot];
-}
-
-/// Copy the descriptor of a slot whose GO has changed.
-regs::BarrierDesc BarrierRings::Seat::take_slot(uint32_t slot) {
-  const Bar& bar = pair_.function->bar;
-  go_[slot] = bar.load(words::go(pair_.slot, slot));
-  std::array<uint32_t, kSlotWords> copy;
-  for (uint32_t i = 0; i < kSlotWords; ++i) {
-    copy[i] = bar.load(words::slot(pair_.slot, slot * kSlotWords + i));
-  }
-  auto desc = std::bit_cast<regs::BarrierDesc>(copy);
-  desc.epoch = go_[slot];
-  return desc;
-}
-
-/// Take the descriptors of slots whose GO has changed. @param slots to look at, one bit each.
-void BarrierRings::Seat::look_at_slots(uint32_t slots) {
-  if (ring().held || (core_.host.posting() && core_.host.rng().below(3) == 0)) {
-    return;  // an injected fault, or the emulated PCIe delays the write
-  }
-  for (uint32_t look = slots & ~busy_slots_; look != 0; look &= look - 1) {
-    const auto slot = static_cast<uint32_t>(std::countr_zero(look));
-    if (has_go(slot) && has_room()) {
-      used_slots_ |= 1u << slot;
-      busy_slots_ |= 1u << slot;
-      engine_.post(now(), take_slot(slot), Index::slot.put(1) | Index::entry.put(slot));
-    }
-  }
-}
-
-void BarrierRings::Seat::flush_posted() {
-  Ring& ring = this->ring();
-  for (; ring.posted() > 0; ++ring.head) {
-    core_.complete_barrier(ring, ring.fetch<regs::BarrierDesc>(ring.head).cookie,
-                           Index::entry.get(ring.head), 0, Status::kFlushed, 0);
-  }
-  for (uint32_t slot = 0; slot < regs::kBarrierSlots; ++slot) {
-    if (has_go(slot)) {
-      core_.complete_barrier(ring, take_slot(slot).cookie,
-                             Index::slot.put(1) | Index::entry.put(slot), 0, Status::kFlushed, 0);
-    }
-  }
-}
-
-bool BarrierRings::Seat::has_posted() const {
-  if (!open_ || engine_.barriers() >= kBarriersMost) {
-    return false;
-  }
-  bool has = ring().waits();
-  for (uint32_t slot = 0; slot < regs::kBarrierSlots && !has; ++slot) {
-    has = (busy_slots_ >> slot & 1) == 0 && has_go(slot);
-  }
-  return has;
-}
-
-void BarrierRings::Seat::tell_counters(bool all) {
-  const Counts now = counts_of(engine_);
-  for (uint32_t i = 0; i < now.size(); ++i) {
-    const uint32_t count = now[i] - before_[i];
-    if (all || told_[i] != count) {
-      pair_.function->bar.store(words::sent(pair_.slot) + 4 * i, count);
-    }
-    told_[i] = count;
-  }
-}
-
-void BarrierRings::Seat::clear_counters() {
-  before_ = counts_of(engine_);
-  tell_counters(true);
-}
+}  // namespace
 
 BarrierRings::BarrierRings(Core& core, Transactions& transactions, Responder& responder)
     : core_(core), transactions_(transactions), responder_(responder), seats_(core.pairs.size()) {}
@@ -378,7 +94,34 @@ Answer BarrierRings::take(const InFrame& frame) {
   if (core_.faults.draw(Fault::kRetry)) {
     return Answer::kRetry;
   }
-  return seat(*receiver(frame)).receive(frame);
+  return answer_of(seat(*receiver(frame)).receive(frame, false));
+}
+
+bool BarrierRings::on_pledge(const InFrame& frame) {
+  // The first question is about the peer of the last answer, whose ring is at hand.
+  if (!responder_.ready_for_one(frame.source, frame.dest) && !responder_.ready_for(frame, 1)) {
+    return false;
+  }
+  ++core_.counts.rx_packets;
+  // Without a ring it is refused, so that it comes again as a doorbell.
+  const barrier::Answer answer =
+      is_for_ring(frame) ? seat(*receiver(frame)).receive(frame, true) : barrier::Answer::kRetry;
+  Frame* const response = answer == barrier::Answer::kNone
+                              ? nullptr
+                              : responder_.begin(frame, FrameType::kPledgeAnswer, 0);
+  if (response != nullptr) {
+    response->op = static_cast<uint8_t>(answer_of(answer));
+    response->address = frame.address;
+    core_.count_answer(answer_of(answer));
+    responder_.send(response);
+  }
+  return true;
+}
+
+void BarrierRings::on_pledge_answer(const Flow& flow, const InFrame& frame) {
+  if (seats_[flow.pair.number] != nullptr) {
+    seat(flow.pair).pledge_answered(frame);
+  }
 }
 
 void BarrierRings::on_end(const Flow& flow, const Transaction& transaction, Status status) {
@@ -404,6 +147,22 @@ bool BarrierRings::send(Pair& pair, uint32_t dest_id, uint32_t tag, uint16_t inf
          transactions_.start_now(*flow, {.ring = kBarrierRing, .owner = tag, .address = info});
 }
 
+bool BarrierRings::send_pledge(Pair& pair, uint32_t dest_id, uint64_t address) {
+  Flow* const flow = core_.link_up && !core_.exact ? core_.flow(pair, dest_id) : nullptr;
+  constexpr uint32_t kBytes = frame_bytes(0);
+  if (flow == nullptr || flow->way->gone || !flow->way->takes_pledges ||
+      !flow->way->requests->has_short_room(kBytes)) {
+    return false;
+  }
+  const FrameHead head = {static_cast<uint64_t>(FrameType::kPledge) << 32,
+                          pair.dest_id | uint64_t{dest_id} << 32, 0, address};
+  if (flow->way->requests->put_short(kBytes, head, [](uint8_t* /*payload*/) {})) {
+    flow->way->requests->wake();
+  }
+  ++core_.counts.tx_packets;
+  return true;
+}
+
 bool BarrierRings::answers_wait() const {
   return std::ranges::any_of(core_.wire->inbound(),
                              [](Inbound& in) { return in.responses->peek() != nullptr; });
@@ -421,6 +180,35 @@ void BarrierRings::work() {
   }
   core_.chores = static_cast<uint8_t>(chores);
   set_running((chores & kBarrierRingChore) != 0);
+}
+
+bool BarrierRings::start() {
+  bool has_started = false;
+  for (const std::unique_ptr<Seat>& seat : seats_) {
+    has_started = (seat != nullptr && seat->start()) || has_started;
+  }
+  note_chores();
+  return has_started;
+}
+
+void BarrierRings::expect_start() {
+  for (const std::unique_ptr<Seat>& seat : seats_) {
+    if (seat != nullptr) {
+      seat->expect_start();
+    }
+  }
+}
+
+bool BarrierRings::waits() const {
+  return std::ranges::any_of(seats_,
+                             [](const auto& seat) { return seat != nullptr && seat->waits(); });
+}
+
+void BarrierRings::note_chores() {
+  const bool is_busy = std::ranges::any_of(
+      seats_, [](const auto& seat) { return seat != nullptr && seat->is_busy(); });
+  core_.chores =
+      static_cast<uint8_t>(is_busy ? core_.chores | kBarrierChore : core_.chores & ~kBarrierChore);
 }
 
 bool BarrierRings::has_posted() const {

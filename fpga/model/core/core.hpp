@@ -136,7 +136,7 @@ struct Timers {
 enum Chore : uint8_t {
   kBarrierRingChore = 1u << 0,  ///< a barrier ring runs
   kBarrierChore = 1u << 1,      ///< a barrier runs, or its peers are being told of its end
-  kStopChore = 1u << 2,         ///< a ring is being stopped
+  kStopChore = 1u << 2,         ///< a ring is being stopped; above all others
 };
 
 struct Core {
@@ -216,10 +216,10 @@ struct Core {
       }
     }
   }
-  /// Whether any request waits to be taken.
+  /// Whether any request waits to be taken, or to be pulled.
   [[nodiscard]] bool requests_wait() const {
     for (const Inbound& in : wire->inbound()) {
-      if (in.requests->peek() != nullptr) {
+      if (in.requests->holds() || in.requests->peek() != nullptr) {
         return true;
       }
     }

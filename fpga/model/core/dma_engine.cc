@@ -1,6 +1,7 @@
 #include "fpga/model/core/dma_engine.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace rio::model {
 namespace {
@@ -8,6 +9,11 @@ namespace {
 using regs::DmaOp;
 using regs::Status;
 using Control = regs::dma_desc::Control;
+
+/// Fewest bytes of a kLongRequest while other operations are under way: one system call pulls those
+/// of many. A target finds more writes in one step than a reader finds answers.
+constexpr uint32_t kWriteBytesMin = 4 * 1024;
+constexpr uint32_t kReadBytesMin = 8 * 1024;
 
 DmaOp op_of(const regs::DmaDesc& desc) {
   return static_cast<DmaOp>(Control::op.get(desc.control));
@@ -46,17 +52,15 @@ bool DmaEngine::acceptable(const regs::DmaDesc& desc) const {
 
 void DmaEngine::run(Ring& ring) {
   uint32_t count = core_.poll_tail(ring);
-  for (Operation& operation : operations_) {
-    if (count == 0 || ring.outstanding == share_) {
-      break;
-    }
-    if (operation.ring != nullptr) {
-      continue;
-    }
+  for (uint64_t free = ~used_; free != 0 && count != 0 && ring.outstanding != share_;
+       free &= free - 1) {
+    Operation& operation = operations_[static_cast<size_t>(std::countr_zero(free))];
     operation = {.ring = &ring, .desc = ring.fetch<regs::DmaDesc>(ring.head), .index = ring.head};
     ++ring.head;
     --count;
-    ++busy_;
+    timed_.operation = nullptr;  // it is not alone any more
+    used_ |= bit_of(operation);
+    unsent_ |= bit_of(operation);
     ++ring.outstanding;
     operation.flow = core_.flow(*ring.pair, operation.desc.dest_id);
     if (!acceptable(operation.desc)) {
@@ -82,38 +86,100 @@ uint32_t DmaEngine::packet_bytes(const Operation& operation) const {
   return legal_bytes(op, operation.desc.rio_addr + operation.issued, left);
 }
 
+/// Decide what an operation of which nothing was sent sends in one kLongRequest. @return the fewest
+/// bytes of one.
+uint32_t DmaEngine::long_min(const Operation& operation) {
+  const bool reads = op_of(operation.desc) == DmaOp::kNread;
+  const uint32_t bytes = operation.desc.length;
+  if (!std::has_single_bit(used_)) {
+    return reads ? kReadBytesMin : kWriteBytesMin;
+  }
+  if (!WayChoice::decides(bytes)) {
+    return WayChoice::kBytesMin;
+  }
+  const WayChoice::Turn turn = choice_.next(reads, bytes);
+  if (turn.is_timed) {
+    timed_ = {&operation, turn.is_long, core_.clock->now_ns()};
+  }
+  return turn.is_long ? WayChoice::kBytesMin : WayChoice::kBytesMax + 1;
+}
+
+/// Bytes of the next kLongRequest. @return 0: send a packet. One at a time of each operation, so
+/// that the rest can follow in packets where the partner wants these.
+uint32_t DmaEngine::long_bytes(Operation& operation) {
+  const DmaOp op = op_of(operation.desc);
+  const bool reads = op == DmaOp::kNread;
+  const uint32_t left = operation.desc.length - operation.issued;
+  const Flow& flow = *operation.flow;
+  if (left < kWriteBytesMin || core_.exact || operation.in_packets ||
+      !(reads || op == DmaOp::kNwriteR) || !flow.way->takes_long || flow.way->pulls == nullptr ||
+      (reads ? flow.reads_in_packets : flow.way->pulls->load(std::memory_order_relaxed) == 0)) {
+    return 0;
+  }
+  if (operation.long_min == 0) {
+    operation.long_min = long_min(operation);
+  }
+  if (left < operation.long_min) {
+    return 0;
+  }
+  HostPort& host = *operation.ring->pair->function->host;
+  const uint64_t at = operation.desc.bus_addr + operation.issued;
+  const uint32_t bytes = std::min(left, kLongBytesMax);
+  if (host.large(at, bytes, reads) != nullptr) {
+    return bytes;
+  }
+  if (timed_.operation == &operation) {
+    timed_.operation = nullptr;  // it goes in packets, which is not what is timed
+  }
+  return 0;
+}
+
 void DmaEngine::issue(Operation& operation) {
   const DmaOp op = op_of(operation.desc);
+  Flow& flow = *operation.flow;
   while (operation.issued < operation.desc.length && operation.status == Status::kOk) {
+    const bool answered = has_response(op);
+    // If requests of the flow wait inside the card, this one waits here, where that costs least.
+    if (&flow == full_ || (answered && (flow.tids_busy == kTids || flow.requests_wait))) {
+      return;
+    }
+    const uint32_t long_bytes = this->long_bytes(operation);
+    if (operation.long_flies || (long_bytes != 0 && operation.flying != 0)) {
+      return;
+    }
     Transaction request;
     request.ring = kDmaRing;
     request.op = static_cast<uint8_t>(op);
-    request.length = static_cast<uint16_t>(packet_bytes(operation));
+    request.pulled = long_bytes != 0;
+    request.length = request.pulled ? long_bytes : packet_bytes(operation);
     request.address = operation.desc.rio_addr + operation.issued;
     request.bus_addr = operation.desc.bus_addr + operation.issued;
     request.owner = static_cast<uint32_t>(&operation - operations_.data());
     const uint32_t host_bytes = request.length * (op == DmaOp::kAtomicCswap ? 2u : 1u);
-    if (op != DmaOp::kNread &&
+    if (op != DmaOp::kNread && !request.pulled &&
         !operation.ring->pair->function->host->mapped(request.bus_addr, host_bytes)) {
       operation.status = Status::kHostReadFailed;
       return;
     }
-    const bool answered = has_response(op);
-    if (!(answered ? transactions_.start(*operation.flow, request)
-                   : transactions_.send_posted(*operation.flow, request))) {
+    if (!(answered ? transactions_.start(flow, request)
+                   : transactions_.send_posted(flow, request))) {
+      full_ = &flow;
       return;
     }
+    operation.long_flies = request.pulled;
     operation.flying += answered ? 1 : 0;
     operation.done += answered ? 0 : request.length;
     operation.issued += request.length;
   }
+  if (operation.issued == operation.desc.length) {
+    unsent_ &= ~bit_of(operation);
+  }
 }
 
 void DmaEngine::progress() {
-  for (Operation& operation : operations_) {
-    if (operation.ring == nullptr || operation.issued == operation.desc.length) {
-      continue;
-    }
+  full_ = nullptr;
+  for (uint64_t unsent = unsent_; unsent != 0; unsent &= unsent - 1) {
+    Operation& operation = operations_[static_cast<size_t>(std::countr_zero(unsent))];
     if (core_.link_up) {
       issue(operation);
     } else if (operation.status == Status::kOk) {
@@ -122,6 +188,7 @@ void DmaEngine::progress() {
     }
     finish_if_over(operation);
   }
+  transactions_.publish();
 }
 
 DmaEngine::Load DmaEngine::load() const {
@@ -153,6 +220,21 @@ void DmaEngine::on_end(const Transaction& transaction, Status status) {
     operation.status = status;
   }
   --operation.flying;
+  operation.long_flies = false;  // if one was, it was this one
+  finish_if_over(operation);
+}
+
+void DmaEngine::send_in_packets(const Transaction& transaction) {
+  Operation& operation = operations_[transaction.owner];
+  operation.in_packets = true;
+  timed_.operation = nullptr;
+  operation.long_flies = false;
+  operation.issued -= transaction.length;
+  --operation.flying;
+  unsent_ |= bit_of(operation);
+  if (operation.status == Status::kOk && !operation.ring->running()) {
+    operation.status = Status::kFlushed;  // as begin_stop()
+  }
   finish_if_over(operation);
 }
 
@@ -161,12 +243,25 @@ void DmaEngine::finish_if_over(Operation& operation) {
   if (operation.flying > 0 || (operation.status == Status::kOk && !all)) {
     return;
   }
+  if (timed_.operation == &operation) [[unlikely]] {
+    end_timed(operation);
+  }
   Ring& ring = *operation.ring;
   core_.complete_entry(ring, operation.desc.cookie, operation.index, operation.done,
                        operation.status, operation.retries);
   --ring.outstanding;
   operation.ring = nullptr;
-  --busy_;
+  used_ &= ~bit_of(operation);
+  unsent_ &= ~bit_of(operation);
+}
+
+/// The operation that was timed has ended, and was alone.
+void DmaEngine::end_timed(const Operation& operation) {
+  timed_.operation = nullptr;
+  if (operation.status == Status::kOk) {
+    choice_.took(op_of(operation.desc) == DmaOp::kNread, operation.desc.length, timed_.is_long,
+                 core_.clock->now_ns() - timed_.since_ns);
+  }
 }
 
 void DmaEngine::begin_stop(Ring& ring) {
@@ -184,7 +279,9 @@ void DmaEngine::forget(const Pair& pair) {
   for (Operation& operation : operations_) {
     if (operation.ring != nullptr && operation.ring->pair == &pair) {
       operation = {};
-      --busy_;
+      timed_.operation = nullptr;
+      used_ &= ~bit_of(operation);
+      unsent_ &= ~bit_of(operation);
     }
   }
 }

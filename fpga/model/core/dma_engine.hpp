@@ -6,6 +6,7 @@
 
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/transactions.hpp"
+#include "fpga/model/core/way_choice.hpp"
 
 namespace rio::model {
 
@@ -17,7 +18,9 @@ class DmaEngine {
   void run(Ring& ring);
   /// Send packets of the operations under way.
   void progress();
-  [[nodiscard]] bool busy() const { return busy_ != 0; }
+  [[nodiscard]] bool busy() const { return used_ != 0; }
+  /// Whether progress() has something to do.
+  [[nodiscard]] bool has_unsent() const { return unsent_ != 0; }
   /// Bytes of the operations under way, for the rail status.
   struct Load {
     uint64_t write_bytes = 0;  ///< of writes that have not ended
@@ -26,6 +29,8 @@ class DmaEngine {
   };
   [[nodiscard]] Load load() const;
   void on_end(const Transaction& transaction, regs::Status status);
+  /// The partner has done nothing of a kLongRequest: send its requests one by one.
+  void send_in_packets(const Transaction& transaction);
   /// Begin to stop the ring. Transfers under way continue.
   void begin_stop(Ring& ring);
   void forget(const Pair& pair);
@@ -42,19 +47,40 @@ class DmaEngine {
     uint32_t flying = 0;
     uint32_t retries = 0;
     regs::Status status = regs::Status::kOk;
+    bool long_flies = false;  // a kLongRequest is in flight, and nothing else
+    bool in_packets = false;  // no more kLongRequests
+    uint32_t long_min = 0;    // fewest bytes of a kLongRequest; 0: not decided yet
   };
+  /// The operation that is timed for the choice.
+  struct Timed {
+    const Operation* operation = nullptr;  // null: none
+    bool is_long = false;
+    uint64_t since_ns = 0;
+  };
+  static constexpr uint32_t kOperations = 64;
 
   [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
   [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
+  [[nodiscard]] uint32_t long_min(const Operation& operation);
+  [[nodiscard]] uint32_t long_bytes(Operation& operation);
+  void end_timed(const Operation& operation);
   void issue(Operation& operation);
   void finish_if_over(Operation& operation);
+  [[nodiscard]] uint64_t bit_of(const Operation& operation) const {
+    return uint64_t{1} << (&operation - operations_.data());
+  }
 
   Core& core_;
   Transactions& transactions_;
-  std::array<Operation, 64> operations_{};
+  std::array<Operation, kOperations> operations_{};
+  // Operations that are not free, and those of them with bytes to send, one bit each.
+  uint64_t used_ = 0;
+  uint64_t unsent_ = 0;
+  WayChoice choice_;
+  Timed timed_;
+  const Flow* full_ = nullptr;  // for which there was no room, in this call of progress()
   // Most operations of one pair, so that no pair blocks another.
   uint32_t share_ = static_cast<uint32_t>(operations_.size() / core_.pairs.size());
-  uint32_t busy_ = 0;
 };
 
 }  // namespace rio::model

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fpga/model/frame.hpp"
@@ -80,19 +81,73 @@ struct TxEntry {
 };
 
 /// A run: messages sent one after the other with one letter, each after the answer to the one
-/// before. The receiver takes care of that, because one frame announces all of them. They end in
-/// order.
-struct PullRun {
+/// before. The receiver takes care of that for the messages of one frame. The next frame leaves
+/// when all messages of the one before are answered, and meanwhile the run grows. The messages end
+/// in order.
+class PullRun {
+ public:
+  /// Most messages in a run. A driver that posts fewer of one mailbox never finds a run full.
+  static constexpr uint32_t kMessagesMax = kAnnouncedMax;
+
   struct Message {
     uint64_t addr;
     uint32_t length;
     uint32_t cookie;
+    uint32_t index;  ///< ring index of the descriptor
   };
-  uint32_t index;  ///< ring index of the first descriptor
-  uint32_t count;
-  uint32_t done;
-  Message messages[kPullPartsMax];
+
+  /// Begin an empty run of messages with this control word. @param behind whether the frame carries
+  /// the bytes, also to a partner that could pull them.
+  void begin(uint32_t control, bool behind) {
+    control_ = control;
+    behind_ = behind;
+    done_ = count_ = announced_ = 0;
+  }
+  /// Control word of all messages.
+  [[nodiscard]] uint32_t control() const { return control_; }
+  [[nodiscard]] bool behind() const { return behind_; }
+  /// Messages that have not ended.
+  [[nodiscard]] uint32_t left() const { return count_ - done_; }
+  [[nodiscard]] bool is_full() const { return left() == kMessagesMax; }
+  /// A message that has not ended. @param number 0 to left() - 1, 0 is the first.
+  [[nodiscard]] const Message& at(uint32_t number) const {
+    return messages_[(done_ + number) & (messages_.size() - 1)];
+  }
+  /// Add a message. Only if !is_full().
+  void add(const Message& message) {
+    if (left() == messages_.size()) {
+      grow();
+    }
+    messages_[count_++ & (messages_.size() - 1)] = message;
+  }
+  /// The first `count` messages have ended.
+  void pop(uint32_t count) {
+    done_ += count;
+    announced_ -= std::min(announced_, count);
+  }
+
+  /// Messages of the frame in flight that are not answered yet, up to left().
+  [[nodiscard]] uint32_t announced() const { return announced_; }
+  void announce(uint32_t count) { announced_ = count; }
+
+ private:
+  void grow() {
+    std::vector<Message> more(std::max<size_t>(kPullPartsMax, 4 * messages_.size()));
+    for (uint32_t i = 0; i < left(); ++i) {
+      more[(done_ + i) & (more.size() - 1)] = at(i);
+    }
+    messages_ = std::move(more);
+  }
+
+  uint32_t control_ = 0;
+  bool behind_ = false;
+  uint32_t announced_ = 0;
+  // Free-running numbers of messages.
+  uint32_t done_ = 0;
+  uint32_t count_ = 0;
+  std::vector<Message> messages_;  // a power of two; grows, since most runs are short
 };
+static_assert(std::has_single_bit(kPullPartsMax));
 
 /// A transaction of a doorbell, a request or maintenance. There is one for each transaction ID.
 struct Transaction {
@@ -104,11 +159,13 @@ struct Transaction {
   uint8_t op = 0;    ///< regs::DmaOp or regs::MaintOp
   uint8_t hops = 0;
   bool resend = false;  ///< answered RETRY: send again at since_ns
-  uint16_t length = 0;
+  bool pulled = false;  ///< sent as a kLongRequest
+  uint32_t length = 0;
   uint32_t retries = 0;
   uint32_t owner = 0;     ///< doorbell: index of the descriptor; notification: its tag; else number
                           ///< of the operation
-  uint32_t cookie = 0;    ///< doorbell: the descriptor's cookie
+  uint32_t cookie = 0;    ///< doorbell: the descriptor's cookie; kLongRequest: ring position of
+                          ///< its frame
   uint64_t address = 0;   ///< doorbell, notification: information; DMA: RapidIO address;
                           ///< maintenance: offset
   uint64_t bus_addr = 0;  ///< host memory of the data
@@ -121,8 +178,14 @@ struct Pair;
 
 /// One destination of one queue pair.
 struct Flow {
+  static constexpr uint32_t kLettersMax = 4;  ///< of a mailbox
+
   Flow(Pair& from, uint32_t dest, Outbound* out)
-      : pair(from), dest_id(dest), way(out), msgs(regs::kMailboxes * 4), retries(msgs.size()) {}
+      : pair(from),
+        dest_id(dest),
+        way(out),
+        msgs(regs::kMailboxes * kLettersMax),
+        retries(msgs.size()) {}
 
   Pair& pair;
   uint32_t dest_id;
@@ -133,15 +196,17 @@ struct Flow {
   uint8_t busy[regs::kMailboxes] = {};
   std::vector<TxMsg> msgs;               ///< index: place_of(), letter * 64 + mailbox
   std::unique_ptr<TxFurther[]> further;  ///< index as msgs; created on first use
-  /// The run of each mailbox; created on first use.
-  std::unique_ptr<PullRun> runs[regs::kMultiMailboxes];
+  /// The run of each mailbox and letter; created on first use.
+  std::unique_ptr<PullRun> runs[regs::kMultiMailboxes * kLettersMax];
   std::vector<uint32_t> retries;  ///< refusals of messages, index as msgs; valid if TxMsg::retries
                                   ///< is not 0
   std::unique_ptr<Transaction[]> transactions;  ///< index: transaction ID; created on first use
   std::vector<TxEntry> waiting;  ///< entries that wait inside the card, in the order of the ring
   uint32_t waiting_lanes = 0;    ///< TxEntry::lane_bit() of those
   uint8_t next_tid = 0;
-  uint32_t tids_busy = 0;  ///< transactions in flight or resting
+  bool reads_in_packets = false;  ///< the partner's memory cannot be pulled
+  bool requests_wait = false;     ///< a request of a transaction waits for room on the wire
+  uint32_t tids_busy = 0;         ///< transactions in flight or resting
 
   /// Whether a message to this mailbox is in flight. A busy letter is not enough: it may be
   /// resting, or taken by a message of several segments to a mailbox with the same low bits.
@@ -156,12 +221,47 @@ struct Flow {
     }
     return false;
   }
+  /// Let the free letters of a mailbox look busy: messages that have joined a run have not started,
+  /// so no later one to that mailbox may start. Short messages to mailboxes with the same low bits
+  /// go on: they can take no letter that a run waits for. @param mbox below kMultiMailboxes. @param
+  /// letter_mask all letters.
+  void shut(uint32_t mbox, uint8_t letter_mask) {
+    shut_[mbox] |= static_cast<uint8_t>(~busy[mbox] & letter_mask);
+    busy[mbox] |= letter_mask;
+  }
+  /// Undo shut().
+  void open(uint32_t mbox) { busy[mbox] ^= std::exchange(shut_[mbox], uint8_t{0}); }
+  void open_all() {
+    for (uint32_t mbox = 0; mbox < regs::kMultiMailboxes; ++mbox) {
+      open(mbox);
+    }
+  }
+  /// The run in flight to a mailbox. @return null: there is none, or something else is in flight to
+  /// it, too.
+  [[nodiscard]] PullRun* lone_run(uint32_t mbox) const {
+    PullRun* found = nullptr;
+    for (uint32_t left = busy[mbox]; left != 0; left &= left - 1) {
+      const TxMsg& msg = msgs[place_of(mbox, static_cast<uint32_t>(__builtin_ctz(left)))];
+      if (msg.state != TxMsg::kFlying) {
+        continue;
+      }
+      if (found != nullptr || msg.segments != TxMsg::kRun) {
+        return nullptr;
+      }
+      found = &run_of(msg);
+    }
+    return found;
+  }
   /// The mailbox and letter of a message of this flow: its index in `msgs`.
   [[nodiscard]] uint32_t place(const TxMsg& msg) const {
     return static_cast<uint32_t>(&msg - msgs.data());
   }
   /// The messages of a run of this flow.
-  [[nodiscard]] PullRun& run_of(const TxMsg& msg) const { return *runs[place(msg) & 63]; }
+  [[nodiscard]] PullRun& run_of(const TxMsg& msg) const { return *runs[run_index(place(msg))]; }
+  /// Index in `runs`. @param place of a run.
+  [[nodiscard]] static uint32_t run_index(uint32_t place) {
+    return (place & (regs::kMultiMailboxes - 1)) + regs::kMultiMailboxes * (place >> 6);
+  }
   /// Call `fn(message)` for all messages and runs that are in flight or rest.
   template <class Fn>
   void each_message(Fn fn) {
@@ -193,6 +293,9 @@ struct Flow {
     }
     return further[place(msg)];
   }
+
+ private:
+  uint8_t shut_[regs::kMultiMailboxes] = {};  // letters that only look busy, by mailbox
 };
 
 }  // namespace rio::model

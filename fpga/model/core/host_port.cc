@@ -39,16 +39,42 @@ void HostPort::forget() {
   generation_ = memory_->generation();
   read_window_ = {};
   write_window_ = {};
+  large_windows_[0] = {};
+  large_windows_[1] = {};
+}
+
+uint8_t* HostPort::large(uint64_t iova, uint64_t len, bool written) {
+  if (written && posting_) {
+    return nullptr;
+  }
+  if (!is_in_large_window(iova, len, written)) {
+    HostWindow window;
+    if (!find(iova, written, &window) || !window.holds(iova, len)) {
+      return nullptr;
+    }
+    if (memory_->is_silent()) {
+      return window.at(iova);
+    }
+    large_window(written) = window;
+  }
+  return large_window(written).at(iova);
 }
 
 /// Call `fn(va, len)` for each piece of [iova, iova + len). @return false: a byte is not mapped.
 template <class Fn>
 bool HostPort::each_piece(uint64_t iova, uint64_t len, bool written, Fn fn) {
+  if (is_in_large_window(iova, len, written)) [[likely]] {
+    fn(large_window(written).at(iova), len);
+    return true;
+  }
   while (len > 0) {
     HostWindow window;
     if (!find(iova, written, &window)) {
       refuse(iova);
       return false;
+    }
+    if (!memory_->is_silent()) {
+      large_window(written) = window;
     }
     const uint64_t part = std::min(len, window.len_bytes - (iova - window.iova));
     fn(window.at(iova), part);

@@ -40,6 +40,13 @@ class HostPort {
     return posting_ ? nullptr : look_up(iova, len, &write_window_);
   }
 
+  /// Address of [iova, iova + len) in one piece, as readable() or, if `written`, writable(), whose
+  /// windows stay: for large data, which is mostly in another window than messages.
+  [[nodiscard]] uint8_t* large(uint64_t iova, uint64_t len, bool written);
+  /// The window of the last large() that wrote; possibly empty, or another one if memory may go
+  /// without notice.
+  [[nodiscard]] const HostWindow& large_write_window() const { return large_windows_[1]; }
+
   /// A ring's memory in one piece; null: refused, and counted. Valid until begin_step() returns
   /// true.
   [[nodiscard]] uint8_t* ring_memory(uint64_t iova, uint64_t len, bool written);
@@ -81,6 +88,8 @@ class HostPort {
   void flush() { drain(~0u); }
 
   [[nodiscard]] bool posting() const { return posting_; }
+  /// Whether memory may go without notice: then no address may be given away.
+  [[nodiscard]] bool is_silent() const { return memory_->is_silent(); }
   /// Whether any posted write has not reached memory.
   [[nodiscard]] bool writes_wait() const { return !posted_.empty(); }
   [[nodiscard]] uint32_t generation() const { return generation_; }
@@ -109,11 +118,18 @@ class HostPort {
   void post(uint64_t iova, const void* from, uint32_t len, bool of_completion);
   void mix(size_t count);
   void write_now(uint64_t iova, const void* from, uint64_t len);
+  /// The window of the last accesses of a kind by large(), read(), mapped() and write().
+  [[nodiscard]] HostWindow& large_window(bool written) { return large_windows_[written ? 1 : 0]; }
+  [[nodiscard]] bool is_in_large_window(uint64_t iova, uint64_t len, bool written) {
+    return large_window(written).holds(iova, len) && current();
+  }
   template <class Fn>
   [[nodiscard]] bool each_piece(uint64_t iova, uint64_t len, bool written, Fn fn);
 
   HostWindow read_window_;
   HostWindow write_window_;
+  // Mostly other ones than those of short messages, and another one for reading than for writing.
+  HostWindow large_windows_[2];
   HostMemory* memory_;
   uint32_t generation_ = 0;
   bool posting_;

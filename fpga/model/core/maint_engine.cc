@@ -64,7 +64,7 @@ std::optional<Status> MaintEngine::start(const Operation& operation) {
   request.ring = kMaintRing;
   request.op = static_cast<uint8_t>(op);
   request.hops = static_cast<uint8_t>(Control::hop_count.get(desc.control));
-  request.length = static_cast<uint16_t>(desc.length);
+  request.length = desc.length;
   request.address = desc.offset;
   request.bus_addr = desc.bus_addr;
   request.owner = static_cast<uint32_t>(&operation - operations_.data());

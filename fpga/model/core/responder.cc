@@ -2,14 +2,20 @@
 
 namespace rio::model {
 
-bool Responder::open(const InFrame& request) {
+/// Answers to the sender of `request` follow. `out_` is its ring in each case, as ready_for_one()
+/// expects.
+void Responder::turn_to(const InFrame& request) {
   close();
+  source_ = request.dest;
+  dest_ = request.source;
   out_ = core_.wire->route(request.source);
+}
+
+bool Responder::open(const InFrame& request) {
+  turn_to(request);
   if (out_ != nullptr && !out_->responses->fits(frame_bytes(sizeof(acks_)))) {
     return false;
   }
-  source_ = request.dest;
-  dest_ = request.source;
   open_ = true;
   return true;
 }
@@ -47,27 +53,26 @@ void Responder::mark_dirty(Outbound* out) {
 }
 
 Frame* Responder::begin(const InFrame& request, FrameType type, uint32_t payload_bytes) {
-  close();
-  out_ = core_.wire->route(request.source);
-  Frame* frame = reinterpret_cast<Frame*>(sink_);
-  if (out_ != nullptr) {
-    frame = out_->responses->reserve(frame_bytes(payload_bytes));
-    if (frame == nullptr) {
-      return nullptr;
-    }
+  turn_to(request);
+  if (out_ != nullptr && out_->responses->reserve(frame_bytes(payload_bytes)) == nullptr) {
+    return nullptr;
   }
+  auto* const frame = reinterpret_cast<Frame*>(staged_);
   frame->begin(type, request.dest, request.source);
   frame->tid = request.tid;
   frame->length = static_cast<uint16_t>(payload_bytes);
   return frame;
 }
 
-void Responder::send(Frame* frame) {
+void Responder::send(Frame* frame, const uint8_t* payload) {
   if (out_ == nullptr || core_.faults.draw(Fault::kLostResponse)) {
     return;
   }
-  out_->responses->commit(frame, frame_bytes(frame->length));
-  mark_dirty(out_);
+  // At once: the receiver may copy a long payload while this card works on.
+  out_->responses->send_reserved(head_of(*frame), payload, frame->length);
+  if (dirty_ == out_) {
+    dirty_ = nullptr;  // that has published the rest, too
+  }
 }
 
 void Responder::flush() {
@@ -75,6 +80,10 @@ void Responder::flush() {
   if (dirty_ != nullptr) {
     dirty_->responses->publish();
     dirty_ = nullptr;
+  }
+  if (taken_from_ != nullptr) {
+    taken_from_->release();
+    taken_from_ = nullptr;
   }
 }
 

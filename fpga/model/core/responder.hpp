@@ -30,21 +30,20 @@ class Responder {
     return out == nullptr || out->responses->fits(responses * frame_bytes(0));
   }
 
-  /// Whether answer_at_once() may be called: the request's sender and destination are those of the
+  /// Whether answer_later() may be called: the request's sender and destination are those of the
   /// last one.
-  [[nodiscard]] bool ready_at_once(uint32_t asks, uint32_t asked) {
+  [[nodiscard]] bool ready_for_one(uint32_t asks, uint32_t asked) {
     return dest_ == asks && source_ == asked && out_ != nullptr && !out_->gone && !pending() &&
            out_->responses->has_short_room(frame_bytes(sizeof(Ack)));
   }
-  /// Answer one message; the answer is visible immediately. Only without faults.
-  void answer_at_once(Ack ack) {
-    constexpr uint32_t kBytes = frame_bytes(sizeof(Ack));
-    open_ = false;  // the room reserved for acks_ is used now
-    FrameWriter& writer = *out_->responses;
-    if (writer.put_short(kBytes, ack_head(), [&](uint8_t* at) { store64(at, ack.word()); }))
-        [[unlikely]] {
-      writer.wake();
-    }
+  /// Answer one message with the next flush(), which comes before anything else is sent or
+  /// received. Only without faults. @param from the ring of the message, popped; it is released
+  /// after the answer is sent, since a sender that sees its request taken must find the answer.
+  void answer_later(Ack ack, FrameReader* from) {
+    open_ = false;  // the room reserved for several acks is not needed
+    acks_[0] = ack;
+    count_ = 1;
+    taken_from_ = from;
   }
 
   /// A request has arrived: prefetch, assuming that it is from the same sender as the last one.
@@ -74,7 +73,10 @@ class Responder {
   /// Reserve a response with data, or to a transaction. The caller fills it, then calls send().
   /// @return null: no room now.
   [[nodiscard]] Frame* begin(const InFrame& request, FrameType type, uint32_t payload_bytes);
-  void send(Frame* frame);
+  /// Make the response visible to its receiver, after all earlier answers to it.
+  void send(Frame* frame) { send(frame, frame->payload()); }
+  /// send() with the payload from elsewhere.
+  void send(Frame* frame, const uint8_t* payload);
 
   /// Make the answers visible to their receivers.
   void flush();
@@ -85,6 +87,7 @@ class Responder {
     return {static_cast<uint64_t>(FrameType::kAcks) << 32,
             source_ | static_cast<uint64_t>(dest_) << 32, sizeof(Ack), 0};
   }
+  void turn_to(const InFrame& request);
   bool open(const InFrame& request);
   void close();
   void send_acks();
@@ -96,9 +99,10 @@ class Responder {
   uint32_t dest_ = 0;
   uint32_t count_ = 0;
   Ack acks_[kAcksPerFrame] = {};
-  Outbound* out_ = nullptr;    // null: the sender cannot be reached
-  Outbound* dirty_ = nullptr;  // has unpublished answers
-  alignas(32) uint8_t sink_[frame_bytes(4096)] = {};
+  Outbound* out_ = nullptr;                             // null: the sender cannot be reached
+  Outbound* dirty_ = nullptr;                           // has unpublished answers
+  FrameReader* taken_from_ = nullptr;                   // to be released with the next flush()
+  alignas(64) uint8_t staged_[frame_bytes(4096)] = {};  // a response, until send()
 };
 
 }  // namespace rio::model

@@ -1,5 +1,7 @@
 #include "fpga/model/core/target_engine.hpp"
 
+#include <algorithm>
+
 namespace rio::model {
 namespace {
 
@@ -27,6 +29,7 @@ void TargetEngine::read_windows(Pair& pair) {
     if (Control::gen.get(control) == Control::gen.get(window.control)) {
       continue;
     }
+    withdraw();
     if (bar.load(w::pasid(q, i)) != 0) {  // no capability of it
       control &= Control::gen.mask();
     }
@@ -43,6 +46,7 @@ void TargetEngine::read_windows(Pair& pair) {
 }
 
 void TargetEngine::forget(const Pair& pair) {
+  withdraw();
   const Bar& bar = pair.function->bar;
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
     // Only another generation opens a window after a reset.
@@ -52,7 +56,35 @@ void TargetEngine::forget(const Pair& pair) {
   }
 }
 
-const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t pair) const {
+HostPort* TargetEngine::find_long(const InFrame& frame, uint32_t length, uint64_t* bus) {
+  const Owner* const owner = core_.owner(frame.dest);
+  const uint32_t pair = owner == nullptr ? kNoPair : owner->pair_of_requests;
+  const Window* const window = pair == kNoPair ? nullptr : find(frame, length, pair);
+  if (window == nullptr) {
+    return nullptr;
+  }
+  *bus = window->bus + ((frame.address & kAddressMask) - window->rio);
+  return &host_of(pair);
+}
+
+void TargetEngine::promise(Outbound& out, uint32_t dest_id, uint32_t position) {
+  if (promises_.size() >= promises_max_) {
+    forget_used();
+    promises_max_ = 64 + 2 * promises_.size();
+    promises_.reserve(promises_max_);
+  }
+  promises_.push_back({&out, dest_id, position});
+}
+
+void TargetEngine::withdraw() {
+  for (const Promise& one : promises_) {
+    one.out->responses->revoke(one.position);
+  }
+  promises_.clear();
+}
+
+const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t length,
+                                               uint32_t pair) const {
   const auto op = static_cast<DmaOp>(frame.op);
   const uint64_t addr = frame.address & kAddressMask;
   const auto key = static_cast<uint32_t>(frame.address >> 48);
@@ -61,8 +93,8 @@ const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t pa
                       (window.control & right_for(op)) != 0 &&
                       ((frame.source ^ window.source) & window.source_mask) == 0 &&
                       (window.key == 0 || window.key == key);
-    if (open && frame.length <= window.size && addr >= window.rio &&
-        addr - window.rio <= window.size - frame.length) {
+    if (open && length <= window.size && addr >= window.rio &&
+        addr - window.rio <= window.size - length) {
       return &window;
     }
   }
@@ -88,7 +120,7 @@ bool TargetEngine::answer(const InFrame& frame, bool has_windows) {
     ++core_.counts.rx_unmapped;
   } else if (op <= DmaOp::kAtomicCswap && frame.length >= 1 &&
              frame.length <= regs::kMessageBytesMax) {
-    window = has_windows ? find(frame, pair) : nullptr;
+    window = has_windows ? find(frame, frame.length, pair) : nullptr;
     if (window == nullptr) {
       core_.event(core_.pairs[pair], regs::EventType::kWindowViolation, frame.source,
                   static_cast<uint32_t>(op),
@@ -106,7 +138,14 @@ bool TargetEngine::answer(const InFrame& frame, bool has_windows) {
   if (window != nullptr && core_.faults.draw(Fault::kRetry)) {
     response->op = static_cast<uint8_t>(Answer::kRetry);
   } else if (window != nullptr && !core_.faults.draw(Fault::kError)) {
-    serve(frame, host_of(pair), *window, response);
+    HostPort& host = host_of(pair);
+    const uint8_t* const bytes = op == DmaOp::kNread ? readable(frame, host, *window) : nullptr;
+    if (bytes != nullptr) {
+      response->op = static_cast<uint8_t>(Answer::kDone);
+      responder_.send(response, bytes);
+      return true;
+    }
+    serve(frame, host, *window, response);
   }
   if (response->op != static_cast<uint8_t>(Answer::kDone)) {
     response->length = 0;
@@ -136,6 +175,13 @@ void TargetEngine::serve(const InFrame& frame, HostPort& host, const Window& win
   if (response != nullptr && ok) {
     response->op = static_cast<uint8_t>(Answer::kDone);
   }
+}
+
+/// The bytes that a read asks for, if they are in one piece; null: serve() gathers them.
+const uint8_t* TargetEngine::readable(const InFrame& frame, HostPort& host, const Window& window) {
+  host.flush();  // a read pushes earlier posted writes to memory
+  const uint64_t bus = window.bus + ((frame.address & kAddressMask) - window.rio);
+  return host.large(bus, frame.length, false);
 }
 
 bool TargetEngine::atomic(const InFrame& frame, HostPort& host, uint64_t bus, Frame* response) {

@@ -58,6 +58,7 @@ bool Transactions::start(Flow& flow, const Transaction& request) {
   }
   if (!core_.link_up || !transmit(flow, *t, tid_of(flow, *t))) {
     t->resend = true;
+    flow.requests_wait = true;
     due_.push_back({&flow, t});
   }
   return true;
@@ -72,46 +73,106 @@ bool Transactions::start_now(Flow& flow, const Transaction& request) {
   return sent;
 }
 
-bool Transactions::transmit(Flow& flow, const Transaction& t, uint8_t tid) {
+bool Transactions::transmit(Flow& flow, Transaction& t, uint8_t tid) {
+  if (t.pulled) {
+    return transmit_long(flow, t, tid);
+  }
   const FrameType type = frame_type(t);
   const uint32_t payload = payload_bytes(type, t.op, t.length);
-  Frame* frame = flow.way->requests->reserve(frame_bytes(payload));
-  if (frame == nullptr) {
+  if (flow.way->requests->reserve(frame_bytes(payload)) == nullptr) {
     return false;
   }
-  frame->begin(type, flow.pair.dest_id, flow.dest_id);
-  if (payload > 0 && !flow.pair.function->host->read(t.bus_addr, frame->payload(), payload)) {
-    // The memory was unmapped after the owner had checked it. Send an empty payload: the receiver
-    // answers ERROR, which is a clearer report than a time-out.
-    frame->length = 0;
+  Frame frame;
+  frame.begin(type, flow.pair.dest_id, flow.dest_id);
+  frame.length = static_cast<uint16_t>(t.length);
+  frame.op = t.op;
+  frame.tid = tid;
+  frame.hops = t.hops;
+  frame.address = t.address;
+  HostPort& host = *flow.pair.function->host;
+  const uint8_t* const bytes = payload > 0 ? host.large(t.bus_addr, payload, false) : nullptr;
+  if (payload > 0 && bytes == nullptr) [[unlikely]] {
+    send_gathered(flow, t, frame, payload);
   } else {
-    frame->length = static_cast<uint16_t>(t.length);
+    flow.way->requests->send_reserved(head_of(frame), bytes, payload);
   }
-  frame->op = t.op;
-  frame->tid = tid;
-  frame->hops = t.hops;
-  frame->address = t.address;
-  flow.way->requests->commit(frame, frame_bytes(payload));
-  flow.way->requests->publish();
   ++core_.counts.tx_packets;
   return true;
 }
 
+/// Send a request whose payload is in several pieces of host memory.
+void Transactions::send_gathered(const Flow& flow, const Transaction& t, Frame& frame,
+                                 uint32_t payload) {
+  uint8_t bytes[regs::kMessageBytesMax];
+  if (!flow.pair.function->host->read(t.bus_addr, bytes, payload)) {
+    // The memory was unmapped after the owner had checked it. Send an empty payload: the receiver
+    // answers ERROR, which is a clearer report than a time-out.
+    frame.length = 0;
+    payload = 0;
+  }
+  flow.way->requests->send_reserved(head_of(frame), bytes, payload);
+}
+
+bool Transactions::transmit_long(Flow& flow, Transaction& t, uint8_t tid) {
+  PullPart part = {0, t.length, 0};
+  if (!returns_data(t)) {
+    // The partner may read only memory that this card may read. If it was unmapped after the owner
+    // had checked it, there is nothing to pull, and the receiver wants packets instead.
+    const uint8_t* const bytes = flow.pair.function->host->large(t.bus_addr, t.length, false);
+    part.address = reinterpret_cast<uintptr_t>(bytes);
+    part.length = bytes != nullptr ? t.length : 0;
+  }
+  constexpr uint32_t kBytes = frame_bytes(sizeof(part));
+  Frame* const frame = flow.way->requests->reserve(kBytes);
+  if (frame == nullptr) {
+    return false;
+  }
+  frame->begin(FrameType::kLongRequest, flow.pair.dest_id, flow.dest_id);
+  frame->length = sizeof(part);
+  frame->op = t.op;
+  frame->tid = tid;
+  frame->address = t.address;
+  std::memcpy(frame->payload(), &part, sizeof(part));
+  t.cookie = flow.way->requests->tail();
+  flow.way->requests->commit(frame, kBytes);
+  if (unpublished_ != flow.way->requests) {
+    publish();
+    unpublished_ = flow.way->requests;
+  }
+  core_.counts.tx_packets += long_packets(t.length);
+  return true;
+}
+
+void Transactions::revoke(const Flow& flow, const Transaction& t) {
+  if (t.pulled && !t.resend) {
+    flow.way->requests->revoke(t.cookie);
+  }
+}
+
 void Transactions::send_due() {
+  for (const Due& due : due_) {
+    due.flow->requests_wait = false;
+  }
   std::erase_if(due_, [this](const Due& due) {
     Transaction& t = *due.transaction;
     if (t.state != Transaction::kFlying || !t.resend) {
       return true;
     }
-    // If its ring is being stopped, check_timers() ends the transaction.
-    if (fate(*due.flow, t) != regs::Status::kOk || t.since_ns > core_.now_ns ||
-        !transmit(*due.flow, t, tid_of(*due.flow, t))) {
+    // If its ring is being stopped, check_timers() ends the transaction. Where one request of a
+    // flow finds no room, the later ones are not tried.
+    if (due.flow->requests_wait || fate(*due.flow, t) != regs::Status::kOk ||
+        t.since_ns > core_.now_ns) {
+      return false;
+    }
+    if (!transmit(*due.flow, t, tid_of(*due.flow, t))) {
+      due.flow->requests_wait = true;
       return false;
     }
     t.resend = false;
     t.since_ns = core_.now_ns;
     return true;
   });
+  publish();
 }
 
 Transaction* Transactions::answered(Flow& flow, const InFrame& response) {
@@ -168,6 +229,7 @@ void Transactions::end(Flow& flow, Transaction& t) {
 
 void Transactions::expire(Flow& flow, Transaction& t, regs::Status status, const Ended& ended) {
   core_.counts.tx_timeouts += status == regs::Status::kResponseTimeout ? 1 : 0;
+  revoke(flow, t);
   ended(flow, t, status);
   if (t.resend || flow.way->gone) {
     end(flow, t);  // nothing of it is in flight
@@ -212,6 +274,7 @@ void Transactions::check_timers(const Ended& ended) {
 void Transactions::lose(Flow& flow, const Ended& ended) {
   flow.each_transaction([&](Transaction& t) {
     if (t.state == Transaction::kFlying) {
+      t.pulled = false;  // the ring of frames is gone: nothing is to be revoked
       expire(flow, t, t.resend ? regs::Status::kLinkDown : regs::Status::kResponseTimeout, ended);
     } else {
       end(flow, t);
@@ -221,13 +284,19 @@ void Transactions::lose(Flow& flow, const Ended& ended) {
 
 void Transactions::forget(const Pair& pair) {
   std::erase_if(due_, [&pair](const Due& due) { return &due.flow->pair == &pair; });
-  const auto rest = [this](Transaction& t) {
+  const auto rest = [this](const Flow& flow, Transaction& t) {
     if (t.state == Transaction::kFlying) {
+      revoke(flow, t);
       t.state = Transaction::kQuarantine;
       t.since_ns = core_.now_ns + core_.timers.response_ns;
     }
   };
-  core_.each_flow([&rest](Flow& flow) { flow.each_transaction(rest); }, &pair);
+  core_.each_flow(
+      [&rest](Flow& flow) {
+        flow.requests_wait = false;
+        flow.each_transaction([&](Transaction& t) { rest(flow, t); });
+      },
+      &pair);
 }
 
 }  // namespace rio::model

@@ -21,15 +21,23 @@ class Transactions {
   explicit Transactions(Core& core) : core_(core) {}
 
   /// Take a free transaction of the flow and send its request. If the wire has no room, send_due()
-  /// sends it later. @return false: all 256 are in flight or resting.
+  /// sends it later; until then Flow::requests_wait is set. @return false: all 256 are in flight or
+  /// resting.
   [[nodiscard]] bool start(Flow& flow, const Transaction& request);
   /// Take a free transaction of the flow and send its request at once. @return false: all 256 are
   /// in flight or resting, the link is down, or the wire has no room.
   [[nodiscard]] bool start_now(Flow& flow, const Transaction& request);
   void send_due();
+  /// Make kLongRequests that were sent visible, so that the partner takes all of them together.
+  void publish() {
+    if (unpublished_ != nullptr) {
+      unpublished_->publish();
+      unpublished_ = nullptr;
+    }
+  }
   [[nodiscard]] bool due() const { return !due_.empty() && core_.link_up; }
   /// Send a request that has no response. @return false: no room on the wire; try again later.
-  [[nodiscard]] bool send_posted(Flow& flow, const Transaction& request) {
+  [[nodiscard]] bool send_posted(Flow& flow, Transaction request) {
     return transmit(flow, request, 0);
   }
 
@@ -41,6 +49,10 @@ class Transactions {
                                                      const InFrame& response);
   /// End a transaction and free its ID.
   void end(Flow& flow, Transaction& transaction);
+  /// Count a kLongRequest of which the partner has done nothing as never sent.
+  void uncount(const Transaction& transaction) {
+    core_.counts.tx_packets -= long_packets(transaction.length);
+  }
 
   /// Tells the owner of a transaction that it has ended. The status is "in doubt", or the reason
   /// why it was not sent (again). Called while flows are iterated: it must not send, nor make a
@@ -66,13 +78,19 @@ class Transactions {
   /// be sent.
   [[nodiscard]] regs::Status fate(const Flow& flow, const Transaction& transaction) const;
   /// Write the request to the wire. @return false: no room.
-  bool transmit(Flow& flow, const Transaction& transaction, uint8_t tid);
+  bool transmit(Flow& flow, Transaction& transaction, uint8_t tid);
+  static void send_gathered(const Flow& flow, const Transaction& transaction, Frame& frame,
+                            uint32_t payload);
+  [[nodiscard]] bool transmit_long(Flow& flow, Transaction& transaction, uint8_t tid);
+  /// The partner must not pull the bytes of a kLongRequest from now on.
+  static void revoke(const Flow& flow, const Transaction& transaction);
   [[nodiscard]] static uint8_t tid_of(const Flow& flow, const Transaction& transaction) {
     return static_cast<uint8_t>(&transaction - flow.transactions.get());
   }
 
   Core& core_;
   std::vector<Due> due_;
+  FrameWriter* unpublished_ = nullptr;  // has frames that are not published yet
 };
 
 }  // namespace rio::model

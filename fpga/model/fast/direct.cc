@@ -7,21 +7,9 @@
 namespace rio::model {
 namespace {
 
+using plain::busy_for_several;
 using plain::kFull;
-
-[[nodiscard]] constexpr uint32_t segments_of(uint32_t length_bytes) {
-  return (length_bytes + kFull - 1) / kFull;
-}
-
-/// Letters that are busy for messages of several segments, one byte for each of the four mailboxes.
-/// A letter is busy there if it is busy in any mailbox with the same low bits.
-[[nodiscard]] uint32_t busy_for_several(const uint8_t* busy_letters) {
-  uint32_t busy = 0;
-  for (uint32_t m = 0; m < regs::kMailboxes; m += regs::kMultiMailboxes) {
-    busy |= load32(busy_letters + m);
-  }
-  return busy;
-}
+using plain::segments_of;
 
 /// Write a message of several segments as the reference does: with the landing quirk, the last
 /// segment in full.
@@ -69,7 +57,7 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
   const uint64_t last_target = target.len_bytes - kFull;
   const uint32_t all_letters = all_letters_;
   const uint8_t* const busy_letters = sides.flow.busy;
-  const uint32_t busy_several = several ? busy_for_several(busy_letters) : 0;
+  const uint64_t busy_several = several ? busy_for_several(busy_letters) : 0;
   const uint8_t* const plain_entry = sides.owner.plain_entry;
   const uint32_t map_entry = sides.map_entry;
   const bool full = sides.peer.config.quirk_last_full_256;
@@ -93,7 +81,8 @@ uint32_t Direct::carry_run(const Sides& sides, uint32_t count) const {
     const uint32_t segments = several ? segments_of(length) : 1;
     uint32_t busy = busy_letters[mbox];
     if constexpr (several) {
-      busy = mbox < regs::kMultiMailboxes ? busy_several >> 8 * mbox & 0xFF : all_letters;
+      busy = mbox < regs::kMultiMailboxes ? static_cast<uint8_t>(busy_several >> 8 * mbox)
+                                          : all_letters;
       if (segments == 1 || !decoder.holds(message) || at + segments * kFull > target.len_bytes) {
         break;
       }
@@ -159,7 +148,9 @@ uint32_t Direct::carry(Pair& pair, Ring& ring, uint32_t count, Core& peer) const
       : shared.brief ? &Direct::carry_run<false, true>
                      : &Direct::carry_run<false, false>;
   const uint32_t carried = (this->*run)(sides, count);
-  plain::complete_run(ring, ring.head, carried, core_.ticks());
+  plain::complete_run(ring, ring.head, carried, core_.ticks(), [&](uint32_t number) {
+    return load32(ring.entry(ring.head + number, 5) + offsetof(regs::TxDesc, cookie));
+  });
   ring.head += carried;
   shared.head += carried;
   shared.cidx += carried;

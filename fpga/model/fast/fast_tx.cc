@@ -10,6 +10,7 @@ void FastTx::run(Pair& pair) {
   if (count == 0) {
     return;
   }
+  pair_ = &pair;
   const uint32_t end = ring.head + count;
   while (static_cast<int32_t>(end - ring.head) > 0) {
     const uint32_t left = end - ring.head;
@@ -18,7 +19,8 @@ void FastTx::run(Pair& pair) {
     }
     const uint32_t flights = std::min(left, core_.flights_left(pair));
     if ((flights == 1 && send_single(pair)) || send_run(pair, ring, flights) > 0 ||
-        pull_.launch(pair, ring, left) > 0) {
+        pull_.launch(pair, ring, left) > 0 || pull_.launch_with_bytes(pair, ring, left) > 0 ||
+        several_.send(pair, ring, left) > 0) {
       continue;
     }
     if (!tx_.launch(pair, ring)) {
@@ -32,18 +34,30 @@ void FastTx::run(Pair& pair) {
 
 bool FastTx::aim(Pair& pair) {
   Flow* flow = pair.last_flow;
-  const HostWindow& host = core_.host.read_window();
-  if (flow == nullptr || flow->way->gone || host.len_bytes < regs::kSegmentBytesMax) {
+  if (flow == nullptr || flow->way->gone) {
     return false;
   }
-  lane_ = {.ring = &pair.rings[kTxRing],
+  lane_ = {.flow = flow,
+           .ring = &pair.rings[kTxRing],
            .writer = flow->way->requests,
            .busy = flow->busy,
            .msgs = flow->msgs.data(),
-           .decoder = {host, flow->dest_id},
+           .decoder = {core_.host.read_window(), flow->dest_id},
            .route = plain::route(pair.dest_id, flow->dest_id),
            .now_ns = core_.now_ns};
   return true;
+}
+
+FastTx::Kick FastTx::kick_several() {
+  Ring& ring = *lane_.ring;
+  // acquire: as in kick().
+  const uint32_t tail = __atomic_load_n(ring.tail_word, __ATOMIC_ACQUIRE);
+  if (tail - ring.head != 1) {
+    return Kick::kNot;
+  }
+  ring.tail = tail;
+  return several_.send_single(*lane_.flow, lane_.decoder, lane_.route, ring) ? Kick::kSent
+                                                                             : Kick::kNot;
 }
 
 bool FastTx::send_single(Pair& pair) {
@@ -59,6 +73,16 @@ bool FastTx::send_single(Pair& pair) {
   }
   count_kicks(pair, 1);
   return true;
+}
+
+void FastTx::send_several(Pair& pair, Ring& ring, uint32_t count) {
+  for (uint32_t run = 1; run != 0 && count > 1; count -= run) {
+    run = pull_.launch_with_bytes(pair, ring, count);
+  }
+  static_cast<void>(several_.send(pair, ring, count));
+  if (pair.last_flow != nullptr) {
+    pair.last_flow->way->requests->publish();
+  }
 }
 
 uint32_t FastTx::send_run(Pair& pair, Ring& ring, uint32_t count) {
@@ -158,7 +182,13 @@ void FastTx::on_acks(Flow& flow, const InFrame& frame) {
     std::memcpy(&word, ack, sizeof(word));
     const auto once = static_cast<uint32_t>(pinned(word));  // the partner may overwrite it
     TxMsg& msg = msgs[once & 0xFF];
-    if (once > 0xFF || load64(reinterpret_cast<const uint8_t*>(&msg.unsent)) != life) [[unlikely]] {
+    const uint64_t is = load64(reinterpret_cast<const uint8_t*>(&msg.unsent));
+    if (once <= 0xFF && is == life) [[likely]] {
+      msg.state = TxMsg::kFree;
+      busy_letters[once & 63] ^= static_cast<uint8_t>(1u << (once >> 6));
+    } else if (once <= 0xFF && life == kTxLife && plain::is_whole_of_several(is)) {
+      tx_.end_several(flow, msg);
+    } else {
       complete();
       ring.cidx = cidx;
       tx_.answered(flow, {static_cast<uint8_t>(once), static_cast<uint8_t>(once >> 8)});
@@ -166,8 +196,6 @@ void FastTx::on_acks(Flow& flow, const InFrame& frame) {
       last_word = time | static_cast<uint64_t>(ring.phase()) << 32;
       continue;
     }
-    msg.state = TxMsg::kFree;
-    busy_letters[once & 63] ^= static_cast<uint8_t>(1u << (once >> 6));
     if (msg.index != index + 1 || reported == most) {
       complete();
     }

@@ -6,6 +6,7 @@
 #include "fpga/model/fast/direct.hpp"
 #include "fpga/model/fast/plain.hpp"
 #include "fpga/model/fast/tx_pull.hpp"
+#include "fpga/model/fast/tx_several.hpp"
 
 namespace rio::model {
 
@@ -13,6 +14,9 @@ class FastTx {
  public:
   /// @param tx handles messages that are not plain, and answers to them.
   FastTx(Core& core, TxEngine& tx) : core_(core), tx_(tx) {}
+
+  /// The pair whose messages were sent last; before the first message, the first pair.
+  [[nodiscard]] Pair& pair() const { return *pair_; }
 
   /// Fetch and send posted messages, as far as letters and room allow.
   void run(Pair& pair);
@@ -32,10 +36,20 @@ class FastTx {
   /// Hot. Send what was posted, but only if it is one plain message to that destination and room is
   /// known to be free. Calls no function.
   [[nodiscard]] Kick kick();
+  /// Hot. Like kick(), for one plain message of several segments. Wakes the reader itself. @return
+  /// kNot or kSent.
+  [[nodiscard]] Kick kick_several();
   /// Look for room, after kick() has returned kNot. @return whether there is more room now.
   [[nodiscard]] bool find_room() {
     return !lane_.writer->has_short_room_at_hand(kLongest) &&
            lane_.writer->has_short_room(kLongest);
+  }
+  /// Send posted messages of several segments to the last destination, as far as possible. @param
+  /// count posted entries.
+  void send_several(Pair& pair, Ring& ring, uint32_t count);
+  /// Whether the head of the ring is such a message, and waits only for a letter.
+  [[nodiscard]] bool waits_for_letter(const Pair& pair, const Ring& ring) const {
+    return several_.waits_for_letter(pair, ring, ring.posted());
   }
   void wake() { lane_.writer->wake(); }
   /// Count messages that kick() has sent.
@@ -49,6 +63,7 @@ class FastTx {
 
   /// The values that are the same for all messages.
   struct SendSetup {
+    Flow* flow;
     Ring* ring;
     FrameWriter* writer;
     uint8_t* busy;  ///< busy letters, by mailbox
@@ -68,8 +83,10 @@ class FastTx {
 
   Core& core_;
   TxEngine& tx_;
+  Pair* pair_ = &core_.pairs[0];
   Direct direct_{core_};
   TxPull pull_{core_, tx_};
+  TxSeveral several_{core_, tx_};
   uint8_t letter_mask_ = static_cast<uint8_t>((1u << core_.config.letters) - 1);
   SendSetup lane_{};
 };

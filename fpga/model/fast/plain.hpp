@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "base/tsan.hpp"
 #include "fpga/model/copy.hpp"
@@ -87,6 +88,28 @@ class Decoder {
   uint64_t unaligned_ = 0;  // kTxUnaligned, in a register
 };
 
+/// Number of segments of a message of `length_bytes`, at least 1.
+[[nodiscard]] constexpr uint32_t segments_of(uint32_t length_bytes) {
+  return (length_bytes + kFull - 1) / kFull;
+}
+
+/// Letters that are busy for messages of several segments, one byte for each of the four mailboxes,
+/// and above them whatever. A letter is busy there if it is busy in any mailbox with the same low
+/// bits. @param busy_letters Flow::busy.
+[[nodiscard]] inline uint64_t busy_for_several(const uint8_t* busy_letters) {
+  uint64_t busy = 0;
+  for (uint32_t m = 0; m < regs::kMailboxes; m += 8) {
+    busy |= load64(busy_letters + m);
+  }
+  return busy | busy >> 32;
+}
+/// The lowest free letter for a message of several segments; at least the number of letters if none
+/// is. @param mbox below kMultiMailboxes.
+[[nodiscard]] inline uint32_t letter_for_several(const uint8_t* busy_letters, uint32_t mbox) {
+  return static_cast<uint32_t>(
+      std::countr_one(static_cast<uint8_t>(busy_for_several(busy_letters) >> 8 * mbox)));
+}
+
 /// Bytes 16 to 23 of the Frame of a message of one segment.
 [[nodiscard]] constexpr uint64_t shape(uint64_t length, uint64_t place) {
   return length | place << 16 | 1ull << 32 | static_cast<uint64_t>(kFull) << 48;
@@ -96,6 +119,12 @@ static_assert(offsetof(Frame, place) == 18 && offsetof(Frame, segments) == 20 &&
 
 /// Bytes 19 to 23 of such a Frame: segment 0 of 1, ssize 256.
 inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
+
+/// Bytes 16 to 23 of the Frame of a whole message of `segments` segments.
+[[nodiscard]] constexpr uint64_t shape_of_several(uint64_t length, uint64_t segments,
+                                                  uint64_t place) {
+  return shape(length, place) ^ (segments ^ 1) << 32;
+}
 
 /// First eight bytes of the Frame of a whole message, without the ring's tag.
 [[nodiscard]] constexpr uint64_t kind_of(uint32_t length) {
@@ -119,6 +148,14 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
   store64(reinterpret_cast<uint8_t*>(&msg.unsent), kTxLife);
 }
 
+/// Whether a message that is not in flight as one segment is in flight as a whole of several
+/// segments, and was never refused. @param life last eight bytes of its TxMsg.
+[[nodiscard]] inline bool is_whole_of_several(uint64_t life) {
+  constexpr uint32_t kLsb = 8 * offsetof(TxLife, segments);
+  return ((life ^ kTxLife) & ~(uint64_t{0xFF} << kLsb)) == 0 &&
+         (life >> kLsb & 0xFF) - 2 <= regs::kSegmentsMax - 2;
+}
+
 /// Write a completion of the transmit ring. @param last_word time and status.
 [[gnu::always_inline]] inline void complete_tx(uint8_t* cpl, uint32_t cookie, uint32_t index,
                                                uint64_t last_word) {
@@ -129,19 +166,19 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
   __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 8), last_word, __ATOMIC_RELEASE);
 }
 
-/// Complete a run of messages that were delivered, of entries that the ring still holds.
-inline void complete_run(Ring& ring, uint32_t first, uint32_t count, uint32_t time) {
+/// Complete messages of adjoining entries that were delivered. @param cookie_of called with the
+/// number of a message, from 0 on: its cookie.
+template <class CookieOf>
+inline void complete_run(Ring& ring, uint32_t first, uint32_t count, uint32_t time,
+                         const CookieOf& cookie_of) {
   constexpr uint32_t kMost = regs::tx_cpl::Status::more.max() + 1;
-  while (count != 0) {
-    const uint32_t reported = ring.cumulative ? std::min(count, kMost) : 1;
-    const uint32_t index = first + reported - 1;
+  for (uint32_t done = 0; done != count;) {
+    const uint32_t reported = ring.cumulative ? std::min(count - done, kMost) : 1;
+    done += reported;
     const uint32_t last = regs::tx_cpl::Status::more.put(reported - 1) | ring.phase();
-    complete_tx(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl),
-                load32(ring.entry(index, 5) + offsetof(regs::TxDesc, cookie)), index,
-                time | uint64_t{last} << 32);
+    complete_tx(ring.cbase + (ring.cidx & ring.cmask) * sizeof(regs::TxCpl), cookie_of(done - 1),
+                first + done - 1, time | uint64_t{last} << 32);
     ++ring.cidx;
-    first += reported;
-    count -= reported;
   }
 }
 
@@ -176,6 +213,37 @@ struct Completion {
     base::tsan_release(cpl + 28);
     __atomic_store_n(reinterpret_cast<uint64_t*>(cpl + 24), last_word, __ATOMIC_RELEASE);
   }
+};
+
+/// Complete the next entry of a ring, whose message has landed. @param index the ring's head.
+/// @param bytes padded length.
+[[gnu::always_inline]] inline void end_entry(Core& core, Pair& pair, Ring& ring,
+                                             const Completion& completion, uint32_t index,
+                                             uint32_t bytes, uint32_t segments, uint32_t place) {
+  uint8_t* const cpl = ring.cbase + (ring.cidx & ring.cmask) * ring.cpl_bytes;
+  const uint32_t arrival = pair.arrivals++;
+  if (ring.brief) {
+    completion.write<true>(cpl, bytes, segments, place, index, arrival);
+  } else {
+    completion.write<false>(cpl, bytes, segments, place, index, arrival);
+  }
+  ++ring.cidx;
+  ring.head = index + 1;
+  ++core.counts.rx_packets;
+}
+
+/// Bytes 8 to 23 of the next frame of a ring, which its sender may overwrite: each word is read
+/// once, so that exactly the value is used that was checked.
+struct Arrived {
+  uint64_t route;
+  uint64_t shape;
+
+  [[nodiscard]] static Arrived read(const uint8_t* at) {
+    return {pinned(load64(at + 8)), pinned(load64(at + 16))};
+  }
+  [[nodiscard]] uint32_t length() const { return static_cast<uint32_t>(shape) & 0xFFFF; }
+  [[nodiscard]] uint32_t place() const { return static_cast<uint32_t>(shape >> 16) & 0xFF; }
+  [[nodiscard]] uint32_t source() const { return static_cast<uint32_t>(route); }
 };
 
 /// Write the payload of a message of one segment. @param bytes padded length. @param full the card

@@ -93,18 +93,19 @@ uint32_t RxPlain::run(Pair& pair, const InFrame& first, uint32_t bytes_to_end, u
 }
 
 bool RxPlain::aim() {
-  Pair& pair = core_.pairs[0];
-  Ring& ring = pair.rings[kSharedRing];
   const HostWindow& host = core_.host.write_window();
-  if (core_.owners.size() != 1 || !ring.running() || ring.held || ring.cbase == nullptr ||
-      host.len_bytes < kFull) {
+  if (core_.owners.empty() || host.len_bytes < kFull) {
     return false;
   }
-  const Owner& owner = core_.owners[0];
-  const auto* const mine =
-      std::find_if(std::begin(owner.plain_entry), std::end(owner.plain_entry),
-                   [](uint8_t entry) { return entry != kNoEntry; });  // of the only pair
-  if (core_.pairs.size() != 1 || mine == std::end(owner.plain_entry)) {
+  const Owner& owner = core_.last_owner != nullptr ? *core_.last_owner : core_.owners.front();
+  const auto* const mine = std::find_if(std::begin(owner.plain_entry), std::end(owner.plain_entry),
+                                        [](uint8_t entry) { return entry != kNoEntry; });
+  if (mine == std::end(owner.plain_entry)) {
+    return false;
+  }
+  Pair& pair = core_.pairs[core_.pair_of_entry[*mine]];
+  Ring& ring = pair.rings[kSharedRing];
+  if (!ring.running() || ring.held || ring.cbase == nullptr) {
     return false;
   }
   lane_ = {.pair = &pair,

@@ -17,14 +17,6 @@ class RxPlain {
   /// `first`.
   [[nodiscard]] uint32_t take_run(const InFrame& first, uint32_t bytes_to_end, uint32_t tag);
 
-  /// Compute which messages take_single() may handle. @return false: none. Valid until the next
-  /// step.
-  [[nodiscard]] bool aim();
-  /// Hot. Take the next message and answer it. @param word its load_frame_word(). @return false:
-  /// nothing was done; use another path.
-  [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
-
- private:
   /// The result of aim().
   struct Aim {
     Pair* pair = nullptr;
@@ -38,6 +30,16 @@ class RxPlain {
     uint32_t map_entry = 0;
   };
 
+  /// Compute which messages take_single() may handle: those for the destID that has received last.
+  /// @return false: none. Valid until the next step.
+  [[nodiscard]] bool aim();
+  /// The result of the last aim() that returned true.
+  [[nodiscard]] const Aim& aimed() const { return lane_; }
+  /// Hot. Take the next message; the answer is the responder's to send. @param word its
+  /// load_frame_word(). @return false: nothing was done; use another path.
+  [[nodiscard]] bool take_single(const Inbound& in, uint64_t word);
+
+ private:
   [[nodiscard]] Pair* target(const InFrame& frame);
   /// @tparam full the card has the landing quirk: it writes all 256 bytes of a last segment.
   /// @tparam brief completions are short.
@@ -53,41 +55,33 @@ inline bool RxPlain::take_single(const Inbound& in, uint64_t word) {
   FrameReader& reader = *in.requests;
   const uint8_t* const at = reader.next();
   Ring& ring = *lane_.ring;
-  // Read each word once, since the sender may overwrite it: use exactly the value that was checked.
-  const uint64_t route = pinned(load64(at + 8));
-  const uint64_t shape = pinned(load64(at + 16));
-  const auto length = static_cast<uint32_t>(shape) & 0xFFFF;
-  const auto place = static_cast<uint32_t>(shape >> 16) & 0xFF;
-  const auto source = static_cast<uint32_t>(route);
+  const auto frame = plain::Arrived::read(at);
+  const uint32_t length = frame.length();
+  const uint32_t place = frame.place();
+  const uint32_t source = frame.source();
   const uint32_t bytes = frame_bytes(length);
   const uint32_t index = ring.head;
+  if (ring.posted() == 0 && core_.read_tail(ring) == 0) [[unlikely]] {
+    return false;  // the entry is that of a lap before
+  }
   const uint64_t offset = load64(ring.entry(index, 3)) - lane_.begin;
-  if (word != plain::kind_of(length) || shape >> 24 != plain::kOneSegment ||
-      length - 1 >= plain::kFull || route >> 32 != lane_.dest_id ||
+  if (word != plain::kind_of(length) || frame.shape >> 24 != plain::kOneSegment ||
+      length - 1 >= plain::kFull || frame.route >> 32 != lane_.dest_id ||
       (lane_.mailboxes >> (place & 63) & 1) == 0 || source - in.first_source > in.more_sources ||
       bytes > reader.to_end() || offset > lane_.last ||
-      (ring.posted() == 0 && core_.read_tail(ring) == 0) ||
-      !responder_.ready_at_once(source, lane_.dest_id)) [[unlikely]] {
+      !responder_.ready_for_one(source, lane_.dest_id)) [[unlikely]] {
     return false;
   }
   const uint32_t landed = padded(length);
   plain::land_plain(lane_.va + offset, at + sizeof(Frame), landed,
                     core_.config.quirk_last_full_256);
-  const plain::Completion completion = {route, lane_.time,
+  const plain::Completion completion = {frame.route, lane_.time,
                                         static_cast<uint64_t>(ring.phase()) << 32, lane_.map_entry};
-  uint8_t* const cpl = ring.cbase + (ring.cidx & ring.cmask) * ring.cpl_bytes;
-  const uint32_t arrival = lane_.pair->arrivals++;
-  if (ring.brief) {
-    completion.write<true>(cpl, landed, 1, place, index, arrival);
-  } else {
-    completion.write<false>(cpl, landed, 1, place, index, arrival);
-  }
-  ++ring.cidx;
-  ring.head = index + 1;
-  ++core_.counts.rx_packets;
-  responder_.answer_at_once(Ack::of(place, 0, Answer::kDone));
+  plain::end_entry(core_, *lane_.pair, ring, completion, index, landed, 1, place);
+  // The answer is sent at the next look or step. Its cache line may be another core's, and a reply
+  // that the host sends before that would wait for it.
+  responder_.answer_later(Ack::of(place, 0, Answer::kDone), &reader);
   reader.pop_bytes(bytes);
-  reader.release();
   return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/tsan.hpp"
 #include "fpga/model/copy.hpp"
+#include "fpga/model/fast/plain.hpp"
 
 namespace rio::model {
 namespace {
@@ -33,9 +34,10 @@ LocalPuller local_puller;
 /// Number of messages that a frame announces. @return 0: none, or too many.
 [[nodiscard]] uint32_t parts_of(const InFrame& frame) {
   const auto room = static_cast<uint32_t>(frame.length / sizeof(PullPart));
-  const uint32_t parts = bytes_are_behind(frame) ? frame.segments : room;
-  return parts <= std::min(room, kPullPartsMax) && frame_bytes(frame.length) <= frame.bytes ? parts
-                                                                                            : 0;
+  const bool behind = bytes_are_behind(frame);
+  const uint32_t parts = behind ? frame.segments : room;
+  const uint32_t most = std::min(room, behind ? kPullPartsMax : kAnnouncedMax);
+  return parts <= most && frame_bytes(frame.length) <= frame.bytes ? parts : 0;
 }
 
 /// Read a part; each word only once, since the sender may overwrite it. If the frame carries the
@@ -65,46 +67,98 @@ struct Entry {
 
 }  // namespace
 
-RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxEngine& rx)
-    : core_(core), responder_(responder), admission_(admission), rx_(rx) {
-  runs_.reserve(kRunsMax);  // pulls hold pointers to runs
-}
-
-bool RxPull::on_pull(Puller* puller, const InFrame& frame) {
-  const uint32_t parts = parts_of(frame);
-  const bool first = runs_.empty();
-  if (first ? !responder_.ready_for(frame, kAnswersMax)
-            : runs_.size() == kRunsMax || frame.source != pulling_.source ||
-                  frame.dest != pulling_.dest || frame.op != pulling_.op ||
-                  run_messages_ + parts > kPullsMax) {
-    return false;
-  }
-  if (first) {
-    pulling_ = frame;
-    run_messages_ = 0;
-  }
-  run_messages_ += parts;
-  Run& run = runs_.emplace_back(Run{frame.at, frame.place, 0, Answer::kError});
-  puller = bytes_are_behind(frame) ? &local_puller : puller;
-  if (puller != nullptr) {
-    take_run(frame, parts, *puller, run);
-  }
-  return true;
+RxPull::RxPull(Core& core, Responder& responder, Admission& admission, RxEngine& rx,
+               RxSeveral& several)
+    : core_(core), responder_(responder), admission_(admission), rx_(rx), several_(several) {
+  runs_.reserve(FrameReader::kHeldMax);  // pulls hold pointers to runs
 }
 
 /// Runs must end before a frame that may land in the same rings, or needs much room for its answer.
-bool RxPull::ends_runs(const InFrame& frame) {
+bool RxPull::ends_runs(FrameReader& reader, const InFrame& frame) {
   if (frame.type == FrameType::kPull) {
     return false;
   }
   return frame.type != FrameType::kMessage || frame.mbox() < regs::kMultiMailboxes ||
-         !responder_.ready_for(pulling_, kAnswersMax);
+         !responder_.ready_for(reader.held()[0].frame, kAnswersMax);
 }
 
-void RxPull::end_runs(Puller* puller) {
+void RxPull::pull(Puller* puller, FrameReader& reader) {
+  const std::span<FrameReader::Held> held = reader.held();
+  if (!core_.link_up) {
+    reader.end_held(held.size());  // lost on the way
+    return;
+  }
+  pulling_ = held[0].frame;
+  if (!responder_.ready_for(pulling_, kAnswersMax)) {
+    return;
+  }
+  size_t over = take_held(puller, held);
   if (pull_count_ != 0) {
     end_pulls(bytes_are_behind(pulling_) ? local_puller : *puller);
   }
+  // A frame that is not taken to its end is over if its bytes did not come: no later message of it
+  // may land before the one that did not.
+  over += !runs_.empty() && over < held.size() && runs_.back().at == held[over].frame.at &&
+                  runs_.back().answer != Answer::kDone
+              ? 1
+              : 0;
+  answer_runs();
+  reader.end_held(over);
+}
+
+bool RxPull::take_with_bytes(const InFrame& frame) {
+  if (!responder_.ready_for(frame, kAnswersMax)) {
+    return false;
+  }
+  pulling_ = frame;
+  const uint32_t parts = parts_of(frame);
+  Run& run = runs_.emplace_back(
+      Run{frame.at, frame.place, 0, parts != 0 ? Answer::kDone : Answer::kError, 0, parts});
+  if (parts != 0) {
+    take_run(frame, local_puller, run);
+  }
+  if (pull_count_ != 0) {
+    end_pulls(local_puller);
+  }
+  answer_runs();
+  return true;
+}
+
+/// Take the next messages of held frames that have the same sender and destination. @return frames
+/// that are over.
+size_t RxPull::take_held(Puller* puller, std::span<FrameReader::Held> held) {
+  uint32_t room = kPullsMax;
+  size_t over = 0;
+  for (; over < held.size() && kPullsMax - room < kPullsEnough; ++over) {
+    FrameReader::Held& each = held[over];
+    const InFrame& frame = each.frame;
+    if (!is_pull(frame.at)) {
+      continue;  // revoked
+    }
+    if (frame.source != pulling_.source || frame.dest != pulling_.dest || frame.op != pulling_.op) {
+      break;
+    }
+    const uint32_t parts = parts_of(frame);
+    const uint32_t end = std::min(parts, each.taken + room);
+    room -= end - each.taken;
+    const bool any = end != each.taken;
+    Run& run = runs_.emplace_back(
+        Run{frame.at, frame.place, 0, any ? Answer::kDone : Answer::kError, each.taken, end});
+    Puller* const from = bytes_are_behind(frame) ? &local_puller : puller;
+    if (from == nullptr) {
+      run.answer = Answer::kError;
+    } else if (any) {
+      take_run(frame, *from, run);
+    }
+    each.taken = end;
+    if (end != parts && run.answer == Answer::kDone) {
+      break;
+    }
+  }
+  return over;
+}
+
+void RxPull::answer_runs() {
   for (const Run& run : runs_) {
     core_.count_answer(run.answer);
     Frame* const answer = responder_.begin(pulling_, FrameType::kPulled, 0);
@@ -121,13 +175,17 @@ void RxPull::end_runs(Puller* puller) {
 
 /// Place the messages of a run one after the other, as if each had arrived after the answer to the
 /// one before.
-void RxPull::take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run& run) {
+void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
   InFrame message = frame;
   message.ssize = kFull;
-  run.answer = parts != 0 ? Answer::kDone : Answer::kError;
-  Pair* const pair = admission_.target(frame);
-  uint32_t i = pair != nullptr && parts != 0 ? take_entries(frame, parts, *pair, run) : 0;
-  for (; i < parts && run.answer == Answer::kDone; ++i) {
+  const uint32_t landed = bytes_are_behind(frame) ? land_with_bytes(frame, run) : 0;
+  run.taken = static_cast<uint16_t>(landed);
+  uint32_t i = run.first + landed;
+  Pair* const pair = i != run.end ? admission_.target(frame) : nullptr;
+  if (landed == 0 && pair != nullptr) {
+    i += take_entries(frame, *pair, run);
+  }
+  for (; i < run.end && run.answer == Answer::kDone; ++i) {
     const PullPart part = part_of(frame, i);
     const uint32_t length = part.length;
     ++core_.counts.rx_packets;
@@ -148,28 +206,53 @@ void RxPull::take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run&
   }
 }
 
+/// Fast path: messages of several segments for the shared queue, whose bytes are in the frame.
+/// @return how many have landed; admit() handles the next one.
+uint32_t RxPull::land_with_bytes(const InFrame& frame, const Run& run) {
+  InFrame message = frame;
+  message.type = FrameType::kMessage;
+  message.op = 0;
+  message.ssize = kFull;
+  uint32_t landed = 0;
+  for (const uint32_t parts = run.end - run.first; landed < parts; ++landed) {
+    const PullPart part = part_of(frame, run.first + landed);
+    if (part.length > regs::kMessageBytesMax) {
+      break;
+    }
+    message.at = reinterpret_cast<const uint8_t*>(part.address) - sizeof(Frame);
+    message.bytes = frame_bytes(part.length);
+    message.length = static_cast<uint16_t>(part.length);
+    message.segments = static_cast<uint8_t>(plain::segments_of(part.length));
+    if (!several_.land(message)) {
+      break;
+    }
+  }
+  return landed;
+}
+
 /// Fast path: messages for a dedicated ring with matching entries that land in one piece. @return
 /// how many; admit() handles the next one.
-uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run) {
+uint32_t RxPull::take_entries(const InFrame& frame, Pair& pair, Run& run) {
   Ring* const ring = Admission::dedicated_ring(pair, frame);
   if (core_.faults.enabled() || core_.config.vfs != 0 || ring == nullptr || !ring->running() ||
       ring->held) {
     return 0;
   }
-  parts = std::min(parts, core_.poll_tail(*ring));
+  const uint32_t parts = std::min(run.end - run.first, core_.poll_tail(*ring));
   const uint64_t addr_mask = (1ull << core_.config.dedicated_addr_log2) - 1;
   const uint32_t size_mask = (1u << core_.config.dedicated_size_log2) - 1;
   const bool full = core_.config.quirk_last_full_256;
   uint32_t taken = 0;
   while (taken < parts) {
-    const PullPart part = part_of(frame, taken);
+    const PullPart part = part_of(frame, run.first + taken);
     const Entry entry = entry_at(ring->entry(ring->head, 4));
     const uint32_t extent = full ? (part.length + kFull - 1) & ~(kFull - 1) : padded(part.length);
     if (part.length - 1 >= regs::kMessageBytesMax || entry.size != padded(part.length) ||
         (entry.size & size_mask) != 0 || (entry.addr & addr_mask) != 0) {
       break;
     }
-    uint8_t* const to = core_.host.writable(entry.addr, extent);
+    // Not writable(): the window of short messages stays, which their fast paths need.
+    uint8_t* const to = core_.host.large(entry.addr, extent, true);
     if (to == nullptr) {
       break;
     }
@@ -179,7 +262,7 @@ uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, 
     if (extent != part.length) {
       std::memset(to + part.length, 0, extent - part.length);
     } else if ((part.length & addr_mask) == 0 && !bytes_are_behind(frame)) {
-      pull.count = take_alike(frame, taken, parts - taken, piece, pull);
+      pull.count = take_alike(frame, run.first + taken, parts - taken, piece, entry.addr, pull);
       piece.len_bytes *= pull.count;
     }
     add(pull, piece);
@@ -192,15 +275,14 @@ uint32_t RxPull::take_entries(const InFrame& frame, uint32_t parts, Pair& pair, 
 }
 
 /// Extend a pull by the following messages that have the same length, and adjoin both in the
-/// sender's memory and here. @param number index of the first message in the frame. @return
-/// messages in the pull, up to `most`.
+/// sender's memory and here. @param number index of the first message in the frame. @param addr its
+/// destination. @return messages in the pull, up to `most`.
 uint32_t RxPull::take_alike(const InFrame& frame, uint32_t number, uint32_t most,
-                            const PullPiece& first, const Pull& pull) const {
-  const HostWindow& window = core_.host.write_window();
+                            const PullPiece& first, uint64_t addr, const Pull& pull) const {
+  const HostWindow& window = core_.host.large_write_window();
   const uint32_t len = first.len_bytes;
   uint64_t from = first.from;
-  uint64_t addr = window.iova + static_cast<uint64_t>(first.to - window.va);
-  uint64_t left = window.iova + window.len_bytes - addr - len;
+  uint64_t left = window.holds(addr, len) ? window.iova + window.len_bytes - addr - len : 0;
   // Locals: after each store, the compiler would reload members.
   const uint8_t* const entries = pull.ring->base;
   const uint32_t mask = pull.ring->mask;

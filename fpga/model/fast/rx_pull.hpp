@@ -1,45 +1,48 @@
 /// @file
-/// Receives long messages from another process: copies them once, directly from the sender's
-/// memory, as many at a time as possible.
+/// Receives runs of messages from another process: copies long ones once, directly from the
+/// sender's memory, as many at a time as possible, and shorter ones from the frame.
 #pragma once
 
 #include <array>
 #include <vector>
 
+#include "fpga/model/fast/rx_several.hpp"
 #include "fpga/model/reference/rx_engine.hpp"
 
 namespace rio::model {
 
 class RxPull {
  public:
-  RxPull(Core& core, Responder& responder, Admission& admission, RxEngine& rx);
+  RxPull(Core& core, Responder& responder, Admission& admission, RxEngine& rx, RxSeveral& several);
 
-  /// Take a kPull frame. Its bytes are pulled later, in end_runs(), together with those of the next
-  /// frames; until then the frame must not be overwritten, but may be popped. @param puller null:
-  /// the answer is ERROR. @return false: no more now; leave the frame in the ring.
-  [[nodiscard]] bool on_pull(Puller* puller, const InFrame& frame);
-  /// Whether runs wait for end_runs().
-  [[nodiscard]] bool pulling() const { return !runs_.empty(); }
-  /// Whether end_runs() must be called before `frame` is handled.
-  [[nodiscard]] bool ends_runs(const InFrame& frame);
-  /// Pull the bytes of all taken frames, and answer them.
-  void end_runs(Puller* puller);
+  /// Whether frames that the reader holds must be pulled and answered before `frame` is handled.
+  [[nodiscard]] bool ends_runs(FrameReader& reader, const InFrame& frame);
+  /// Pull the bytes of the kPull frames that the reader holds, as many as in one go, and answer
+  /// them. A long frame is taken in several calls. @param puller null: the answer is ERROR.
+  void pull(Puller* puller, FrameReader& reader);
+  /// Take a kPull frame that carries the bytes, and answer it. Only if the reader holds none.
+  /// @return false: no room for the answer; leave the frame in the ring.
+  [[nodiscard]] bool take_with_bytes(const InFrame& frame);
 
  private:
-  static constexpr uint32_t kRunsMax = 8;
   /// Most messages pulled in one system call. More would save little, and would delay the answers
   /// to the first ones.
   static constexpr uint32_t kPullsMax = kPullPartsMax;
+  /// Messages of a pull to which no further run is added: the call costs little beside the copy,
+  /// and the sender of the first run waits for the answer.
+  static constexpr uint32_t kPullsEnough = 16;
   /// Room needed for their answers and for those to frames in between, counted in answers without
   /// data.
-  static constexpr uint32_t kAnswersMax = kRunsMax + 24;
+  static constexpr uint32_t kAnswersMax = FrameReader::kHeldMax + 24;
 
-  /// A kPull frame and its answer.
+  /// A kPull frame, or a part of one, and its answer.
   struct Run {
     const uint8_t* at;  ///< address in the ring
     uint8_t place;
     uint16_t taken;
-    Answer answer;  ///< answer to the first message that was not taken
+    Answer answer;   ///< answer to the first message that was not taken
+    uint32_t first;  ///< number of its first message in the frame
+    uint32_t end;    ///< number of the message behind the last one
   };
   /// Adjoining messages of one run that have their destinations and are to be pulled.
   struct Pull {
@@ -53,12 +56,15 @@ class RxPull {
     uint32_t* cookies;   ///< cookies of the entries
   };
 
-  void take_run(const InFrame& frame, uint32_t parts, Puller& puller, Run& run);
-  [[nodiscard]] uint32_t take_entries(const InFrame& frame, uint32_t parts, Pair& pair, Run& run);
+  [[nodiscard]] size_t take_held(Puller* puller, std::span<FrameReader::Held> held);
+  void take_run(const InFrame& frame, Puller& puller, Run& run);
+  void answer_runs();
+  [[nodiscard]] uint32_t land_with_bytes(const InFrame& frame, const Run& run);
+  [[nodiscard]] uint32_t take_entries(const InFrame& frame, Pair& pair, Run& run);
   void place(const InFrame& frame, Puller& puller, Run& run, const Landing& landing);
   void add(const Pull& pull, const PullPiece& piece);
   [[nodiscard]] uint32_t take_alike(const InFrame& frame, uint32_t number, uint32_t most,
-                                    const PullPiece& first, const Pull& pull) const;
+                                    const PullPiece& first, uint64_t addr, const Pull& pull) const;
   void end_pull(const Pull& pull, uint32_t came);
   void complete_entries(const Pull& pull, uint32_t begin, uint32_t end, uint32_t bytes,
                         regs::Status status);
@@ -68,11 +74,11 @@ class RxPull {
   Responder& responder_;
   Admission& admission_;
   RxEngine& rx_;
-  std::vector<Run> runs_;      // runs to be pulled, all from one sender
-  InFrame pulling_{};          // the first frame of these runs
-  uint32_t run_messages_ = 0;  // messages that these runs announce
-  uint32_t pull_count_ = 0;    // entries of pulls_ and pieces_ in use
-  uint32_t run_cookies_ = 0;   // entries of cookies_ in use
+  RxSeveral& several_;
+  std::vector<Run> runs_;     // runs to be pulled, all from one sender
+  InFrame pulling_{};         // the first frame of these runs
+  uint32_t pull_count_ = 0;   // entries of pulls_ and pieces_ in use
+  uint32_t run_cookies_ = 0;  // entries of cookies_ in use
   std::array<Pull, kPullsMax> pulls_;
   std::array<PullPiece, kPullsMax> pieces_;  // source and destination of each pull
   std::array<Landing, kPullsMax> placed_;    // Landing of pulls that have one

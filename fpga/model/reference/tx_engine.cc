@@ -491,6 +491,7 @@ void TxEngine::forget(Pair& pair) {
   core_.each_flow(
       [&](Flow& flow) {
         drop_waiting(flow);
+        flow.open_all();
         flow.each_message([&](TxMsg& msg) { forget(flow, msg); });
       },
       &pair);

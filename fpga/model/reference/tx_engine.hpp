@@ -71,10 +71,27 @@ class TxEngine {
   /// A free letter for a message to this mailbox. @param several the message has several segments.
   /// @return -1: none.
   [[nodiscard]] int free_letter(const Flow& flow, uint32_t mbox, bool several) const;
+  /// All letters of the card, one bit each.
+  [[nodiscard]] uint8_t letter_mask() const { return letter_mask_; }
   [[nodiscard]] bool contexts_full() const { return contexts_used_ >= core_.config.tx_contexts; }
   /// Begin a message or a run: takes its letter and a context.
   TxMsg& begin(Flow& flow, uint32_t place, const regs::TxDesc& desc, uint32_t index,
                uint32_t segments, bool whole);
+  /// A whole message of several segments, which is filled in, begins: takes its letter and a
+  /// context. The caller counts it as outstanding.
+  void begin_several(Flow& flow, const TxMsg& msg) {
+    flip_letter(flow, msg);
+    ++contexts_used_;
+    ++flow.pair.no_flight;
+  }
+  /// A message of begin_several() was delivered: free its letter and its context. The caller
+  /// completes it.
+  void end_several(Flow& flow, TxMsg& msg) {
+    msg.state = TxMsg::kFree;
+    flip_letter(flow, msg);
+    --contexts_used_;
+    --flow.pair.no_flight;
+  }
   /// Leave unsent segments to send_due().
   void send_later(Flow& flow, TxMsg& msg) { due_.push_back({&flow, &msg}); }
   /// Process the answer to one segment or unit.

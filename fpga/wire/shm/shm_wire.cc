@@ -62,7 +62,8 @@ void ShmWire::pump(uint64_t /*now_ns*/) {
   for (size_t i = 0; i < ends_.size();) {
     End& end = *ends_[i];
     if (end.leaving && is_over(end, end.rings.in_responses.peek() == nullptr &&
-                                        end.rings.in_requests.peek() == nullptr)) {
+                                        end.rings.in_requests.peek() == nullptr &&
+                                        !end.rings.in_requests.holds())) {
       close(end);
     } else {
       i += 1;
@@ -114,7 +115,7 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
     }
   }
   open(end, {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
-             &link->joint.theirs.heads()->pulls, true});
+             &link->joint.theirs.heads()->pulls, true, model::kAnnouncedMax, true, true});
 }
 
 void ShmWire::close(End& end) {

@@ -76,7 +76,8 @@ class FrameUnits final : public Intake {
   [[nodiscard]] model::Puller* puller() { return &pulled_; }
   /// Whether the card has taken everything.
   [[nodiscard]] bool taken() {
-    return requests_.in.reader.peek() == nullptr && responses_.in.reader.peek() == nullptr;
+    return requests_.in.reader.peek() == nullptr && !requests_.in.reader.holds() &&
+           responses_.in.reader.peek() == nullptr;
   }
 
   [[nodiscard]] model::FrameWriter* out(UnitKind lane) { return &of(lane).out.writer; }

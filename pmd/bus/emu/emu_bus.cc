@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cerrno>
 #include <thread>
+#include <utility>
 
 #include "base/fork.hpp"
 #include "base/log.hpp"
@@ -103,6 +104,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   PollHook step_hook(uint32_t /*qp*/) override { return hook<&Impl::step>(); }
   PollHook step_to_receive_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_receive>(); }
   PollHook step_to_send_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_send>(); }
+  PollHook step_to_start_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_start>(); }
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override {
     between_steps([&] { memory_->free(memory); });
@@ -135,6 +137,9 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   int why_unreachable(uint32_t dest_id) override {
     return member_ == nullptr ? 0 : member_->why_unreachable(dest_id);
   }
+  bool copies_once(uint32_t dest_id) override {
+    return card_ != nullptr && is_ours() && card_->copies_once(dest_id);
+  }
   uint32_t dest_id() const override { return member_ == nullptr ? 0 : member_->first_id(); }
   const std::string& name() const override { return name_; }
   model::Card* card() override { return card_.get(); }
@@ -161,6 +166,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   // By their names scripts/lib/bench/callgrind.py tells the card's work from the driver's.
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
   static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
+  static void step_to_start(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_start(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
   }
@@ -175,7 +181,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   DmaMemory bar_;
   bool owns_bar_ = false;
   bool left_to_others_ = false;
-  uint64_t seen_looked_ns_ = 0;  // the last Activity::looked_ns that poke() saw
+  uint64_t seen_looked_ns_ = 0;  // the last Card::looked_ns() that poke() saw
   model::HostClock clock_;
   EventFds irqs_;
   std::unique_ptr<model::Card> card_;  // before `thread_`: destroyed after it
@@ -202,15 +208,19 @@ bool EmuBus::Impl::poke(void* ctx) {
   return self->member_->asleep() && self->card_->activity().under_way;
 }
 
-/// poke() for a card whose owner is awake, but may compute instead of polling.
+/// poke() for a card whose owner is awake, but may compute instead of polling. An owner that polls
+/// is left alone: each look at its card takes the preference of the card's lock from it.
 bool EmuBus::Impl::poke_awake() {
+  const uint64_t looked_ns = card_->looked_ns();
+  const bool is_polled = std::exchange(seen_looked_ns_, looked_ns) != looked_ns;
+  if (is_polled && member_->has_unpolled_work() && !member_->unattended()) {
+    return false;  // the next regular call finds out whether the owner still polls
+  }
   const model::Activity before = card_->activity();
-  const bool has_barrier_alone = before.barriers && before.looked_ns == seen_looked_ns_;
-  seen_looked_ns_ = before.looked_ns;
-  if (member_->unattended() || has_barrier_alone) {
+  if (member_->unattended() || (before.barriers && !is_polled)) {
     card_->step_surely(kStepsWhileAway);
     const model::Activity after = card_->activity();
-    seen_looked_ns_ = after.looked_ns;
+    seen_looked_ns_ = card_->looked_ns();
     return after.under_way || after.barriers;
   }
   // Frames that waited for a partner are sent even if the card is not polled for a while. Frames
@@ -232,6 +242,9 @@ EmuBus::Impl::~Impl() {
   }
   if (card_ != nullptr && member_ != nullptr && ours) {
     member_->set_poke(nullptr, nullptr);
+  }
+  if (card_ != nullptr && ours) {
+    card_->leave();
   }
   card_.reset();
   plug_.reset();
@@ -336,7 +349,9 @@ void EmuBus::Impl::before_sleep() {
   if (member_ == nullptr || stepping_ != Stepping::kInline) {
     return;
   }
-  card_->with_lock([](void* arg) { static_cast<wire::Member*>(arg)->set_asleep(true); }, member_);
+  // No memory goes, so a partner that was told where to read may do so while this side sleeps.
+  const auto doze = [](void* arg) { static_cast<wire::Member*>(arg)->set_asleep(true); };
+  card_->between_steps(doze, member_);
   card_->step_surely(kStepsBeforeSleep);
   if (member_->asleep() && card_->activity().under_way) {
     member_->poke_soon();  // time goes on: for answers that are late, and the like

@@ -1,7 +1,8 @@
 """Counts instructions of a pmd_count case by callgrind, and tells driver, model and program apart.
 
 Costs are taken at the borders, so that what a function inlines or calls (memcpy) is its own:
-  driver   what the program calls of rio::pmd's queues, less what their poll hook calls
+  driver   what the program calls of rio::pmd's queues, what is inlined included (pmd_count makes
+           these calls in functions of their own), less what their poll hook calls
   model    what lies below the hook: the emulated card
   program  the rest: the loop that plays the application
 """
@@ -11,8 +12,10 @@ import re
 import subprocess
 
 TOGGLE = "rio_bench_measured"
-HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive)?\(")
-QUEUE = re.compile(r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue|BarrierQueue)::")
+HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive|_to_start)?\(")
+QUEUES = r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue|BarrierQueue)"
+QUEUE = re.compile(QUEUES + "::")
+CALL = re.compile(r"rio::bench::(?:\(anonymous namespace\)::)?driver_\w+<" + QUEUES)  # one call, with what it inlines
 
 
 class CountError(Exception):
@@ -68,8 +71,12 @@ class Profile:
 
 
 def _queue_of(function):
-    match = QUEUE.search(function)
+    match = CALL.search(function) or QUEUE.search(function)
     return match.group(1) if match else None
+
+
+def _is_program(function):
+    return "rio::bench" in function and not CALL.search(function)
 
 
 class Count:
@@ -83,12 +90,12 @@ class Count:
         for (caller, callee), cost in profile.edges.items():
             if HOOK.match(callee):
                 self.model += cost
-                if "rio::bench" not in caller and caller != TOGGLE:
+                if not _is_program(caller) and caller != TOGGLE:
                     queue = _queue_of(caller)
                     if queue is None:
                         raise CountError(f"the poll hook is called by {caller}, which is no queue's")
                     self.queues[queue] -= cost
-            elif "rio::bench" in caller and _queue_of(callee):
+            elif _is_program(caller) and _queue_of(callee):
                 self.queues[_queue_of(callee)] += cost
         self.own = profile.own
 

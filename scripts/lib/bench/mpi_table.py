@@ -11,9 +11,17 @@ S0 = {
     "both": {64: 0.23, 512: 1.78, 2048: 6.52, 4096: 10.55, 16384: 24.32, 65536: 59.35, 131072: 72.78,
              524288: 112.04, 4194304: 219.03},
 }
-UNITS = {"latency": "us", "bandwidth": "MB/s", "both": "MB/s", "rate": "M messages/s", "allreduce": "us"}
+UNITS = {"latency": "us", "bandwidth": "MB/s", "both": "MB/s", "rate": "M messages/s", "pairs-latency": "us",
+         "pairs-rate": "M messages/s", "put": "us", "put-bandwidth": "MB/s", "get": "us", "get-bandwidth": "MB/s",
+         "allreduce": "us", "allreduce-4": "us", "bcast": "us", "alltoall": "us",
+         "barrier": "us", "barrier-card": "us"}
 TITLES = {"latency": "half a ping-pong, us", "bandwidth": "one way, MB/s", "both": "both ways, MB/s",
-          "rate": "messages one way, M/s", "allreduce": "a sum over two ranks, us"}
+          "rate": "messages one way, M/s", "pairs-latency": "half a ping-pong of 2 pairs, us",
+          "pairs-rate": "messages one way of 2 pairs, M/s", "put": "MPI_Put and a flush, us",
+          "put-bandwidth": "64 MPI_Put and a flush, MB/s", "get": "MPI_Get and a flush, us",
+          "get-bandwidth": "64 MPI_Get and a flush, MB/s", "allreduce": "a sum over two ranks, us",
+          "allreduce-4": "a sum over four ranks on two cores, us", "bcast": "MPI_Bcast, us", "alltoall": "MPI_Alltoall, us",
+          "barrier": "MPI_Barrier of two ranks, us", "barrier-card": "MPI_Barrier of two ranks by the card, us"}
 LABELS = {"rio": "rio", "shm": "shared memory", "tcp": "libfabric tcp"}
 BEST = 0.1
 
@@ -27,7 +35,7 @@ def figure(test, size, messages, seconds):
     """One repeat's figure, in the test's unit."""
     if falls(test):
         return seconds / messages * 1e6
-    return messages / seconds * (1 if test == "rate" else size) / 1e6
+    return messages / seconds * (size if UNITS[test] == "MB/s" else 1) / 1e6
 
 
 def best(test, values):
@@ -69,14 +77,14 @@ class Table:
                 rows.add(f"mpi.size.{test}.{size}.s0", value, UNITS[test], "as [S0] published it, of its own hardware")
 
     def lines(self):
-        """@return the table of medians, aligned."""
+        """@return the table of medians of powers of two, aligned."""
         found = []
         for test, sizes in self.values.items():
             ways = [way for way in LABELS if any(way in cell for cell in sizes.values())]
             head = ["bytes", *(LABELS[way] for way in ways), *(["[S0]*"] if test in S0 else [])]
             found += ["", f"{TITLES[test]} (medians)"]
             cells = [head]
-            for size in sorted(sizes):
+            for size in sorted(size for size in sizes if size & (size - 1) == 0):
                 values = [self.median(test, size, way) for way in ways]
                 values += [S0[test].get(size)] if test in S0 else []
                 cells.append([str(size), *("" if value is None else f"{value:.4g}" for value in values)])
@@ -91,6 +99,8 @@ class Table:
         import matplotlib.pyplot as plt  # pylint: disable=import-outside-toplevel
         files = []
         for test, sizes in self.values.items():
+            if len(sizes) < 2:
+                continue
             drawn, axes = plt.subplots(figsize=(7, 4.5))
             for way, label in LABELS.items():
                 at = sorted(size for size in sizes if way in sizes[size])
@@ -98,7 +108,7 @@ class Table:
             if test in S0:
                 axes.plot(*zip(*S0[test].items()), marker="x", linestyle="--", color="grey",
                           label="[S0], as published, its hardware")
-            axes.set(xlabel="bytes", ylabel=TITLES[test], title="Open MPI, two ranks; rio: emulated cards", yscale="log")
+            axes.set(xlabel="bytes", ylabel=TITLES[test], title="Open MPI; rio: emulated cards", yscale="log")
             axes.set_xscale("log", base=2)
             axes.grid(True, alpha=0.3)
             axes.legend()

@@ -12,9 +12,17 @@ import time
 from bench import programs
 
 MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include"]
-RIO = ["-x", "FI_PROVIDER_PATH", "-x", "FI_RIO_FABRIC", *MESSAGES, "rio"]
+OVER_FABRIC = ["-x", "FI_PROVIDER_PATH", "-x", "FI_RIO_FABRIC"]
+# As scripts/mpirun-rio: our own mtl where it is built, else the provider by Open MPI's.
+COMPONENTS = os.path.abspath(os.path.join(os.environ.get("RIO_BUILD", "build"), "lib", "ompi"))
+OWN_MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "rio", "--mca", "mca_base_component_path",
+                f"{COMPONENTS}:SYS_DEFAULT"]
+RIO_MESSAGES = OWN_MESSAGES if os.path.exists(os.path.join(COMPONENTS, "mca_mtl_rio.so")) else [*MESSAGES, "rio"]
+ONE_SIDED = ["--mca", "osc", "rdma,sm", "--mca", "btl", "self,ofi", "--mca", "btl_ofi_provider_include", "rio",
+             "--mca", "osc_rdma_buffer_size", "16384"]
 WAYS = {
-    "rio": [*RIO, "--mca", "osc", "rdma,sm", "--mca", "btl", "self,ofi", "--mca", "btl_ofi_provider_include", "rio"],
+    "rio": [*OVER_FABRIC, *RIO_MESSAGES, *ONE_SIDED],
+    "libfabric": [*OVER_FABRIC, *MESSAGES, "rio", *ONE_SIDED],
     "shm": ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"],
     "shm-late": ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"],
     "tcp": [*MESSAGES, "tcp"],
@@ -25,15 +33,28 @@ LAUNCHERS = {
     "rio-one-sided": [os.path.join("scripts", "mpirun-rio")],
     "shm-late": ["bash", "-c", 'echo 5000000 >/proc/$$/timerslack_ns; exec mpirun "$@"', "mpirun"],
 }
+# With the card's engine, as no two ranks of one machine would choose it.
+BY_CARD = ["env", "FI_RIO_BARRIERS=card", os.path.join("scripts", "mpirun-rio"), "--messages"]
 TWO = ["-np", "2", "--bind-to", "core", "--map-by", "core"]
 # Between two machines, which are network namespaces: a rank on each, the first on the first core.
 MACHINES = {
-    "udp": [*RIO[:2], "-x", "FI_RIO_CARD", *MESSAGES, "rio", "--mca", "btl", "self"],
+    "udp": [*OVER_FABRIC[:2], "-x", "FI_RIO_CARD", *RIO_MESSAGES, "--mca", "btl", "self"],
     "udp-tcp": ["-x", "FI_TCP_IFACE", *MESSAGES, "tcp;ofi_rxm", "--mca", "btl", "self"],
 }
 END_S = 20
-NAMES = ("mpi_barrier", "mpi_sizes", "mpi_counted", "mpi_ranks")
-FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-Wextra"]
+# By name of a program: its sources beside that of its name.
+PROGRAMS = {"mpi_barrier": (), "mpi_sizes": ("two_sided", "one_sided", "collective", "asked"), "mpi_counted": (),
+            "mpi_ranks": (), "mpi_cg": (), "mpi_threads": (), "mpi_queued": ()}
+SIZES_S = 300
+FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-Wextra", "-pthread", "-I."]  # run at the top of the tree
+
+
+def powers(first, last):
+    """@return first, and twice as many each time, up to last."""
+    found = [first]
+    while found[-1] * 2 <= last:
+        found.append(found[-1] * 2)
+    return found
 
 
 def repeats_of(text):
@@ -106,8 +127,9 @@ class Mpi:
         if os.geteuid() == 0:  # mpirun refuses root without both
             os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
         os.environ["FI_PROVIDER_PATH"] = os.path.abspath(os.path.join(build, "lib", "ofi"))
-        for name in NAMES:
-            programs.run(["mpicc", *FLAGS, "-o", os.path.join(folder, name), os.path.join(sources, f"{name}.c")], 60)
+        for name, others in PROGRAMS.items():
+            files = [os.path.join(sources, f"{file}.c") for file in (name, *others)]
+            programs.run(["mpicc", *FLAGS, "-o", os.path.join(folder, name), *files, "-lm"], 60)
         text = programs.run(["mpirun", "--version"], 10)
         match = re.search(r"(\d+\.\d+\.\d+\S*)", text)
         self.version = match.group(1) if match else "of unknown version"
@@ -143,42 +165,61 @@ class Mpi:
         except subprocess.TimeoutExpired:
             job.kill()
 
-    def sizes_command(self, way, test, first, last, milliseconds, repeats):
-        return ["mpirun", *TWO, *WAYS[way], self.program("mpi_sizes"), test, str(first), str(last),
-                str(milliseconds), str(repeats)]
+    def command(self, way, name, *what):
+        """Two ranks, a core each."""
+        return ["mpirun", *TWO, *WAYS[way], self.program(name), *map(str, what)]
 
-    def sizes(self, *what):
+    def crowded_command(self, way, ranks, name, *what):
+        """More ranks than cores: on two cores, as a user starts them who tells mpirun of it."""
+        launcher = LAUNCHERS.get(way, ["mpirun"])
+        options = WAYS.get(way, []) if way != "rio" else []  # mpirun-rio has its own
+        return ["taskset", "-c", ",".join(map(str, self.cpus)), *launcher, "-np", str(ranks), "--oversubscribe",
+                "--bind-to", "none", *options, self.program(name), *map(str, what)]
+
+    def card_barrier_command(self, name, *what):
+        """Two ranks over rio, whose barriers the card's engine carries out."""
+        return [*BY_CARD, *TWO, "-x", "FI_RIO_BARRIERS", self.program(name), *map(str, what)]
+
+    def asked_command(self, way, ranks, kind, folder):
+        """mpi_sizes for mpi_turns. @param kind: "card" for barriers by the card's engine."""
+        what = ("mpi_sizes", "asked", folder)
+        if kind == "card" and way == "rio":
+            return self.card_barrier_command(*what)
+        return self.command(way, *what) if ranks == 2 else self.crowded_command(way, ranks, *what)
+
+    def sizes_command(self, way, test, sizes, milliseconds, repeats, ranks=2):
+        what = ("mpi_sizes", test, ",".join(map(str, sizes)), milliseconds, repeats)
+        return self.command(way, *what) if ranks == 2 else self.crowded_command(way, ranks, *what)
+
+    def some_sizes(self, *what):
         """@param what as for sizes_command(). @return as repeats_of()."""
-        return repeats_of(self.run(self.sizes_command(*what), 120))
+        return repeats_of(self.run(self.sizes_command(*what), SIZES_S))
 
-    def sizes_between(self, machines, way, *what):
-        """As sizes(), between two machines."""
+    def sizes(self, way, test, first, last, milliseconds, repeats):
+        """Powers of two from first to last bytes. @return as repeats_of()."""
+        return self.some_sizes(way, test, powers(first, last), milliseconds, repeats)
+
+    def sizes_between(self, machines, way, test, size, milliseconds, repeats):
+        """One size between two machines. @return as repeats_of()."""
         os.environ["FI_RIO_CARD"], os.environ["FI_TCP_IFACE"] = "udp:bench,bind=wire", "wire"
         fabric = os.environ.pop("FI_RIO_FABRIC", None)
         try:
-            program = [os.path.abspath(self.program("mpi_sizes")), *map(str, what)]
+            program = [os.path.abspath(self.program("mpi_sizes")), test, str(size), str(milliseconds), str(repeats)]
             return repeats_of(self.run_as_is(machines.command(way, self.cpus, program), 120))
         finally:
             del os.environ["FI_RIO_CARD"]
             if fabric is not None:
                 os.environ["FI_RIO_FABRIC"] = fabric
 
-    def ranks_command(self, way, test, ranks):
-        """On two cores, more ranks than cores."""
-        launcher = LAUNCHERS.get(way, ["mpirun"])
-        options = WAYS.get(way, []) if way != "rio" else []  # mpirun-rio has its own
-        return ["taskset", "-c", ",".join(map(str, self.cpus)), *launcher, "-np", str(ranks), "--oversubscribe",
-                "--bind-to", "none", *options, self.program("mpi_ranks"), test]
-
     def startup(self, way, ranks, seconds):
         """@return seconds from mpirun's start to its end."""
         start = time.monotonic()
-        object_of(self.run(self.ranks_command(way, "startup", ranks), seconds), "ranks")
+        object_of(self.run(self.crowded_command(way, ranks, "mpi_ranks", "startup"), seconds), "ranks")
         return time.monotonic() - start
 
     def memory(self, way, ranks, seconds):
         """@return MiB of a rank, the median."""
-        got = object_of(self.run(self.ranks_command(way, "memory", ranks), seconds), "pss_kib")["pss_kib"]
+        got = object_of(self.run(self.crowded_command(way, ranks, "mpi_ranks", "memory"), seconds), "pss_kib")["pss_kib"]
         if len(got) != ranks or min(got) <= 0:
             raise ValueError(f"the kernel tells no Pss of some of {ranks} ranks: {got}")
         return statistics.median(got) / 1024

@@ -25,7 +25,7 @@ class OpenMpi:
         if os.geteuid() == 0:  # mpirun refuses root without both
             os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
             os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-        programs.run(["mpicc", "-std=c11", "-O3", "-Wall", "-Wextra", "-o", self.program, source], 60)
+        programs.run(["mpicc", "-std=c11", "-O3", "-Wall", "-Wextra", "-I.", "-o", self.program, source], 60)
         self.version = programs.run(["mpirun", "--version"], 10).splitlines()[0].split()[-1]
 
     def command(self, test, size, count, repeats, wrapper=()):

@@ -12,7 +12,8 @@ class Rows:
     def add(self, name, value, unit, how, *, peer="", peer_value=None, most=None, least=None,
             doubtful=False):
         """@param most, least: the floor. @param how: the command that gives the value.
-        @param doubtful: a ratio that the load of the machine may have bent."""
+        @param doubtful: a ratio that the load of the machine may have bent.
+        @return the row, to which further fields may be added."""
         row = {"id": name, "value": value, "unit": unit, "peer": peer, "how": how}
         if peer_value is not None:
             row["peer_value"] = peer_value
@@ -23,6 +24,7 @@ class Rows:
         if doubtful:
             row["doubtful"] = True
         self.rows.append(row)
+        return row
 
     def missed(self):
         return [row for row in self.rows if row.get("pass") is False]

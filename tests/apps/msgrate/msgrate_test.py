@@ -76,7 +76,9 @@ class Killed(unittest.TestCase):
                 sides = {"send": self.start(*way, *"--card shm:job,id=1 --peer 2 --role send".split()),
                          "recv": self.start(*way, *"--card shm:job,id=2 --peer 1 --role recv".split())}
                 time.sleep(UNDER_WAY_S)
-                sides.pop(victim).kill()
+                killed = sides.pop(victim)
+                killed.kill()
+                killed.communicate()  # it has a destID until it has ended
                 survivor, = sides.values()
                 self.check_end(survivor)
                 self.assertEqual(survivor.returncode, 1)

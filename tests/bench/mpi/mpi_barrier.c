@@ -1,8 +1,9 @@
 /* Barriers of MPI, measured; prints one JSON object. See scripts/lib/bench/barrier_mpi.py.
  *
- *   mpi_barrier time COUNT            MPI_Barrier: the median of rank 0's times
- *   mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is done
- *   mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
+ *   mpi_barrier time COUNT            MPI_Barrier: mean and median of rank 0's times
+ *   mpi_barrier first COUNT           the same of the program's first barriers; others come after
+ * 100 mpi_barrier overlap RUNS MS       MPI_Ibarrier, MS of computing, MPI_Test: how often it is
+ * done mpi_barrier leave RUNS MS         the last rank comes MS late: when do the others leave?
  *   mpi_barrier count COUNT MS        barriers for callgrind; the last rank comes MS late
  */
 #include <inttypes.h>
@@ -55,15 +56,17 @@ __attribute__((noinline)) void counted_barrier(void) {
 
 static void measure_time(int count) {
   double* const took = malloc(sizeof(double) * (size_t)count);
+  double all = 0;
   for (int i = 0; i < count; ++i) {
     const double from = now_s();
     MPI_Barrier(MPI_COMM_WORLD);
     took[i] = now_s() - from;
+    all += took[i];
   }
   qsort(took, (size_t)count, sizeof(double), compare);
   if (own_rank == 0) {
-    printf("{\"ranks\": %d, \"median_us\": %.3f, \"p99_us\": %.3f}\n", all_ranks,
-           1e6 * at_share(took, count, 0.5), 1e6 * at_share(took, count, 0.99));
+    printf("{\"ranks\": %d, \"mean_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f}\n", all_ranks,
+           1e6 * all / count, 1e6 * at_share(took, count, 0.5), 1e6 * at_share(took, count, 0.99));
   }
   free(took);
 }
@@ -127,13 +130,13 @@ int main(int argc, char** argv) {
   const int count = argc > 2 ? atoi(argv[2]) : 0;
   const double seconds = argc > 3 ? 1e-3 * atof(argv[3]) : 0;
   enum { kWarmUp = 100 };
-  for (int i = 0; i < kWarmUp; ++i) {
+  for (int i = 0; i < kWarmUp && strcmp(what, "first") != 0; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   int rc = 0;
   if (count <= 0) {
     rc = 2;
-  } else if (strcmp(what, "time") == 0) {
+  } else if (strcmp(what, "time") == 0 || strcmp(what, "first") == 0) {
     measure_time(count);
   } else if (strcmp(what, "overlap") == 0 && seconds > 0) {
     measure_overlap(count, seconds);
@@ -150,7 +153,7 @@ int main(int argc, char** argv) {
     rc = 2;
   }
   if (rc != 0 && own_rank == 0) {
-    fprintf(stderr, "usage: mpi_barrier time COUNT, or overlap|leave|count RUNS MS\n");
+    fprintf(stderr, "usage: mpi_barrier time|first COUNT, or overlap|leave|count RUNS MS\n");
   }
   MPI_Finalize();
   return rc;

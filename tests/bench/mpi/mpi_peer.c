@@ -13,11 +13,9 @@
  *
  * One tenth of COUNT comes first and is not timed. Rank 0 sends. All messages of a side lie in the
  * same memory, as in the OSU tests. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/bench/mpi/bench.h"
 
+static const char kProgram[] = "mpi_peer";
 enum { kTag = 7, kAckTag = 8, kWindowMax = 4096 };
 
 struct run {
@@ -116,26 +114,6 @@ static void measure(const struct test* test, struct run* run) {
   fflush(stdout);
 }
 
-/* Ends the program with a text, said once. */
-static void give_up(int rank, const char* text) {
-  if (rank == 0) {
-    fprintf(stderr, "mpi_peer: error: %s\n", text);
-  }
-  MPI_Finalize();
-  exit(2);
-}
-
-static long number(int rank, const char* text, long least, long most) {
-  char* end = NULL;
-  const long value = strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < least || value > most) {
-    char what[128];
-    snprintf(what, sizeof(what), "'%.40s' is no number from %ld to %ld", text, least, most);
-    give_up(rank, what);
-  }
-  return value;
-}
-
 int main(int argc, char** argv) {
   static struct run run;
   int ranks = 0;
@@ -143,7 +121,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 2 || argc != 6) {
-    give_up(run.rank, "usage: mpirun -np 2 mpi_peer TEST BYTES COUNT WINDOW REPEATS");
+    give_up(run.rank, kProgram, "usage: mpirun -np 2 mpi_peer TEST BYTES COUNT WINDOW REPEATS");
   }
   const struct test* test = NULL;
   for (size_t i = 0; i < sizeof(kTests) / sizeof(kTests[0]); ++i) {
@@ -152,17 +130,13 @@ int main(int argc, char** argv) {
     }
   }
   if (test == NULL) {
-    give_up(run.rank, "the test is one of latency, rate, stream, windows");
+    give_up(run.rank, kProgram, "the test is one of latency, rate, stream, windows");
   }
-  run.bytes = (int)number(run.rank, argv[2], 0, 1l << 30);
-  run.count = number(run.rank, argv[3], 1, 1l << 40);
-  run.window = (int)number(run.rank, argv[4], 1, kWindowMax);
-  const long repeats = number(run.rank, argv[5], 1, 1000);
-  run.data = aligned_alloc(4096, ((size_t)run.bytes + 4096) / 4096 * 4096);
-  if (run.data == NULL) {
-    give_up(run.rank, "not enough memory for one message");
-  }
-  memset(run.data, run.rank, (size_t)run.bytes);
+  run.bytes = (int)number(run.rank, kProgram, argv[2], 0, 1l << 30);
+  run.count = number(run.rank, kProgram, argv[3], 1, 1l << 40);
+  run.window = (int)number(run.rank, kProgram, argv[4], 1, kWindowMax);
+  const long repeats = number(run.rank, kProgram, argv[5], 1, 1000);
+  run.data = page_memory(run.rank, kProgram, (size_t)run.bytes);
   for (long i = 0; i < repeats; ++i) {
     measure(test, &run);
   }

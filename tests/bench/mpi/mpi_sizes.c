@@ -1,6 +1,7 @@
 /* Measurements by message size for scripts/bench mpi, over the transport that mpirun was given.
  *
- *   mpirun -np 2 ... mpi_sizes TEST FROM TO MILLISECONDS REPEATS
+ *   mpirun -np N ... mpi_sizes TEST SIZES MILLISECONDS REPEATS
+ *   mpirun -np N ... mpi_sizes asked FOLDER
  *
  * TEST is one of:
  *
@@ -12,120 +13,60 @@
  *
  * rate: as bandwidth; its figure is messages a second.
  *
- * allreduce: sum of ints; one call.
+ * put, get: MPI_Put or MPI_Get, then MPI_Win_flush, as osu_put_latency does. put-bandwidth and
+ * get-bandwidth: 64 of them, then the flush. The window is locked by MPI_Win_lock_all, and is made
+ * by MPI_Win_create: one of MPI_Win_allocate lies in memory that the ranks of a machine share, and
+ * no transport would be used.
  *
- * FROM and TO are bytes of a message, 1 to 4 MiB (allreduce: from 4): FROM, then twice as many each
- * time up to TO. One repeat takes MILLISECONDS, 1 to 10000, but at least one window. REPEATS is 1
- * to 1000. Each gives one JSON object on stdout of rank 0.
+ * allreduce: sum of ints. bcast: from each rank in turn; the figure is one call's. alltoall: the
+ * size is what each rank has for each other. barrier: give one size.
  *
- * Rank 0 finds by trial how many rounds fill the time; those trials are the warm-up. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ * With more than two ranks the first half sends to the second half in the tests of two sides, each
+ * rank to one of its own, and the time is that of the slowest; half a round trip is of each pair.
+ *
+ * SIZES are bytes, 1 to 4 MiB, as in 1,2,4 (allreduce: multiples of 4). One repeat takes
+ * MILLISECONDS, 1 to 10000, but at least one round. REPEATS is 1 to 1000; those of a size end after
+ * kPatience times as long as they should take. Each gives one JSON object on stdout of rank 0.
+ *
+ * The ranks find by trial how many rounds fill the time; those trials are the warm-up.
+ *
+ * In the second form another program chooses each measurement; see asked.c. */
+#include "tests/bench/mpi/sizes.h"
 
-enum {
-  kTag = 7,
-  kAckTag = 8,
-  kWindow = 64,
-  kBytesMax = 4 << 20,
-  kRoundsMax = 1 << 24,
-  kTrials = 3
-};
+static const char kProgram[] = "mpi_sizes";
+/* As a repeat of the first size: mpirun and the ranks' own threads are still busy with the start.
+ */
+static const double kWarmUpS = 0.2;
+enum { kTrials = 3, kPatience = 8, kSizesMax = 256 };
 
-struct run {
-  int rank;
-  int peer;
-  int bytes;
-  char* out;
-  char* in;
-  MPI_Request requests[2 * kWindow];
-};
-
-static void latency(struct run* run) {
-  if (run->rank == 0) {
-    MPI_Send(run->out, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD);
-    MPI_Recv(run->in, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Recv(run->in, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(run->out, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD);
-  }
-}
-
-static void answer(struct run* run) {
-  char ack = 0;
-  if (run->rank == 0) {
-    MPI_Recv(&ack, 1, MPI_CHAR, run->peer, kAckTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  } else {
-    MPI_Send(&ack, 1, MPI_CHAR, run->peer, kAckTag, MPI_COMM_WORLD);
-  }
-}
-
-static void one_way(struct run* run) {
-  for (int i = 0; i < kWindow; ++i) {
-    if (run->rank == 0) {
-      MPI_Isend(run->out, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD, &run->requests[i]);
-    } else {
-      MPI_Irecv(run->in, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD, &run->requests[i]);
-    }
-  }
-  MPI_Waitall(kWindow, run->requests, MPI_STATUSES_IGNORE);
-  answer(run);
-}
-
-static void both_ways(struct run* run) {
-  for (int i = 0; i < kWindow; ++i) {
-    MPI_Irecv(run->in, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD, &run->requests[i]);
-  }
-  for (int i = 0; i < kWindow; ++i) {
-    MPI_Isend(run->out, run->bytes, MPI_CHAR, run->peer, kTag, MPI_COMM_WORLD,
-              &run->requests[kWindow + i]);
-  }
-  MPI_Waitall(2 * kWindow, run->requests, MPI_STATUSES_IGNORE);
-  answer(run);
-}
-
-static void allreduce(struct run* run) {
-  MPI_Allreduce(run->out, run->in, run->bytes / (int)sizeof(int), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-}
-
-struct test {
-  const char* name;
-  void (*round)(struct run* run);
-  int messages; /* of a round; 2 where half a round trip is meant */
-};
-
-static const struct test kTests[] = {
-    {"latency", latency, 2},    {"bandwidth", one_way, kWindow}, {"both", both_ways, 2 * kWindow},
-    {"rate", one_way, kWindow}, {"allreduce", allreduce, 1},
-};
-
-/* Seconds that rounds take. */
-static double timed(const struct test* test, struct run* run, int rounds) {
+double timed(const struct test* test, struct run* run, int rounds) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
   for (int i = 0; i < rounds; ++i) {
     test->round(run);
   }
-  return MPI_Wtime() - start;
+  const double own = MPI_Wtime() - start;
+  double most = 0;
+  MPI_Allreduce(&own, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return most;
 }
 
-/* The best of a few trials, since a trial in which another process took the core is worthless. */
-static double tried(const struct test* test, struct run* run, int rounds) {
+/* The best of a few trials, since a trial in which another process took the core is worthless; of
+ * two, if both take long. */
+static double tried(const struct test* test, struct run* run, int rounds, double wanted) {
   double best = timed(test, run, rounds);
-  for (int i = 1; i < kTrials; ++i) {
+  for (int i = 1; i < kTrials && (i == 1 || best < kPatience * wanted); ++i) {
     const double seconds = timed(test, run, rounds);
     best = seconds < best ? seconds : best;
   }
   return best;
 }
 
-/* Rounds that fill the time, the same on all ranks. */
+/* Rounds that fill the time. */
 static int fill(const struct test* test, struct run* run, double wanted) {
   int rounds = 1;
   for (;;) {
-    double seconds = tried(test, run, rounds);
-    MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    const double seconds = tried(test, run, rounds, wanted);
     if (seconds >= wanted / 4 || rounds >= kRoundsMax) {
       const double fitting = rounds * wanted / (seconds > 0 ? seconds : 1e-9);
       return fitting < 1 ? 1 : fitting > kRoundsMax ? kRoundsMax : (int)fitting;
@@ -134,79 +75,114 @@ static int fill(const struct test* test, struct run* run, double wanted) {
   }
 }
 
+double messages_of(const struct test* test, const struct run* run, int rounds) {
+  const int times[] = {[kPerRound] = 1, [kPerPair] = run->ranks / 2, [kPerRank] = run->ranks};
+  return (double)rounds * test->messages * times[test->per];
+}
+
 static void measure(const struct test* test, struct run* run, double wanted, long repeats) {
   const int rounds = fill(test, run, wanted);
-  for (long i = 0; i < repeats; ++i) {
+  double passed = 0;
+  for (long i = 0; i < repeats && passed < kPatience * wanted * (double)repeats; ++i) {
     const double seconds = timed(test, run, rounds);
+    passed += seconds;
     if (run->rank == 0) {
       printf("{\"test\": \"%s\", \"size\": %d, \"messages\": %.0f, \"seconds\": %.9f}\n",
-             test->name, run->bytes, (double)rounds * test->messages, seconds);
+             test->name, run->bytes, messages_of(test, run, rounds), seconds);
       fflush(stdout);
     }
   }
 }
 
-/* Ends the program with a text, said once. */
-static void give_up(int rank, const char* text) {
-  if (rank == 0) {
-    fprintf(stderr, "mpi_sizes: error: %s\n", text);
+const struct test* test_named(const char* name) {
+  const struct test* const lists[] = {kTwoSided, kOneSided, kCollective};
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); ++i) {
+    for (const struct test* test = lists[i]; test->name != NULL; ++test) {
+      if (strcmp(name, test->name) == 0) {
+        return test;
+      }
+    }
   }
-  MPI_Finalize();
-  exit(2);
+  return NULL;
 }
 
-static long number(int rank, const char* text, long least, long most) {
-  char* end = NULL;
-  const long value = strtol(text, &end, 10);
-  if (end == text || *end != '\0' || value < least || value > most) {
-    char what[128];
-    snprintf(what, sizeof(what), "'%.40s' is no number from %ld to %ld", text, least, most);
-    give_up(rank, what);
-  }
-  return value;
+void open_window(struct run* run) {
+  MPI_Win_create(run->shown, kBytesMax, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &run->window);
+  MPI_Win_lock_all(0, run->window);
 }
 
-static char* memory(int rank) {
-  char* const data = aligned_alloc(4096, kBytesMax);
-  if (data == NULL) {
-    give_up(rank, "not enough memory for one message");
+/* Reads the sizes, at most kSizesMax. @return how many there are. */
+static int sizes_of(const struct run* run, const struct test* test, char* text, int* sizes) {
+  int count = 0;
+  for (char* one = strtok(text, ","); one != NULL; one = strtok(NULL, ",")) {
+    if (count == kSizesMax) {
+      give_up(run->rank, kProgram, "too many sizes");
+    }
+    sizes[count] = (int)number(run->rank, kProgram, one, 1, kBytesMax);
+    if (sizes[count++] % test->element != 0) {
+      give_up(run->rank, kProgram, "a size is no multiple of this test's elements");
+    }
   }
-  memset(data, 0, kBytesMax);
-  return data;
+  return count;
+}
+
+static void measure_all(const struct test* test, struct run* run, char** argv) {
+  int sizes[kSizesMax];
+  const int count = sizes_of(run, test, argv[2], sizes);
+  const double wanted = (double)number(run->rank, kProgram, argv[3], 1, 10000) / 1000;
+  const long repeats = number(run->rank, kProgram, argv[4], 1, 1000);
+  if (test->one_sided) {
+    open_window(run);
+  }
+  run->bytes = count > 0 ? sizes[0] : 1;
+  (void)fill(test, run, kWarmUpS);
+  for (int i = 0; i < count; ++i) {
+    run->bytes = sizes[i];
+    measure(test, run, wanted, repeats);
+  }
+}
+
+/* The first form. Ends the program if an argument is wrong. */
+static void measure_named(struct run* run, char** argv) {
+  const struct test* const test = test_named(argv[1]);
+  if (test == NULL) {
+    give_up(run->rank, kProgram, "no such test; the head of mpi_sizes.c has a list");
+  }
+  if (test->one_sided && run->ranks != 2) {
+    give_up(run->rank, kProgram, "a test of one side wants two ranks");
+  }
+  measure_all(test, run, argv);
 }
 
 int main(int argc, char** argv) {
   static struct run run;
-  int ranks = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks != 2 || argc != 6) {
-    give_up(run.rank, "usage: mpirun -np 2 mpi_sizes TEST FROM TO MILLISECONDS REPEATS");
+  MPI_Comm_size(MPI_COMM_WORLD, &run.ranks);
+  const int asked = argc == 3 && strcmp(argv[1], "asked") == 0;
+  if (run.ranks % 2 != 0 || (argc != 5 && !asked)) {
+    give_up(run.rank, kProgram,
+            "usage: mpirun -np N mpi_sizes TEST SIZES MILLISECONDS REPEATS, or mpi_sizes asked "
+            "FOLDER, N even");
   }
-  const struct test* test = NULL;
-  for (size_t i = 0; i < sizeof(kTests) / sizeof(kTests[0]); ++i) {
-    if (strcmp(argv[1], kTests[i].name) == 0) {
-      test = &kTests[i];
-    }
+  run.sends = run.rank < run.ranks / 2;
+  run.peer = (run.rank + run.ranks / 2) % run.ranks;
+  run.window = MPI_WIN_NULL;
+  run.out = page_memory(run.rank, kProgram, (size_t)run.ranks * kBytesMax);
+  run.in = page_memory(run.rank, kProgram, (size_t)run.ranks * kBytesMax);
+  run.shown = page_memory(run.rank, kProgram, kBytesMax);
+  if (asked) {
+    measure_asked(&run, kProgram, argv[2]);
+  } else {
+    measure_named(&run, argv);
   }
-  if (test == NULL) {
-    give_up(run.rank, "the test is one of latency, bandwidth, both, rate, allreduce");
-  }
-  const long least = test->round == allreduce ? (long)sizeof(int) : 1;
-  const long from = number(run.rank, argv[2], least, kBytesMax);
-  const long to = number(run.rank, argv[3], from, kBytesMax);
-  const double wanted = (double)number(run.rank, argv[4], 1, 10000) / 1000;
-  const long repeats = number(run.rank, argv[5], 1, 1000);
-  run.peer = 1 - run.rank;
-  run.out = memory(run.rank);
-  run.in = memory(run.rank);
-  for (long bytes = from; bytes <= to; bytes *= 2) {
-    run.bytes = (int)bytes;
-    measure(test, &run, wanted, repeats);
+  if (run.window != MPI_WIN_NULL) {
+    MPI_Win_unlock_all(run.window);
+    MPI_Win_free(&run.window);
   }
   free(run.out);
   free(run.in);
+  free(run.shown);
   MPI_Finalize();
   return 0;
 }

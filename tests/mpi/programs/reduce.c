@@ -1,7 +1,7 @@
 /* Reductions by the operations that there are, and by two of the user's. ranks: 2 4 8 */
 #include "tests/mpi/programs/check.h"
 
-enum { kCount = 5000 };
+enum { kCount = 20000 };
 
 /* 2x2 matrices modulo 1009: not commutative. */
 static void multiply(void* in, void* inout, int* count, MPI_Datatype* type) {
@@ -15,14 +15,34 @@ static void multiply(void* in, void* inout, int* count, MPI_Datatype* type) {
   }
 }
 
+/* Sums of numbers that are rounded: all ranks have the same bits. */
+static void sum_fractions(int count) {
+  enum { kFractions = 12000 };
+  static double mine[kFractions], sums[kFractions];
+  static uint64_t own[kFractions], first[kFractions];
+  for (int i = 0; i < count; ++i) {
+    mine[i] = 1.0 / (3 + check_rank * 7 + i);
+  }
+  MPI_Allreduce(mine, sums, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  memcpy(own, sums, sizeof(own));
+  memcpy(first, own, sizeof(own));
+  MPI_Bcast(first, count, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  digest_long(memcmp(first, own, sizeof(own)) == 0);
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   long* out = malloc(sizeof(long) * kCount);
   long* in = malloc(sizeof(long) * kCount);
+  /* Up to 4064 bytes are one message of mtl/rio; above, ranks reduce pieces of the vector, or two
+   * ranks all of it. */
+  enum { kCounts = 9 };
+  const int counts[kCounts] = {1, 20, 343, 508, 509, 513, 3000, 7001, kCount};
   const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_LAND,
                         MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
   for (int o = 0; o < 10; ++o) {
-    for (int count = 1; count <= kCount; count = count * 17 + 3) {
+    for (int c = 0; c < kCounts; ++c) {
+      const int count = counts[c];
       for (int i = 0; i < count; ++i) {
         out[i] = (i * 7 + check_rank * 3) % 11 - (o % 2);
       }
@@ -35,6 +55,9 @@ int main(int argc, char** argv) {
       digest(out, sizeof(long) * (size_t)count);
     }
   }
+  sum_fractions(100);
+  sum_fractions(2000);
+  sum_fractions(12000);
   MPI_Datatype matrix;
   MPI_Op product;
   MPI_Type_contiguous(4, MPI_INT, &matrix);

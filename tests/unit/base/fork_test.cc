@@ -43,6 +43,23 @@ TEST(InChild, RunsInEachChildAndNotInTheParent) {
   EXPECT_EQ(first + second, 0);
 }
 
+/// An object's lock is asked for before the one that mapping memory takes, whichever is older: a
+/// thread may map memory while it holds that of the object.
+TEST(InChild, MayMapMemoryBeforeTheFork) {
+  constexpr unsigned kSeconds = 20;  // limit: if fork() hangs, SIGALRM ends the test
+  alarm(kSeconds);
+  const auto maps = [](void* /*ctx*/) {
+    void* const at = map_shared(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                                -1, ChildFinds::kZeros);
+    ASSERT_NE(at, MAP_FAILED);
+    unmap_shared(at);
+  };
+  maps(nullptr);
+  const InChild mapper([](void* /*ctx*/) {}, nullptr, maps);
+  EXPECT_EQ(in_child([] { return 7; }), 7);
+  alarm(0);
+}
+
 TEST(InChild, RunsNoMoreOnceTheObjectIsGone) {
   int counts[3] = {};
   auto first = std::make_unique<InChild>(&count, &counts[0]);

@@ -33,6 +33,12 @@ class Mesh {
       way.out.watched = true;
     }
   }
+  /// Let cards know that nothing is lost.
+  void take_pledges() {
+    for (Way& way : ways_) {
+      way.out.takes_pledges = true;
+    }
+  }
   [[nodiscard]] std::unique_ptr<model::Wire> plug(uint32_t card) {
     return std::make_unique<End>(*this, card);
   }
@@ -84,6 +90,7 @@ class MeshCard final : public ModelUnderTest {
     write32(regs::id::retry_delay_us(), 2);
     write32(regs::id::qp_dest_id(0), dest_id);
     write32(map::dest_id(0), dest_id);
+    write32(map::mbox_lo(0), ~0u);
     write32(map::entry(0), map::Entry::valid.put(1) | map::Entry::doorbells.put(1));
     write32(regs::id::gen_req(), 1);
     write32(map::apply(), 1);
@@ -94,6 +101,9 @@ class MeshCard final : public ModelUnderTest {
       card_->step();
     }
   }
+  /// A host has started a barrier, or waits for one.
+  void step_to_start() { card_->step_to_start(); }
+  void step_to_receive() { card_->step_to_receive(); }
   void set_faults(const model::FaultConfig& faults) { card_->set_faults(faults); }
   void advance_us(uint64_t /*us*/) override {}
   void sleep_us(uint64_t /*us*/) override {}

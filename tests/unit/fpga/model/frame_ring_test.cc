@@ -68,6 +68,35 @@ class FrameRing : public testing::Test {
   model::FrameReader reader_{&shared_, memory(), kBytes};
 };
 
+TEST_F(FrameRing, TheRoomOfAHeldFrameIsNotReleased) {
+  ASSERT_TRUE(put(1, 8));
+  ASSERT_TRUE(put(2, 8));
+  writer_.publish();
+  const model::InFrame* frame = reader_.peek();
+  ASSERT_NE(frame, nullptr);
+  ASSERT_TRUE(reader_.hold(*frame));
+  reader_.pop(frame);
+  ASSERT_TRUE(take(2, 8)) << "later frames can be read";
+  reader_.release_unheld();
+  EXPECT_FALSE(writer_.passed(model::frame_bytes(8)));
+  EXPECT_EQ(reader_.held()[0].frame.address, 1u);
+  reader_.end_held(1);
+  EXPECT_FALSE(reader_.holds());
+  reader_.release_unheld();
+  EXPECT_TRUE(writer_.passed(2 * model::frame_bytes(8)));
+}
+
+TEST_F(FrameRing, OnlySoManyFramesAreHeld) {
+  for (uint32_t i = 0; i <= model::FrameReader::kHeldMax; ++i) {
+    ASSERT_TRUE(put(i, 8));
+    writer_.publish();
+    const model::InFrame* frame = reader_.peek();
+    ASSERT_NE(frame, nullptr);
+    EXPECT_EQ(reader_.hold(*frame), i != model::FrameReader::kHeldMax);
+    reader_.pop(frame);
+  }
+}
+
 TEST_F(FrameRing, NothingIsSeenBeforePublish) {
   ASSERT_TRUE(put(1, 8));
   ASSERT_TRUE(put(2, 8));
@@ -231,6 +260,41 @@ TEST_F(FrameRing, FullThenFreeAgain) {
   EXPECT_FALSE(put(n, 224)) << "not released yet";
   reader_.release();
   EXPECT_TRUE(put(n, 224));
+}
+
+TEST_F(FrameRing, AFrameIsRevokedUntilItIsReleased) {
+  ASSERT_TRUE(put(1, 8));
+  ASSERT_TRUE(put(2, 8));
+  writer_.publish();
+  writer_.revoke(0);
+  EXPECT_EQ(frame_at(0)->type, FrameType::kRevoked);
+  ASSERT_TRUE(take(1, 8));
+  reader_.release();
+  frame_at(0)->type = FrameType::kDoorbell;
+  writer_.revoke(0);
+  EXPECT_EQ(frame_at(0)->type, FrameType::kDoorbell);
+}
+
+/// After 2^31 bytes, whether the reader has passed a position cannot be told from the difference of
+/// both. The frame that is in its place by then is another one.
+TEST_F(FrameRing, TheRevocationOfAnOldFrameLeavesLaterOnesAlone) {
+  constexpr uint32_t kHalf = kBytes / 2;
+  for (uint32_t end = (1u << 31) + kBytes; writer_.tail() != end;) {
+    Frame* const frame = writer_.reserve(kHalf);
+    ASSERT_NE(frame, nullptr);
+    frame->type = FrameType::kDoorbell;
+    writer_.commit(frame, kHalf);
+    writer_.publish();
+    const model::InFrame* const taken = reader_.peek();
+    ASSERT_NE(taken, nullptr);
+    reader_.pop(taken);
+    reader_.release();
+  }
+  ASSERT_TRUE(put(1, 8));
+  writer_.publish();
+  writer_.revoke(0);
+  EXPECT_TRUE(take(1, 8));
+  EXPECT_EQ(frame_at(0)->type, FrameType::kDoorbell);
 }
 
 TEST_F(FrameRing, ImpossibleLengthsAreNotRead) {

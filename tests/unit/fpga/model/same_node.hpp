@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,12 +37,21 @@ class MemoryPuller final : public model::Puller {
       std::memcpy(piece.to, reinterpret_cast<const uint8_t*>(piece.from), piece.len_bytes);
       pulled += piece.len_bytes;
     }
+    ++pulls;
+    bytes += pulled;
+    if (after_pull) {
+      after_pull();
+    }
     return pulled;
   }
+  uint64_t pulls = 0;
+  uint64_t bytes = 0;                // of them all
+  std::function<void()> after_pull;  // called before the bytes count
 };
 
 /// How long messages travel between two cards that are not stepped by one thread.
-enum class LongMessages : uint8_t { kInRing, kPulled, kBytesBehind };
+/// kPushed: as by UDP, where the wire sends the bytes of a run along.
+enum class LongMessages : uint8_t { kInRing, kPulled, kPushed, kBytesBehind };
 
 /// A card's end of a wire to any number of others. No card is a neighbour: all frames go through
 /// rings.
@@ -55,9 +65,10 @@ class RingsWire final : public model::Wire {
         to = {&way->requests.writer, &way->responses.writer};
         to.pulls = longs == LongMessages::kInRing ? nullptr : &pulls_;
         to.takes_bytes_behind = longs == LongMessages::kBytesBehind;
+        to.takes_long = longs == LongMessages::kPulled;
       }
     }
-    pulls_ = longs == LongMessages::kPulled ? 1 : 0;
+    pulls_ = longs == LongMessages::kPulled || longs == LongMessages::kPushed ? 1 : 0;
     for (OneWay* way : in) {
       if (way != nullptr) {
         in_.push_back({&way->requests.reader, &way->responses.reader});
@@ -71,6 +82,7 @@ class RingsWire final : public model::Wire {
     return node < out_.size() && out_[node].requests != nullptr ? &out_[node] : nullptr;
   }
   [[nodiscard]] bool link_up() const override { return true; }
+  [[nodiscard]] MemoryPuller& puller() { return puller_; }
 
  private:
   std::deque<model::Outbound> out_;

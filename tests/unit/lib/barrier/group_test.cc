@@ -166,6 +166,21 @@ TEST_P(GroupWays, MembersThatLeaveAfterTheLastBarrierDoNoHarm) {
   EXPECT_EQ(groups[2]->arrive(), -ECONNREFUSED);
 }
 
+TEST_P(GroupWays, BarriersThatHaveEndedDoNotLetTheCardWork) {
+  open(2);
+  Groups groups = begin_all(first(2));
+  ASSERT_TRUE(make_ready(groups));
+  ASSERT_TRUE(meet(groups));
+  const auto heartbeat = [&] {
+    return places_[0].port->endpoint().card().bus().bar().read32(regs::id::heartbeat());
+  };
+  const uint32_t before = heartbeat();
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    at(0).attend();
+  }
+  EXPECT_LE(heartbeat() - before, 4u);  // the thread of the wire may step the card
+}
+
 TEST_P(GroupWays, AMemberThatHasLeftFailsTheNextBarrier) {
   open(3);
   Groups groups = begin_all(first(3));

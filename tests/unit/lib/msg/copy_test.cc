@@ -1,5 +1,5 @@
 // Copies of each length at the very beginning and the very end of a page: no byte beyond the page
-// is touched.
+// is touched. Tiny copies, and copies of any length from and to memory of a card.
 #include "lib/msg/copy.hpp"
 
 #include <gtest/gtest.h>
@@ -34,13 +34,14 @@ class Page {
   uint8_t* memory_ = nullptr;
 };
 
-void copies(uint8_t* to, uint8_t* from, size_t bytes, const Page& target) {
+template <class Copy>
+void copies(uint8_t* to, uint8_t* from, size_t bytes, const Page& target, const Copy& copy) {
   std::vector<uint8_t> wanted(bytes);
   for (size_t i = 0; i < bytes; ++i) {
     wanted[i] = from[i] = static_cast<uint8_t>(1 + bytes + i * 3);
   }
   std::fill(target.begin(), target.end(), uint8_t{0xEE});
-  copy_tiny(to, from, bytes);
+  copy(to, from, bytes);
   ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), to)) << bytes;
   const auto changed =
       std::count_if(target.begin(), target.end(), [](uint8_t b) { return b != 0xEE; });
@@ -52,8 +53,8 @@ TEST(Copy, EveryLengthAtBothEndsOfMemory) {
   const Page from;
   const Page to;
   for (size_t bytes = 0; bytes <= kTinyBytesMax; ++bytes) {
-    copies(to.begin(), from.end() - bytes, bytes, to);
-    copies(to.end() - bytes, from.begin(), bytes, to);
+    copies(to.begin(), from.end() - bytes, bytes, to, copy_tiny);
+    copies(to.end() - bytes, from.begin(), bytes, to, copy_tiny);
   }
 }
 
@@ -62,9 +63,31 @@ TEST(Copy, EveryAlignment) {
   const Page to;
   for (size_t bytes = 0; bytes <= kTinyBytesMax; ++bytes) {
     for (size_t at = 0; at < 64; ++at) {
-      copies(to.begin() + at, from.begin() + (63 - at), bytes, to);
+      copies(to.begin() + at, from.begin() + (63 - at), bytes, to, copy_tiny);
     }
   }
+}
+
+TEST(Copy, LongOnesFromAndToACard) {
+  constexpr size_t kSizes[] = {65, 66, 95, 96, 97, 127, 128, 129, 500, 1001, 2048, 4000};
+  const Page from;
+  const Page to;
+  const auto to_card = [](uint8_t* at, const uint8_t* bytes, size_t count) {
+    copy_any(at, bytes, count, at);
+  };
+  const auto from_card = [](uint8_t* at, const uint8_t* bytes, size_t count) {
+    copy_any(at, bytes, count, bytes);
+  };
+  const auto check = [&](const auto& copy) {
+    for (const size_t bytes : kSizes) {
+      for (size_t at = 0; at < 32; ++at) {
+        copies(to.begin() + at, from.end() - bytes, bytes, to, copy);
+        copies(to.end() - bytes, from.begin() + at, bytes, to, copy);
+      }
+    }
+  };
+  check(to_card);
+  check(from_card);
 }
 
 }  // namespace

@@ -128,8 +128,11 @@ class Raw {
     const uint8_t* const va = endpoint_->buffers()->va(index);
     std::vector<uint8_t> bytes(va, va + message.length_bytes);
     give(index);
+    mailbox_ = message.mbox;
     return bytes;
   }
+  /// @return the mailbox of the last received message.
+  [[nodiscard]] uint32_t mailbox() const { return mailbox_; }
 
  private:
   void give(uint32_t index) {
@@ -138,6 +141,7 @@ class Raw {
   }
 
   std::unique_ptr<Endpoint> endpoint_;
+  uint32_t mailbox_ = 0;
 };
 
 /// Any number of ports on a fabric of the test's own.

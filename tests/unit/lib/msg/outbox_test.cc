@@ -2,8 +2,11 @@
 #include "lib/msg/outbox.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "fpga/model/card.hpp"
+#include "pmd/bus/emu/emu_bus.hpp"
 #include "tests/unit/lib/msg/objects.hpp"
 
 namespace rio::msg::test {
@@ -31,6 +34,21 @@ class OutboxTest : public testing::Test, public Outbox::Events {
     uint8_t* const at = outbox_.begin_message(route_, static_cast<uint32_t>(text.size()));
     std::ranges::copy(text, at + kHeaderBytes);
     outbox_.post(link_, at, kHeaderBytes + static_cast<uint32_t>(text.size()));
+  }
+  /// Posts as much large data as there may be, which the card has no queue for.
+  void post_large() {
+    pmd::DmaMemory memory;
+    ASSERT_EQ(alloc_area(*card_.endpoint, 1, &memory), 0);
+    const pmd::TxMessage message = {.iova = memory.iova,
+                                    .cookie = Outbox::kLargeCookie,
+                                    .dest_id = link_.dest_id(),
+                                    .length_bytes = 4096,
+                                    .mbox = 1,
+                                    .flags = 0};
+    const std::vector<pmd::TxMessage> messages(SendSlots::kCount, message);
+    const uint32_t posted = outbox_.ring().burst(messages.data(), SendSlots::kCount);
+    outbox_.count_large(static_cast<int32_t>(posted));
+    ASSERT_GE(outbox_.ring().outstanding(), Outbox::kOutMax);
   }
   [[nodiscard]] bool all_completed() {
     return until([&] {
@@ -67,6 +85,32 @@ TEST_F(OutboxTest, AMessageGoesWithTheNextNumberAndTakesACredit) {
   EXPECT_EQ(header.padding(), 3u);
   EXPECT_TRUE(all_completed());
   EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(OutboxTest, AShortPartTakesTheMailboxOfFullParts) {
+  give_buffers();
+  link_.next_out = HeaderWords::key_and_number(9, 100);
+  send("alone");
+  uint8_t* const at = outbox_.begin_message(route_, 4);
+  const std::array<char, 4> tail = {'t', 'a', 'i', 'l'};
+  std::memcpy(at + kHeaderBytes, tail.data(), tail.size());
+  outbox_.post_part(link_, at, kHeaderBytes + 4);
+  EXPECT_EQ(link_.next_out, HeaderWords::key_and_number(9, 102));
+  std::vector<pmd::RxMessage> arrived;
+  ASSERT_TRUE(until([&] {
+    pmd::RxMessage message{};
+    if (card_.endpoint->shared().burst(&message, 1) == 1) {
+      arrived.push_back(message);
+    }
+    return arrived.size() == 2;
+  }));
+  const auto is_part = [](const pmd::RxMessage& message) {
+    return load_header(reinterpret_cast<const uint8_t*>(message.cookie)).number() == 101;
+  };
+  for (const pmd::RxMessage& message : arrived) {
+    EXPECT_EQ(message.mbox == 0, is_part(message));
+  }
+  EXPECT_TRUE(all_completed());
 }
 
 TEST_F(OutboxTest, NothingIsSentWithoutCreditOrBeforeAnEndIsReported) {
@@ -130,6 +174,32 @@ TEST_F(OutboxTest, ARequestNeedsASlotAndLeavesACreditForAnswers) {
   }
   EXPECT_EQ(sent, kControlCredits - 1u);
   EXPECT_TRUE(all_completed());
+}
+
+/// A peer that takes large data slowly gets requests all the same.
+TEST_F(OutboxTest, LargeDataLeavesThePeerItsShareOfTheRing) {
+  link_.theirs.opened = 1ull << 3;
+  link_.large.records_out[3] = SendAccount(kRecordWindow);
+  post_large();
+  EXPECT_TRUE(outbox_.may_request(route_));
+  EXPECT_EQ(half_full_, 0u);
+  EXPECT_EQ(outbox_.messages_to(link_.dest_id()), 0u);
+  EXPECT_GE(outbox_.out_to(link_.dest_id()), Outbox::kOutMax);
+}
+
+/// Large data and messages to one peer together leave other peers room.
+TEST_F(OutboxTest, MessagesBesideLargeDataHaveASmallerShare) {
+  pmd::Bus& bus = card_.endpoint->card().bus();
+  dynamic_cast<pmd::EmuBus&>(bus).card()->hold_ring(0, static_cast<uint32_t>(regs::Ring::kTx),
+                                                    true);
+  link_.out[3] = SendAccount(1000);
+  post_large();
+  uint32_t sent = 0;
+  for (; sent < Outbox::kOutMax && half_full_ == 0; ++sent) {
+    send("to a peer that takes nothing");
+  }
+  EXPECT_GT(half_full_, 0u);
+  EXPECT_LE(outbox_.messages_to(link_.dest_id()), Outbox::kBudget + 1);
 }
 
 }  // namespace

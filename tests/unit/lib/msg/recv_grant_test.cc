@@ -27,10 +27,25 @@ TEST(RecvGrant, KeepsAWindowAndReportsHalves) {
 
 TEST(RecvGrant, ReportsTheLastMessagesHoweverFew) {
   RecvGrant receiver;
-  grant(receiver, 9, 8);
+  grant(receiver, 8, 7);
   receiver.completed(1);
   receiver.posted(1);
   EXPECT_TRUE(receiver.extend_due());
+}
+
+TEST(RecvGrant, LetsTheLastMessagesExceedTheWindow) {
+  RecvGrant whole;
+  EXPECT_EQ(grant(whole, 144, 128), 144u);
+  RecvGrant receiver;
+  EXPECT_EQ(grant(receiver, 145, 128), 128u);
+  EXPECT_EQ(receiver.may_post(), 0u);
+  receiver.completed(1);
+  EXPECT_EQ(receiver.may_post(), 17u);
+  receiver.posted(17);
+  EXPECT_TRUE(receiver.extend_due());
+  EXPECT_EQ(receiver.tell(), 145u);
+  receiver.completed(144);
+  EXPECT_EQ(receiver.state(), RecvState::kDone);
 }
 
 TEST(RecvGrant, RefusesMessagesThatNoHonestSenderSends) {

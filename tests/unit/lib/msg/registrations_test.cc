@@ -51,6 +51,20 @@ TEST_F(RegistrationsTest, TheSameMemoryIsRegisteredOnce) {
   EXPECT_TRUE(reachable(page(0)));
 }
 
+TEST_F(RegistrationsTest, KeptRegistrationsDoNotCutALargerOneIntoPieces) {
+  registrations_->put(registrations_->get(page(0), kPage));
+  const pmd::mem::Region* const used = registrations_->get(page(8), kPage);
+  const pmd::mem::Region* const larger = registrations_->get(page(0), 4 * kPage);
+  ASSERT_NE(larger, nullptr);
+  EXPECT_EQ(larger->runs.size(), 1u);
+  EXPECT_EQ(registrations_->count(), 2u);
+  EXPECT_EQ(registrations_->kept(), 0u);
+  const pmd::mem::Region* const around = registrations_->get(page(7), 4 * kPage);
+  ASSERT_NE(around, nullptr);
+  EXPECT_GT(around->runs.size(), 1u) << "one that is in use stays";
+  registrations_->put(used);
+}
+
 TEST_F(RegistrationsTest, TheOldestKeptRegistrationIsDropped) {
   for (uint32_t i = 0; i < Registrations::kKeptMax; ++i) {
     registrations_->put(registrations_->get(page(2ul * i), kPage));

@@ -1,4 +1,5 @@
 // The sender of a transfer: GRANT, EXTEND, ABORT and CLOSED.
+#include "lib/msg/large_burst.hpp"
 #include "tests/unit/lib/msg/grant_fixture.hpp"
 
 namespace rio::msg::test {
@@ -194,6 +195,20 @@ TEST(SendGrant, AnAbortThatCrossedIsAcceptedForAParkedOffer) {
   static_cast<void>(sender.take_closed());
   EXPECT_EQ(sender.on_abort(0, kAgain), 0);  // ABORT crossed with CLOSED
   EXPECT_EQ(sender.state(), SendState::kRequested);
+}
+
+/// A burst of a few, or one that leaves a few, waits for room; all that is due never waits.
+TEST(LargeBurst, IsNotShortUnlessFewAreDue) {
+  EXPECT_EQ(large_burst(1, 1, 16), 1u);
+  EXPECT_EQ(large_burst(20, 20, 16), 20u);
+  EXPECT_EQ(large_burst(129, 144, 16), 129u);
+  EXPECT_EQ(large_burst(129, 128, 16), 113u);  // and 16 later
+  EXPECT_EQ(large_burst(129, 16, 16), 16u);
+  EXPECT_EQ(large_burst(129, 15, 16), 0u);
+  EXPECT_EQ(large_burst(31, 16, 16), 15u);  // no other transfer may take such room for ever
+  EXPECT_EQ(large_burst(32, 31, 16), 16u);
+  EXPECT_EQ(large_burst(15, 14, 16), 0u);
+  EXPECT_EQ(large_burst(5, 0, 1), 0u);
 }
 
 }  // namespace

@@ -156,15 +156,16 @@ class OfiNode {
 /// A test with a wire of its own for its cards.
 class OfiTest : public testing::Test {
  protected:
-  /// @param kind "emu"; or a fabric, which reports members that have gone: "shm", "udp".
-  explicit OfiTest(const std::string& kind = "emu") {
+  /// @param kind "emu"; or a fabric, which reports members that have gone: "shm", "udp". @param
+  /// options of the cards, as ",pull=0".
+  explicit OfiTest(const std::string& kind = "emu", const std::string& options = "") {
     setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1);
     const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
     std::string card = kind + ":ofi" + test->name();
     for (char& c : card) {
       c = c == '/' ? '_' : c;
     }
-    card += kind == "udp" ? ",bind=127.0.0.1" : "";
+    card += (kind == "udp" ? ",bind=127.0.0.1" : "") + options;
     setenv("FI_RIO_CARD", card.c_str(), 1);
   }
   ~OfiTest() override { unsetenv("RIO_RUNTIME_DIR"); }

@@ -53,7 +53,7 @@ class RawPeer {
     return out;
   }
 
-  static constexpr uint64_t kBytes = 65536;
+  static constexpr uint64_t kBytes = 1 << 20;
   uint8_t* bytes = nullptr;
   uint64_t iova = 0;
 
@@ -63,8 +63,10 @@ class RawPeer {
 
 class OfiWindows : public OfiTest {
  protected:
-  OfiWindows()
-      : OfiTest("shm"), info_(get_info(hints(FI_RMA | FI_RMA_EVENT | FI_FENCE))), node_(info_, 0) {
+  explicit OfiWindows(const std::string& options = "")
+      : OfiTest("shm", options),
+        info_(get_info(hints(FI_RMA | FI_RMA_EVENT | FI_FENCE))),
+        node_(info_, 0) {
     std::memcpy(&name_, node_.name().data(), sizeof(name_));
   }
 

@@ -193,13 +193,88 @@ TEST_F(OfiWindows, ManyOperationsRunAtOnce) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), peer_.bytes));
 }
 
-TEST_F(OfiWindows, FencedCountedAndLongAccessesAreMessages) {
+/// Cards that cannot read the memory of the other process.
+class OfiWindowsInPackets : public OfiWindows {
+ protected:
+  OfiWindowsInPackets() : OfiWindows(",pull=0") {}
+};
+
+// The peer serves no messages here: an access by message would not end.
+TEST_F(OfiWindows, LongAccessesGoByTheCard) {
+  uint32_t index = 0;
+  const fi_addr_t to = insert_peer();
+  introduce(to, open_window(kBoth, &index));
+  const std::vector<uint8_t> bytes = pattern(4, RawPeer::kBytes);
+  ASSERT_EQ(fi_write(node_.ep(), bytes.data(), bytes.size(), nullptr, to, 0, kKey, nullptr), 0);
+  expect_done();
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), peer_.bytes));
+  std::vector<uint8_t> back(bytes.size());
+  ASSERT_EQ(fi_read(node_.ep(), back.data(), back.size(), nullptr, to, 0, kKey, nullptr), 0);
+  expect_done();
+  EXPECT_EQ(back, bytes);
+}
+
+/// It would otherwise fill the ring of the card.
+TEST_F(OfiWindows, ALongAccessLetsThoseBehindItPass) {
+  constexpr uint64_t kLong = 192ull << 20;
+  constexpr uint64_t kPassed = 32ull << 20;
+  std::vector<uint8_t> region(kLong);
+  const Held<fid_mr> mr = add(region.data(), kLong, kAll, kKey);
+  const WindowReply window = window_of(peer_, kKey);
+  // All runs are the same memory: what is read is not looked at.
+  std::vector<pmd::IovaRun> runs;
+  for (uint64_t at = 0; at < kLong; at += RawPeer::kBytes) {
+    runs.push_back({peer_.bytes + at, peer_.iova, RawPeer::kBytes});
+  }
+  struct {
+    msg::DmaTransfer transfer;
+    bool over = false;
+  } both[2];
+  for (auto& one : both) {
+    msg::DmaTransfer& transfer = one.transfer;
+    transfer.rio_addr = window.rio_addr;
+    transfer.va = peer_.bytes;
+    transfer.run = runs.data();
+    transfer.left_bytes = &one == &both[0] ? kLong : 8;
+    transfer.dest_id = name_.dest_id;
+    transfer.op = DmaOp::kNread;
+    transfer.user = &one.over;
+    transfer.on_done = [](msg::DmaTransfer& done) { *static_cast<bool*>(done.user) = true; };
+    ASSERT_TRUE(peer_.port().dma()->start(transfer));
+  }
+  ASSERT_TRUE(until([&] { return both[1].over; }));
+  EXPECT_LE(both[0].transfer.moved_bytes, kPassed);
+  ASSERT_TRUE(until([&] { return both[0].over; }));
+  for (const auto& one : both) {
+    EXPECT_EQ(one.transfer.status, Status::kOk);
+    EXPECT_EQ(one.transfer.moved_bytes, one.transfer.wanted_bytes);
+  }
+}
+
+TEST_F(OfiWindowsInPackets, LongAccessesAreMessages) {
+  constexpr size_t kMost = 256 << 10;
+  uint32_t index = 0;
+  const fi_addr_t to = insert_peer();
+  introduce(to, open_window(kBoth, &index));
+  std::vector<uint8_t> bytes = pattern(4, kMost + 1);
+  ASSERT_EQ(fi_write(node_.ep(), bytes.data(), kMost, nullptr, to, 0, kKey, nullptr), 0);
+  expect_done();
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end() - 1, peer_.bytes));
+  ASSERT_EQ(fi_read(node_.ep(), bytes.data(), kMost + 1, nullptr, to, 0, kKey, nullptr), 0);
+  AskHeader header;
+  ASSERT_TRUE(next_ask(&header));
+  EXPECT_EQ(header.verb, Verb::kRead);
+  answer(header, bytes.data(), bytes.size());
+  expect_done();
+}
+
+TEST_F(OfiWindows, FencedAndCountedAccessesAreMessages) {
   uint32_t index = 0;
   const fi_addr_t to = insert_peer();
   introduce(to, open_window(kBoth, &index));
   fid_ep* const ep = node_.ep();
   AskHeader header;
-  std::vector<uint8_t> bytes(300 << 10);
+  std::vector<uint8_t> bytes(8);
   iovec piece = {bytes.data(), 8};
   const fi_rma_iov there = {0, 8, kKey};
   fi_msg_rma message{};
@@ -218,11 +293,6 @@ TEST_F(OfiWindows, FencedCountedAndLongAccessesAreMessages) {
   expect_message(fi_writemsg(ep, &message, FI_FENCE));
   expect_message(fi_writedata(ep, bytes.data(), 8, nullptr, 5, to, 0, kKey, nullptr));
   expect_message(fi_write(ep, bytes.data(), 8, nullptr, to, RawPeer::kBytes - 7, kKey, nullptr));
-  ASSERT_EQ(fi_read(ep, bytes.data(), bytes.size(), nullptr, to, 0, kKey, nullptr), 0);
-  ASSERT_TRUE(next_ask(&header));
-  EXPECT_EQ(header.verb, Verb::kRead);
-  answer(header, bytes.data(), bytes.size());
-  expect_done();
 }
 
 // A card of the asking side may write late. A message that repeats the write ends that way first.

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "lib/msg/control.hpp"
+#include "lib/msg/patience.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 #include "tests/unit/lib/tag/tag_node.hpp"
 
@@ -56,6 +57,7 @@ class TagHostile : public testing::Test {
       if (heard.size() >= msg::kHeaderBytes) {
         heard_ = msg::load_header(heard.data()).kind();
         kinds_ |= uint64_t{1} << static_cast<uint32_t>(heard_);
+        mailbox_ = heard_ == Kind::kLast ? foe_->mailbox() : mailbox_;
       }
       if (std::chrono::steady_clock::now() > end) {
         return false;
@@ -138,6 +140,7 @@ class TagHostile : public testing::Test {
   uint32_t session_ = 0;
   Kind heard_ = Kind::kData;
   uint64_t kinds_ = 0;
+  uint32_t mailbox_ = ~0u;  // of the last kLast
 };
 
 TEST_F(TagHostile, AMessageWithoutMatchBits) {
@@ -230,6 +233,32 @@ TEST_F(TagHostile, ALastPartThatIsTooLong) {
   EXPECT_TRUE((*own_)->test(receive));
   EXPECT_EQ(receive.status, -EPROTO);
   EXPECT_EQ(buffer[4070], 0xEE);
+}
+
+// Where threads share a CPU: else it would not join the run of the others, and would let the ring
+// pass over those that wait.
+TEST_F(TagHostile, AShortLastPartTakesTheMailboxOfTheOthersOnASharedCpu) {
+  static constexpr msg::Scheduler kShared = {[] { return uint64_t{1}; },
+                                             [] {
+                                               static uint32_t switches = 0;
+                                               return ++switches;
+                                             },
+                                             [] {}};
+  const msg::Patience own = msg::Patience::of_this_thread();
+  endpoint_asks();  // and has got credit for parts
+  for (const bool shared : {false, true}) {
+    msg::Patience patience(shared ? kShared : msg::linux_scheduler());
+    if (shared) {
+      patience.yield();
+    }
+    msg::Patience::of_this_thread() = patience;
+    kinds_ = 0;
+    SendRequest parts;
+    ASSERT_EQ((*own_)->send(kFoeAddress, 8, large_.data(), tag::kDataBytesMax + 1, parts), 1);
+    ASSERT_TRUE(until([&] { return heard(Kind::kLast); }));
+    EXPECT_EQ(mailbox_ == 0, shared);
+  }
+  msg::Patience::of_this_thread() = own;
 }
 
 TEST_F(TagHostile, MoreRequestsThanAllowed) {

@@ -27,6 +27,7 @@ struct TagNode {
     config.dest_id = dest_id;
     config.buffers = buffers;
     config.share = share;
+    config.connect_ms = 120'000;  // longer than any wait of a test
     config.deliver_ms = deliver_ms;
     EXPECT_EQ(msg::MessagePort::open(config, &port), 0);
     endpoints.resize(contexts);

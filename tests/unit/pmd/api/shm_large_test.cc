@@ -100,6 +100,52 @@ INSTANTIATE_TEST_SUITE_P(Copies, ShmLarge,
                          testing::Values("", ",pull=0", ",exact=1", ",quirks=0", ",stepping=thread",
                                          ",pcie=5"));
 
+/// The second card has met the first one.
+void meet(Member& one, Member& two) {
+  two.send(1, "I am here");
+  EXPECT_EQ(one.receive(), "2:I am here");
+  EXPECT_EQ(two.done(), Status::kOk);
+}
+
+/// A card that was told where to read goes on while the memory's owner sleeps: nothing is read
+/// twice.
+TEST_F(Shm, ALongReadIsNotRepeatedSinceItsTargetSleeps) {
+  constexpr uint32_t kBytes = 200 * 1024;
+  constexpr uint32_t kPackets = kBytes / 4096;
+  Member one("shm:x,id=1");
+  Member two("shm:x,id=2");
+  meet(one, two);
+  pmd::DmaMemory from;
+  pmd::DmaMemory to;
+  ASSERT_EQ(one.endpoint().alloc(kBytes, 4096, &from), 0);
+  ASSERT_EQ(two.endpoint().alloc(kBytes, 4096, &to), 0);
+  std::memset(from.va, 0x5A, kBytes);
+  uint32_t window = 0;
+  const pmd::Window wanted{.rio_addr = 0x1000,
+                           .size_bytes = kBytes,
+                           .iova = from.iova,
+                           .rights = pmd::WindowRights::kRead};
+  ASSERT_EQ(one.endpoint().queues().windows().open(wanted, &window), 0);
+  one.polls(300);  // the counters have the message
+  const uint32_t before = one.endpoint().card().counters().rx_packets;
+  const pmd::DmaRequest read{.rio_addr = 0x1000,
+                             .iova = to.iova,
+                             .cookie = 7,
+                             .dest_id = 1,
+                             .length_bytes = kBytes,
+                             .op = regs::DmaOp::kNread,
+                             .prio = 0};
+  ASSERT_EQ(two.endpoint().dma().post(&read, 1), 1u);
+  one.polls(4);
+  one.endpoint().card().bus().emulation().before_sleep();
+  pmd::EntryDone done{};
+  ASSERT_TRUE(wait_until([&] { return two.endpoint().dma().reap(&done, 1) == 1; }));
+  EXPECT_EQ(done.status, Status::kOk);
+  EXPECT_EQ(std::memcmp(from.va, to.va, kBytes), 0);
+  one.polls(300);
+  EXPECT_EQ(one.endpoint().card().counters().rx_packets - before, kPackets);
+}
+
 /// Without pulls, messages in order also travel several at a time; otherwise each would wait for
 /// the answer to the one before, and both sides would sleep and wake for each.
 TEST_F(Shm, OrderedMessagesThatAreNotPulledTravelTogether) {
@@ -107,9 +153,7 @@ TEST_F(Shm, OrderedMessagesThatAreNotPulledTravelTogether) {
   constexpr uint16_t kBytes = 4096;
   Member one("shm:x,id=1,pull=0");
   Member two("shm:x,id=2,pull=0");
-  two.send(1, "I am here");
-  EXPECT_EQ(one.receive(), "2:I am here");
-  EXPECT_EQ(two.done(), Status::kOk);
+  meet(one, two);
   pmd::DmaMemory memory;
   ASSERT_EQ(two.endpoint().alloc(size_t{kMessages} * kBytes, kBytes, &memory), 0);
   pmd::TxMessage messages[kMessages];

@@ -279,10 +279,10 @@ TEST_P(TxQueueWrapTest, ManyLaps) {
     open(3, start);
     for (uint32_t step = 0; step < 40; ++step) {
       const uint32_t index = start + step * 2;
-      const TxMessage two[2] = {message(step), message(step + 1000)};
+      const TxMessage two[2] = {message(step), message(step + 1000, 0x1000 + 8 * step)};
       expect_tail(index + 2);
       ASSERT_EQ(queue_->burst(two, 2), 2);
-      EXPECT_EQ(entry(index + 1)[8], static_cast<uint8_t>(step + 1000));
+      EXPECT_EQ(entry(index + 1)[16], static_cast<uint8_t>(8 * step));
       EXPECT_EQ(reap(), Cookies{}) << step;
       complete(index, turned ? index + 1 : index);
       complete(index + 1, turned ? index : index + 1);

@@ -20,7 +20,7 @@ TEST_F(TxQueueTest, ADescriptorByAddressHasTheseBytes) {
   EXPECT_EQ(send(one), 1);
   // order 1 << 3, prio 2 << 5, ssize 14 << 10, mbox 3 << 14
   EXPECT_EQ(entry(0), (Bytes{0x48, 0xF8, 0x00, 0x00, 0xC1, 0xC2, 0xC3, 0x00,  //
-                             0xB4, 0xB3, 0xB2, 0xB1, 0x23, 0x01, 0x00, 0x00,  //
+                             0x00, 0x00, 0x00, 0x00, 0x23, 0x01, 0x00, 0x00,  //
                              0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  //
                              0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}));
 }
@@ -158,11 +158,11 @@ TEST_F(TxQueueTest, EachMessageOfABurstGetsItsOwnHeader) {
   three[1].mbox = 1;
   expect_tail(3);
   ASSERT_EQ(queue_->burst(three, 3), 3);
-  EXPECT_EQ(entry(0), (Bytes{0, 0x38, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0,  //
+  EXPECT_EQ(entry(0), (Bytes{0, 0x38, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0,  //
                              0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(entry(1), (Bytes{0, 0x78, 0, 0, 0xCD, 0xAB, 0, 0, 2, 0, 0, 0, 16, 0, 0, 0,  //
+  EXPECT_EQ(entry(1), (Bytes{0, 0x78, 0, 0, 0xCD, 0xAB, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0,  //
                              0, 0x10, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0,  0, 0, 0}));
-  EXPECT_EQ(entry(2), (Bytes{0, 0x38, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0,  //
+  EXPECT_EQ(entry(2), (Bytes{0, 0x38, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0,  //
                              0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   complete(0, 0);
   complete(1, 1);
@@ -177,8 +177,7 @@ TEST_F(TxQueueTest, InlineBytesAreInTheDescriptor) {
   for (uint32_t length = 1; length <= 16; ++length) {
     expect_tail(length);
     ASSERT_EQ(send(inline_message(data, static_cast<uint16_t>(length))), 1);
-    Bytes want = {0x04, 0x38, 0, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
-                  0,    0,    0};
+    Bytes want = {0x04, 0x38, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(length), 0, 0, 0};
     want.insert(want.end(), data, data + length);
     want.resize(32);  // padded with zeros
     EXPECT_EQ(entry(length - 1), want) << length;
@@ -196,7 +195,7 @@ TEST_F(TxQueueTest, WideInlineBytesAreInBothEntries) {
     ASSERT_EQ(send(inline_message(data, static_cast<uint16_t>(length))), 1);
     EXPECT_EQ(queue_->free_count(), 2);
     EXPECT_EQ(queue_->outstanding(), 1);
-    Bytes want = {0x04, 0x38, 0x10, 0, 7, 0, 0, 0, 0xC0, 0, 0, 0, static_cast<uint8_t>(length),
+    Bytes want = {0x04, 0x38, 0x10, 0, 7, 0, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(length),
                   0,    0,    0};
     want.insert(want.end(), data, data + length);
     want.resize(64);
@@ -330,8 +329,8 @@ TEST_F(TxQueueTest, ADoorbellHasTheseBytes) {
   one.info = 0xBEEF;
   expect_tail(1);
   ASSERT_EQ(send(one), 1);
-  EXPECT_EQ(entry(0), (Bytes{0x25, 0x38, 0, 0, 7, 0, 0, 0, 0x99, 0, 0, 0, 2, 0, 0, 0,  //
-                             0xEF, 0xBE, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(entry(0), (Bytes{0x25, 0x38, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0,  //
+                             0xEF, 0xBE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   complete(0, 0);
   EXPECT_EQ(reap(), (Cookies{0x99}));
   EXPECT_EQ(queue_->stats().bytes, 2u);
@@ -350,9 +349,8 @@ TEST_F(TxQueueTest, AGatheredMessageHasTheseBytes) {
   expect_tail(2);
   ASSERT_EQ(queue_->burst_gather(&one, 1), 1);
   // order 1 << 3, addrs 4 << 7, ssize 14 << 10, mbox 2 << 14, two units 1 << 20
-  EXPECT_EQ(entry(0),
-            (Bytes{0x08, 0xBA, 0x10, 0, 9, 0, 0, 0, 0x44, 0x33, 0x22, 0x11, 0x1D, 1, 0, 0,
-                   0,    0x10, 0,    0, 0, 0, 0, 0, 8,    0,    0,    0,    0,    0, 0, 0}));
+  EXPECT_EQ(entry(0), (Bytes{0x08, 0xBA, 0x10, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0x1D, 1, 0, 0,
+                             0,    0x10, 0,    0, 0, 0, 0, 0, 8, 0, 0, 0, 0,    0, 0, 0}));
   EXPECT_EQ(entry(1), (Bytes{8,    0, 2, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0xCD, 0xAB, 0, 0,
                              0x40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 16, 0, 5,    0,    0, 0}));
   complete(0, 0);

@@ -72,6 +72,30 @@ class Engine : public testing::Test {
       room_};
 };
 
+TEST_F(Engine, TimeOutsOfAnUnknownTimeBeginWithTheNextAdvance) {
+  engine_.post(BarrierEngine::kUnknownNs, two_rounds(), 9);
+  EXPECT_EQ(ends_.taken().size(), 1u);
+  EXPECT_EQ(engine_.due_ns(), 0u);
+  wait(50 * kTimeoutNs);
+  EXPECT_EQ(engine_.due_ns(), now_ns_ + kTimeoutNs);
+  wait(kTimeoutNs - 1);
+  EXPECT_TRUE(ends_.requests.empty());
+  wait(1);
+  ASSERT_EQ(ends_.requests.size(), 1u);
+  // It has sent something again: it holds its end back, from the next advance on.
+  EXPECT_EQ(engine_.receive(BarrierEngine::kUnknownNs, 2, notice(0)), Answer::kDone);
+  EXPECT_EQ(engine_.receive(BarrierEngine::kUnknownNs, 3, notice(1)), Answer::kDone);
+  for (const Request& request : ends_.taken()) {
+    engine_.answered(BarrierEngine::kUnknownNs, request.tag, Answer::kDone);
+  }
+  wait(50 * kTimeoutNs);
+  wait(2 * kTimeoutNs - 1);
+  EXPECT_TRUE(ends_.ends.empty());
+  wait(1);
+  ASSERT_EQ(ends_.ends.size(), 1u);
+  EXPECT_EQ(last_status(), Status::kOk);
+}
+
 TEST_F(Engine, SendsARoundOnceAllEarlierOnesHaveArrived) {
   post(two_rounds());
   ASSERT_EQ(ends_.requests.size(), 1u);

@@ -141,19 +141,8 @@ TEST_F(Wire, ARestartedPartnerIsAnotherOne) {
 
 TEST_F(Wire, FramesOfADeadPartnerAreTaken) {
   const auto one = join(1);
-  auto two = join(2);
-  model::Outbound* const to = two->route(1);
-  ASSERT_NE(to, nullptr);
-  EXPECT_TRUE(change(*two).here);
-  EXPECT_TRUE(change(*one).here);
-  for (uint64_t number = 1; number <= 3; ++number) {
-    ASSERT_TRUE(send(*to, number));
-  }
-  two.reset();
-  ASSERT_TRUE(wait_until([&] {
-    one->pump(0);
-    return one->route(2) == nullptr;
-  })) << "the partner is gone";
+  ASSERT_NO_FATAL_FAILURE(member_2_sends_and_dies(*one, 3));
+  ASSERT_TRUE(has_no_member_2(*one));
   model::PartnerChange news{};
   ASSERT_EQ(one->inbound().size(), 1u);
   for (uint64_t number = 1; number <= 3; ++number) {
@@ -168,6 +157,28 @@ TEST_F(Wire, FramesOfADeadPartnerAreTaken) {
   ASSERT_TRUE(one->next_change(&news));
   EXPECT_FALSE(news.here);
   EXPECT_TRUE(one->inbound().empty());
+}
+
+// The card has popped the frame, and holds it back for what it comes with.
+TEST_F(Wire, AHeldFrameOfADeadPartnerIsTaken) {
+  const auto one = join(1);
+  ASSERT_NO_FATAL_FAILURE(member_2_sends_and_dies(*one, 1));
+  ASSERT_TRUE(has_no_member_2(*one));
+  ASSERT_EQ(one->inbound().size(), 1u);
+  model::FrameReader& reader = *one->inbound()[0].requests;
+  const model::InFrame* const frame = reader.peek();
+  ASSERT_NE(frame, nullptr);
+  ASSERT_TRUE(reader.hold(*frame));
+  reader.pop(frame);
+  ASSERT_EQ(reader.peek(), nullptr);
+  model::PartnerChange news{};
+  one->pump(0);
+  ASSERT_FALSE(one->next_change(&news));
+  ASSERT_EQ(one->inbound().size(), 1u) << "its memory is still read";
+  reader.end_held(1);
+  one->pump(0);
+  ASSERT_TRUE(one->next_change(&news));
+  EXPECT_FALSE(news.here);
 }
 
 // A partner that connects later has to ring, too.
@@ -187,13 +198,7 @@ TEST_F(Wire, ASleepingMemberSleepsForNewPartnersToo) {
 // A card that cannot take the frames still hears of the end.
 TEST_F(Wire, ADeadPartnerIsNotAwaitedForEver) {
   const auto one = join(1);
-  auto two = join(2);
-  model::Outbound* const to = two->route(1);
-  ASSERT_NE(to, nullptr);
-  EXPECT_TRUE(change(*two).here);
-  EXPECT_TRUE(change(*one).here);
-  ASSERT_TRUE(send(*to, 1));
-  two.reset();
+  ASSERT_NO_FATAL_FAILURE(member_2_sends_and_dies(*one, 1));
   EXPECT_FALSE(change(*one).here);
   EXPECT_TRUE(one->inbound().empty());
 }

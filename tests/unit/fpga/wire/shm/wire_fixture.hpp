@@ -46,6 +46,26 @@ class Wire : public testing::Test {
     return to.requests->send_short({{uint64_t{2} << 32, 0, 0, address}}, payload, 16);
   }
 
+  /// A member with destID 2 meets `one`, which has destID 1, sends frames with addresses from 1 on,
+  /// and dies.
+  void member_2_sends_and_dies(wire::shm::ShmWire& one, uint64_t frames) {
+    const auto two = join(2);
+    model::Outbound* const to = two->route(1);
+    ASSERT_NE(to, nullptr);
+    EXPECT_TRUE(change(*two).here);
+    EXPECT_TRUE(change(one).here);
+    for (uint64_t number = 1; number <= frames; ++number) {
+      ASSERT_TRUE(send(*to, number));
+    }
+  }
+  /// Pumps until that member has gone. @return false: it took too long.
+  [[nodiscard]] static bool has_no_member_2(wire::shm::ShmWire& one) {
+    return wait_until([&] {
+      one.pump(0);
+      return one.route(2) == nullptr;
+    });
+  }
+
   TempDir dir_;
 };
 

@@ -87,6 +87,22 @@ TEST_F(UdpLanes, FramesArriveWithTheDestIdsOfTheReceiver) {
   EXPECT_EQ(come(UnitKind::kResponses), std::vector<std::string>{"ab"});
 }
 
+TEST_F(UdpLanes, AFrameThatTheCardHoldsIsNotTaken) {
+  put(left_, UnitKind::kRequests, FrameType::kMessage, "held");
+  move();
+  EXPECT_FALSE(right_.taken());
+  model::FrameReader& reader = *right_.in(UnitKind::kRequests);
+  const model::InFrame* const frame = reader.peek();
+  ASSERT_NE(frame, nullptr);
+  ASSERT_TRUE(reader.hold(*frame));
+  reader.pop(frame);
+  ASSERT_EQ(reader.peek(), nullptr);
+  EXPECT_FALSE(right_.taken()) << "the card has yet to take it";
+  reader.end_held(1);
+  reader.release();
+  EXPECT_TRUE(right_.taken());
+}
+
 TEST_F(UdpLanes, FramesLongerThanADatagramArriveWhole) {
   std::vector<std::string> sent;
   for (const size_t size : {4096u, 1u, 1168u, 1136u, 4000u, 256u}) {

@@ -1,12 +1,13 @@
 /**
  * @file
- * The barriers that librio-fi.so offers to code in the same process that knows ranks, such as Open
- * MPI's component mca_coll_rio.so: find the provider with dlopen(RTLD_NOLOAD), and its only entry,
- * rio_fi_barrier(), with dlsym().
+ * The barriers that librio-fi.so and mca_mtl_rio.so offer to code in the same process that knows
+ * ranks, such as Open MPI's component mca_coll_rio.so. librio-fi.so exports rio_fi_barrier(): find
+ * it with dlopen(RTLD_NOLOAD) and dlsym(). mca_mtl_rio.so has the calls in its component
+ * (lib/ompi/mtl_rio.h). Each library knows the endpoints that it has opened itself.
  *
  * A group is a list of endpoints that meet in barriers. Each member begins it with the same list,
  * waits until it is ready, and then arrives at one barrier after the other. Nothing blocks. Calls
- * on a group take the lock of its domain, so any thread may make them, but only one thread at a
+ * on a group take the lock of its port, so any thread may make them, but only one thread at a
  * time for a group.
  */
 #ifndef RIO_FI_BARRIER_H
@@ -19,7 +20,7 @@ extern "C" {
 #endif
 
 #define RIO_FI_BARRIER_VERSION 1u     /**< of struct rio_fi_barrier_calls */
-#define RIO_FI_BARRIER_NAME_BYTES 64u /**< of an endpoint, as fi_getname() gives it */
+#define RIO_FI_BARRIER_NAME_BYTES 64u /**< of an endpoint: fi_getname(), or the modex */
 
 typedef struct rio_fi_group rio_fi_group; /**< a member's part of a group */
 
@@ -31,7 +32,7 @@ struct rio_fi_barrier_calls {
    *  at all members; name `rank` is of an endpoint of this process. Copied.
    *  @param key tells apart groups of the same members; the same at all members, and
    *  different from the keys of this member's other groups that it has not ended.
-   *  @return 0; -EINVAL: a name is none of this provider's, or of no endpoint here; -ENOMEM. */
+   *  @return 0; -EINVAL: a name is none of this library's, or of no endpoint here; -ENOMEM. */
   int (*begin)(const void* names, uint32_t ranks, uint32_t rank, uint64_t key, rio_fi_group** out);
   /** Whether all members have agreed. Makes progress. @return 0: yes; -EAGAIN: not yet; another
    *  error: the group cannot be used, and all members are told. */
@@ -45,7 +46,7 @@ struct rio_fi_barrier_calls {
   /** @return rank of the member that caused the failure; -1: none, or not known. */
   int64_t (*failed_rank)(rio_fi_group* group);
   /** End this member's part. Other members whose barrier it leaves are told. Allowed at any time,
-   *  also after the domain of the endpoint was closed. */
+   *  also after the endpoint was closed. */
   void (*end)(rio_fi_group* group);
 };
 

@@ -1,14 +1,14 @@
-#include "lib/ofi/barriers.hpp"
+#include "lib/job/barriers.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/hash.hpp"
 #include "base/log.hpp"
-#include "lib/ofi/domain.hpp"
-#include "lib/ofi/fid.hpp"
+#include "lib/job/process.hpp"
+#include "lib/msg/waiting.hpp"
 
-namespace rio::ofi {
+namespace rio::job {
 namespace {
 
 static_assert(RIO_FI_BARRIER_NAME_BYTES == sizeof(Name));
@@ -22,7 +22,7 @@ constexpr uint32_t kFlushMs = 1000;
 [[nodiscard]] int read_names(const void* names, uint32_t ranks, std::vector<Name>* out) {
   out->resize(ranks);
   const auto* const bytes = static_cast<const uint8_t*>(names);
-  // The fabric of the first name is compared with the domain's later.
+  // The fabric of the first name is compared with the process's later.
   uint16_t fabric = 0;
   std::memcpy(&fabric, bytes + offsetof(Name, fabric), sizeof(fabric));
   for (uint32_t i = 0; i < ranks; ++i) {
@@ -39,25 +39,25 @@ int begin(const void* names, uint32_t ranks, uint32_t rank, uint64_t key, rio_fi
     if (rank >= ranks || read_names(names, ranks, &members) != 0) {
       return -EINVAL;
     }
-    Domain* const domain = Domain::find(members[rank].owner);
-    if (domain == nullptr) {
+    Process* const process = Process::find(members[rank].owner);
+    if (process == nullptr) {
       return -EINVAL;
     }
-    const msg::Guard guard(domain->port());
+    const msg::Guard guard(process->port());
     Barriers* barriers = nullptr;
-    const int rc = domain->open_barriers(&barriers);
+    const int rc = process->open_barriers(&barriers);
     return rc != 0 ? rc : barriers->begin(members, rank, key, out);
   });
 }
 
-/// Make a call on a group, under the Guard of its domain. @return what the call returns; -ENODEV:
-/// the domain was closed.
+/// Make a call on a group, under the Guard of its port. @return what the call returns; -ENODEV:
+/// the port was closed.
 template <class Function>
 int guarded(rio_fi_group* group, Function&& call) {
   if (group->owner == nullptr) {
     return -ENODEV;
   }
-  const msg::Guard guard(group->owner->domain().port());
+  const msg::Guard guard(group->owner->process().port());
   return call(*group->group);
 }
 
@@ -107,7 +107,7 @@ void end(rio_fi_group* group) {
     delete group;
     return;
   }
-  const msg::Guard guard(group->owner->domain().port());
+  const msg::Guard guard(group->owner->process().port());
   group->owner->end(group);
 }
 
@@ -116,10 +116,10 @@ constexpr rio_fi_barrier_calls kCalls = {
 
 }  // namespace
 
-int Barriers::open(Domain& domain, std::unique_ptr<Barriers>* out) {
-  std::unique_ptr<Barriers> barriers(new Barriers(domain));
+int Barriers::open(Process& process, std::unique_ptr<Barriers>* out) {
+  std::unique_ptr<Barriers> barriers(new Barriers(process));
   const int rc =
-      barrier::BarrierContext::create(domain.port(), kBarrierContext, &barriers->context_);
+      barrier::BarrierContext::create(process.port(), kBarrierContext, &barriers->context_);
   if (rc == 0) {
     *out = std::move(barriers);
   }
@@ -140,7 +140,7 @@ int Barriers::begin(std::span<const Name> names, uint32_t rank, uint64_t key, ri
   std::vector<msg::Address> members;
   for (const Name& name : names) {
     uint32_t dest_id = 0;
-    if (name.fabric != domain_.fabric() || domain_.reach(name, &dest_id) != 0) {
+    if (name.fabric != process_.fabric() || process_.reach(name, &dest_id) != 0) {
       return -EINVAL;
     }
     members.push_back(msg::address(dest_id, kBarrierContext));
@@ -151,7 +151,7 @@ int Barriers::begin(std::span<const Name> names, uint32_t rank, uint64_t key, ri
   options.members_hash =
       base::fnv1a<uint64_t>({reinterpret_cast<const char*>(names.data()), names.size_bytes()});
   options.create_ms = kCreateMs;
-  options.way = domain_.barrier_way();
+  options.way = process_.barrier_way();
   const int rc = context_->create_group(members, rank, options, &group->group);
   if (rc != 0) {
     return rc;
@@ -166,8 +166,8 @@ void Barriers::end(rio_fi_group* group) {
   delete group;
 }
 
-}  // namespace rio::ofi
+}  // namespace rio::job
 
 extern "C" const rio_fi_barrier_calls* rio_fi_barrier(uint32_t version) {
-  return version == RIO_FI_BARRIER_VERSION ? &rio::ofi::kCalls : nullptr;
+  return version == RIO_FI_BARRIER_VERSION ? &rio::job::kCalls : nullptr;
 }

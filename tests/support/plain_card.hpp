@@ -1,7 +1,6 @@
 /// @file
-/// The minimum that a driver's queue runs on: memory in place of a BAR, and completions that the
-/// benchmark writes between its measurements. So the benchmark measures the driver's own cost,
-/// without a model's.
+/// The minimum that a driver's queue runs on: memory in place of a BAR, and completions that a test
+/// or a benchmark writes. A benchmark measures the driver's own cost on it, without a model's.
 #pragma once
 
 #include <cerrno>
@@ -15,7 +14,7 @@
 #include "pmd/bus/bus.hpp"
 #include "tests/support/caps.hpp"
 
-namespace rio::bench {
+namespace rio::test {
 
 /// Queue pair 0 alone. Bus addresses are the pointers.
 class PlainCard final : public pmd::Bus, public pmd::Emulation {
@@ -59,24 +58,48 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
   void stopping() { answers_ = true; }
 
   /// Completes `count` entries of a ring, from index `from` on, in order and with kOk.
-  /// @param rest writes what is not zero before the last word of a completion: (completion, index).
+  /// @param rest writes what is not zero, but for the phase: (completion, index).
   template <class Cpl, class Rest>
   void complete(regs::Ring ring, uint32_t from, uint32_t count, Rest&& rest) {
-    const auto number = static_cast<uint32_t>(ring);
-    const uint64_t base = uint64_t{word(regs::qp::ring_cbase_hi(0, number))} << 32 |
-                          word(regs::qp::ring_cbase_lo(0, number));
-    const uint32_t log2 = regs::qp::RingSize::clog2.get(word(regs::qp::ring_size(0, number)));
-    auto* const ring_memory = reinterpret_cast<Cpl*>(base);
+    const Completions<Cpl> all = completions<Cpl>(ring);
     for (uint32_t index = from; index != from + count; ++index) {
       Cpl cpl{};
       rest(&cpl, index);
-      cpl.status = regs::tx_cpl::Status::phase.put((~(index >> log2)) & 1u);
-      ring_memory[index & ((1u << log2) - 1)] = cpl;
+      cpl.status |= regs::tx_cpl::Status::phase.put((~(index / all.count)) & 1u);
+      all.first[index % all.count] = cpl;
     }
+  }
+
+  /// The first entry of a ring that has started.
+  template <class Desc>
+  [[nodiscard]] const Desc* entries(regs::Ring ring) {
+    const auto number = static_cast<uint32_t>(ring);
+    return reinterpret_cast<const Desc*>(
+        join(regs::qp::ring_base_hi(0, number), regs::qp::ring_base_lo(0, number)));
+  }
+  /// The completions of a ring that has started.
+  template <class Cpl>
+  struct Completions {
+    Cpl* first;
+    uint32_t count;
+  };
+  template <class Cpl>
+  [[nodiscard]] Completions<Cpl> completions(regs::Ring ring) {
+    const auto number = static_cast<uint32_t>(ring);
+    const uint64_t base =
+        join(regs::qp::ring_cbase_hi(0, number), regs::qp::ring_cbase_lo(0, number));
+    const uint32_t log2 = regs::qp::RingSize::clog2.get(word(regs::qp::ring_size(0, number)));
+    return {reinterpret_cast<Cpl*>(base), 1u << log2};
+  }
+  /// The tail of a ring, as the doorbell left it.
+  [[nodiscard]] uint32_t tail(regs::Ring ring) {
+    return word(regs::qp::tail(0, static_cast<uint32_t>(ring)));
   }
 
  private:
   static constexpr size_t kBarBytes = 2 * regs::kQpStrideBytes;
+
+  uint64_t join(uint32_t high, uint32_t low) { return uint64_t{word(high)} << 32 | word(low); }
 
   uint32_t& word(uint32_t offset_bytes) { return bar_[offset_bytes / sizeof(uint32_t)]; }
   void answer() {
@@ -91,4 +114,4 @@ class PlainCard final : public pmd::Bus, public pmd::Emulation {
   bool answers_ = true;
 };
 
-}  // namespace rio::bench
+}  // namespace rio::test

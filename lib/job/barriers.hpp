@@ -1,5 +1,5 @@
 /// @file
-/// The barriers of a domain, behind the calls of rio_fi_barrier.h.
+/// The barriers of a process, behind the calls of rio_fi_barrier.h.
 #pragma once
 
 #include <memory>
@@ -7,29 +7,30 @@
 #include <vector>
 
 #include "lib/barrier/group.hpp"
-#include "lib/ofi/name.hpp"
-#include "lib/ofi/rio_fi_barrier.h"
+#include "lib/job/name.hpp"
+#include "lib/job/rio_fi_barrier.h"
+#include "lib/msg/message_port.hpp"
 
-namespace rio::ofi {
+namespace rio::job {
 
 class Barriers;
-class Domain;
+class Process;
 
-}  // namespace rio::ofi
+}  // namespace rio::job
 
-/// A member's part of a group. If it outlives its domain, it has failed.
+/// A member's part of a group. If it outlives its port, it has failed.
 struct rio_fi_group {
-  rio::ofi::Barriers* owner;  ///< null: its domain was closed
+  rio::job::Barriers* owner;  ///< null: its port was closed
   std::unique_ptr<rio::barrier::Group> group;
 };
 
-namespace rio::ofi {
+namespace rio::job {
 
-/// The groups of a domain, which outlives this object. All functions are called under a Guard.
+/// The groups of a process, which outlives this object. All functions are called under a Guard.
 class Barriers {
  public:
   /// @return 0, or as barrier::BarrierContext::create().
-  [[nodiscard]] static int open(Domain& domain, std::unique_ptr<Barriers>* out);
+  [[nodiscard]] static int open(Process& process, std::unique_ptr<Barriers>* out);
   /// Groups that end() was not called for fail.
   ~Barriers();
   Barriers(const Barriers&) = delete;
@@ -41,18 +42,21 @@ class Barriers {
   /// As rio_fi_barrier_calls::end. Deletes the group.
   void end(rio_fi_group* group);
 
-  [[nodiscard]] Domain& domain() { return domain_; }
+  [[nodiscard]] Process& process() { return process_; }
   /// Hot. Let the groups work. Called after progress of the port.
   void attend() { context_->attend(); }
   /// Hot. Let the port and the groups work, without the endpoints.
-  void progress() { context_->progress(); }
+  void progress() {
+    context_->port().progress();
+    context_->attend();
+  }
 
  private:
-  explicit Barriers(Domain& domain) : domain_(domain) {}
+  explicit Barriers(Process& process) : process_(process) {}
 
-  Domain& domain_;
+  Process& process_;
   std::unique_ptr<barrier::BarrierContext> context_;
   std::vector<rio_fi_group*> groups_;
 };
 
-}  // namespace rio::ofi
+}  // namespace rio::job

@@ -1,0 +1,70 @@
+/// @file
+/// The choice between packets and one kLongRequest for an access that is alone.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "fpga/regs/gen/rio_regs.hpp"
+
+namespace rio::model {
+
+/// Packets pass through the ring of frames, and each of their cache lines moves between two cores,
+/// twice; a kLongRequest costs a system call. Which is faster depends on how far apart the cores
+/// are, and that changes while processes run. So both are timed now and then, for each number of
+/// packets.
+class WayChoice {
+ public:
+  /// Accesses of fewer bytes are one packet each; of more, a kLongRequest is never slower.
+  static constexpr uint32_t kBytesMin = regs::kMessageBytesMax + 1;
+  static constexpr uint32_t kBytesMax = 8 * regs::kMessageBytesMax;
+  static constexpr uint32_t kTimedEvery = 8;   ///< accesses of a kind
+  static constexpr uint32_t kOtherEvery = 64;  ///< go the other way, to learn what it costs now
+
+  /// How to send an access.
+  struct Turn {
+    bool is_long;
+    bool is_timed;  ///< call took() if it stays alone and succeeds
+  };
+
+  /// Whether there is a choice for an access of so many bytes.
+  [[nodiscard]] static constexpr bool decides(uint32_t bytes) {
+    return bytes - kBytesMin <= kBytesMax - kBytesMin;
+  }
+  /// Choose for one access. @param bytes decides() holds.
+  [[nodiscard]] Turn next(bool reads, uint32_t bytes) {
+    Kind& kind = kind_of(reads, bytes);
+    const uint32_t turn = ++kind.turns;
+    const bool is_known = kind.ns[0] != 0 && kind.ns[1] != 0;
+    const bool is_long = is_known ? kind.ns[1] < kind.ns[0] : bytes >= kLongAtFirst;
+    return {is_long != (turn % kOtherEvery == 0), turn % kTimedEvery == 0};
+  }
+  /// A timed access has succeeded. @param bytes, is_long of its turn. @param ns from its first
+  /// packet or request to the last answer.
+  void took(bool reads, uint32_t bytes, bool is_long, uint64_t ns) {
+    // One process may have lost its core meanwhile: a single time changes little.
+    uint32_t& mean = kind_of(reads, bytes).ns[is_long ? 1 : 0];
+    const auto capped =
+        static_cast<uint32_t>(std::min<uint64_t>(ns, mean == 0 ? kNsMax : 2 * mean));
+    mean = mean == 0 ? capped : mean - mean / 4 + capped / 4;
+  }
+
+ private:
+  static constexpr uint32_t kLongAtFirst = 16 * 1024;
+  static constexpr uint64_t kNsMax = 100'000;
+
+  struct Kind {
+    uint32_t turns = 0;
+    uint32_t ns[2] = {0, 0};  // mean of packets, and of a kLongRequest; 0: never timed
+  };
+
+  [[nodiscard]] Kind& kind_of(bool reads, uint32_t bytes) {
+    return kinds_[reads ? 1 : 0][(bytes - 1) / regs::kMessageBytesMax];
+  }
+
+  std::array<std::array<Kind, kBytesMax / regs::kMessageBytesMax>, 2> kinds_{};
+};
+
+}  // namespace rio::model

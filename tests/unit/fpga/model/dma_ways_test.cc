@@ -1,0 +1,145 @@
+// Which reads and writes are pulled, and when.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fpga/model/core/way_choice.hpp"
+#include "tests/unit/fpga/model/dma_cards.hpp"
+
+namespace rio::test {
+namespace {
+
+class DmaPullWays : public testing::Test {
+ protected:
+  DmaPullWays() {
+    fill(cards_.local(), 1);
+    fill(cards_.remote(), 2);
+  }
+  [[nodiscard]] bool same(uint32_t length) {
+    return std::equal(cards_.local().va, cards_.local().va + length, cards_.remote().va);
+  }
+
+  DmaCards cards_{false};
+};
+
+/// The host that posts one read after the other needs no bytes yet, and one system call for the
+/// bytes of all is faster.
+TEST_F(DmaPullWays, ReadsThatAreStillBeingPostedArePulledTogether) {
+  constexpr uint32_t kReads = 8;
+  for (uint32_t i = 0; i < kReads; ++i) {
+    cards_.post({DmaOp::kNread, 30'000, 30'000 * i, 30'000 * i, i});
+    cards_.steps(0, 1);
+    cards_.steps(1, 2);
+  }
+  EXPECT_EQ(cards_.puller(0).pulls, 0u);
+  cards_.steps(0, 1);
+  EXPECT_EQ(cards_.puller(0).pulls, 1u);
+  EXPECT_EQ(cards_.take().size(), kReads);
+  EXPECT_TRUE(same(30'000 * kReads));
+}
+
+/// Other answers wait behind those to reads.
+TEST_F(DmaPullWays, AHostThatGoesOnPostingGetsItsReads) {
+  constexpr uint32_t kPostsMax = 64;
+  cards_.post({DmaOp::kNread, 30'000, 0, 0, 0});
+  cards_.steps(0, 1);
+  cards_.steps(1, 2);
+  for (uint32_t i = 1; i <= kPostsMax; ++i) {
+    cards_.post({DmaOp::kNwriteR, 8, 40'000, 40'000, i});
+    cards_.steps(0, 1);
+  }
+  EXPECT_EQ(cards_.puller(0).pulls, 1u);
+  const std::vector<DmaResult> done = cards_.take();
+  ASSERT_FALSE(done.empty());
+  EXPECT_EQ(done[0], (DmaResult{0, Status::kOk, 30'000}));
+}
+
+/// How many of `count` accesses that are alone are pulled. @param pull_ns what a pull takes.
+uint32_t pulled_of(DmaCards& cards, DmaOp op, uint32_t bytes, uint32_t count, uint64_t pull_ns) {
+  MemoryPuller& puller = cards.puller(op == DmaOp::kNread ? 0 : 1);
+  puller.after_pull = [&cards, pull_ns] { cards.clock().advance_ns(pull_ns); };
+  const uint64_t before = puller.pulls;
+  for (uint32_t i = 0; i < count; ++i) {
+    cards.post({op, bytes, 0, 0, i});
+    cards.steps(0, 1);
+    cards.clock().advance_ns(1000);
+    cards.steps(1, 2);
+    cards.steps(0, 2);
+    EXPECT_EQ(cards.take().size(), 1u);
+  }
+  puller.after_pull = nullptr;
+  return static_cast<uint32_t>(puller.pulls - before);
+}
+
+/// The machine decides which way is faster, so both are tried.
+TEST(DmaPullChoice, AnAccessThatIsAloneTakesTheFasterWay) {
+  for (const DmaOp op : {DmaOp::kNwriteR, DmaOp::kNread}) {
+    DmaCards cards(false);
+    EXPECT_EQ(pulled_of(cards, op, 20'000, 32, 0), 32u);
+    static_cast<void>(pulled_of(cards, op, 20'000, 1000, 9000));
+    EXPECT_LE(pulled_of(cards, op, 20'000, 256, 9000), 4u);
+    EXPECT_EQ(pulled_of(cards, op, 40'000, 256, 9000), 256u) << "too many packets";
+    EXPECT_EQ(pulled_of(cards, op, 4096, 256, 0), 0u) << "one packet";
+  }
+}
+
+TEST(DmaPullChoice, TheChoiceFollowsTheMachine) {
+  model::WayChoice choice;
+  constexpr uint32_t kBytes = 10'000;
+  for (const bool long_is_faster : {true, false, true}) {
+    uint32_t longs = 0;
+    for (uint32_t i = 0; i < 4096; ++i) {
+      const model::WayChoice::Turn turn = choice.next(true, kBytes);
+      if (turn.is_timed) {
+        choice.took(true, kBytes, turn.is_long, turn.is_long == long_is_faster ? 3000 : 8000);
+      }
+      longs += i >= 3072 && turn.is_long ? 1 : 0;
+    }
+    EXPECT_EQ(longs, long_is_faster ? 1024u - 16 : 16u);
+  }
+  EXPECT_FALSE(choice.next(false, kBytes).is_long) << "writes are another matter";
+}
+
+/// A process that loses its core within one access says nothing of the way.
+TEST(DmaPullChoice, OneSlowAccessChangesNothing) {
+  model::WayChoice choice;
+  constexpr uint32_t kBytes = 10'000;
+  uint32_t others = 0;
+  for (uint32_t i = 0; i < 4096; ++i) {
+    const model::WayChoice::Turn turn = choice.next(false, kBytes);
+    if (turn.is_timed) {
+      const bool is_slow = i / 1024 == 2 && !turn.is_long;
+      choice.took(false, kBytes, turn.is_long,
+                  is_slow && i % 1024 < 8 ? 1'000'000
+                  : turn.is_long          ? 8000
+                                          : 3000);
+    }
+    others += turn.is_long ? 1 : 0;
+  }
+  EXPECT_EQ(others, 4096 / model::WayChoice::kOtherEvery);
+}
+
+/// While others are under way, an access of few packets is pulled with them.
+TEST_F(DmaPullWays, ShortAccessesArePulledWhereThereAreSeveral) {
+  const struct {
+    DmaOp op;
+    uint32_t bytes;
+    uint32_t puller;
+  } cases[] = {{DmaOp::kNwriteR, 4096, 1}, {DmaOp::kNread, 8192, 0}};
+  for (const auto& each : cases) {
+    cards_.post({each.op, each.bytes, 0, 0, 0});
+    cards_.settle();
+    EXPECT_EQ(cards_.puller(each.puller).pulls, 0u) << "it was alone";
+    for (uint32_t i = 0; i < 8; ++i) {
+      cards_.post({each.op, each.bytes - i / 4, 10'000 * i, 10'000 * i, i});
+    }
+    cards_.settle();
+    EXPECT_EQ(cards_.puller(each.puller).pulls, 1u);
+    EXPECT_EQ(cards_.puller(each.puller).bytes, 4 * each.bytes) << "or shorter ones, too";
+    EXPECT_EQ(cards_.take().size(), 9u);
+  }
+}
+
+}  // namespace
+}  // namespace rio::test
