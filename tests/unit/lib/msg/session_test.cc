@@ -277,13 +277,17 @@ TEST_F(Session, LastMessagesComeBeforeTheNews) {
     step();
     ASSERT_EQ(rc, -ETIMEDOUT);
   }
-  ASSERT_EQ(one.endpoint().irq_ack(), 0);
-  ASSERT_EQ(one.endpoint().irq_arm(pmd::ring_bit(regs::Ring::kEvent)), 0);
   b.context.reset();
   close(two);
+  // Each other ring may still owe one interrupt, of what came before; the event raises one for each
+  // request.
   pollfd news{one.endpoint().irq_fd(), POLLIN, 0};
-  while (poll(&news, 1, 0) == 0) {
-    step();
+  for (uint32_t ring = 0; ring <= regs::kRingsPerQp; ++ring) {
+    ASSERT_EQ(one.endpoint().irq_ack(), 0);
+    ASSERT_EQ(one.endpoint().irq_arm(pmd::ring_bit(regs::Ring::kEvent)), 0);
+    while (poll(&news, 1, 0) == 0) {
+      step();
+    }
   }
   ASSERT_TRUE(a.inbox().empty());
   EXPECT_TRUE(Sleeper(one).prepare([] {}));
