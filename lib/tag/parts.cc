@@ -67,9 +67,8 @@ int PartsOut::go_on(const msg::Route& route, const uint8_t* data, uint64_t lengt
   const msg::Route to = route_of(route, kind);
   // With a CPU of its own, each rank soon answers: a short part then needs no run.
   const bool is_cpu_shared = msg::is_crowd() || msg::Patience::of_this_thread().is_shared();
-  const int rc = is_cpu_shared
-                     ? port_.send_part(to, data + *sent_bytes, count)
-                     : port_.send(to, data + *sent_bytes, count);
+  const int rc = is_cpu_shared ? port_.send_part(to, data + *sent_bytes, count)
+                               : port_.send(to, data + *sent_bytes, count);
   *sent_bytes += rc == 0 ? count : 0;
   return rc;
 }
