@@ -221,13 +221,12 @@ static int barrier_slow(ompi_communicator_t* comm, coll_rio_module_t* module) {
 }
 
 /* Polls until the barrier has ended; other traffic goes on meanwhile. Each test makes progress of
- * the port, and the rest of Open MPI is less urgent. */
+ * the port. */
 static int wait_for_others(rio_fi_group* group) {
-  enum { kTestsPerProgress = 16 };
   unsigned tests = 1;
   int rc = calls()->test(group);
   for (; rc == -EAGAIN; ++tests) {
-    if (tests % kTestsPerProgress == 0) {
+    if (rio_is_progress_due(tests)) {
       opal_progress();
     }
     rc = calls()->test(group);

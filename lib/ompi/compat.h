@@ -61,6 +61,15 @@
 #define MTL_RIO_REFUSE_ACCELERATORS() ((void)(*accelerators = false))
 #endif
 
+/** Whether a wait shall call opal_progress(), which is less urgent than its own looks for a
+ * message: at each 16th look; but at each second one if Open MPI was told that there are more ranks
+ * than cores. opal_progress() yields then, and a look in vain delays a rank that has to send. Any
+ *  thread. @param looks how many looks this wait has made. */
+static inline bool rio_is_progress_due(unsigned looks) {
+  enum { kLooks = 16, kLooksOfCrowd = 2 }; /* powers of two */
+  return (looks & (opal_progress_yield_when_idle ? kLooksOfCrowd - 1 : kLooks - 1)) == 0;
+}
+
 /** @return a number that all members of the communicator compute alike, and that no other living
  *  communicator of a member has. */
 static inline uint64_t coll_rio_key(ompi_communicator_t* comm) {

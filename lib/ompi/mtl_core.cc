@@ -18,6 +18,7 @@
 #include "base/no_cancel.hpp"
 #include "lib/job/process.hpp"
 #include "lib/job/settings.hpp"
+#include "lib/msg/crowd.hpp"
 #include "lib/msg/waiting.hpp"
 #include "lib/tag/tagged_context.hpp"
 
@@ -408,6 +409,10 @@ bool rio_mtl_cancel(rio_mtl* self, rio_mtl_operation* receive) {
   RecvRequest& request = *std::launder(reinterpret_cast<RecvRequest*>(receive->words));
   // A receive that has matched a message completes: the sender may know of the match.
   return request.stage == rio::tag::Stage::kWaiting && self->tag->cancel(request) == 0;
+}
+
+void rio_mtl_tell_crowd(bool is_crowd) {
+  rio::msg::is_crowd_told.store(is_crowd, std::memory_order_relaxed);  // pairs with is_crowd()
 }
 
 int rio_mtl_progress(rio_mtl* self) {

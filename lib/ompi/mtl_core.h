@@ -78,6 +78,9 @@ int rio_mtl_receive_claimed(rio_mtl* self, void* claimed, void* buffer, size_t c
                             rio_mtl_operation* operation);
 /** Cancel a receive. @return whether it ends soon, with -ECANCELED; else it has a message. */
 bool rio_mtl_cancel(rio_mtl* self, rio_mtl_operation* receive);
+/** Tell whether there are more ranks than cores, so that the caller yields after each call of
+ *  rio_mtl_progress() in vain. At first there are not. Any thread. */
+void rio_mtl_tell_crowd(bool is_crowd);
 /** Hot. Let the port and the messages work. @return how many operations have ended. */
 int rio_mtl_progress(rio_mtl* self);
 

@@ -65,12 +65,11 @@ static inline void begin_receive(struct ompi_communicator_t* comm, int tag,
   }
 }
 
-/* Waits for an operation. Most of Open MPI's progress is less urgent than the message. */
+/* Waits for an operation. */
 static void wait_for(const mtl_rio_request_t* request) {
-  enum { kLooksPerProgress = 16 };
   for (unsigned looks = 1; !is_done(request); ++looks) {
-    if (looks % kLooksPerProgress == 0) {
-      opal_progress(); /* yields, if Open MPI was told that ranks outnumber cores */
+    if (rio_is_progress_due(looks)) {
+      opal_progress();
     } else {
       (void)mtl_rio_progress();
     }

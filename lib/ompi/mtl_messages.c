@@ -40,7 +40,18 @@ static inline void fill_status(ompi_status_public_t* status, uint64_t bits, size
   status->_cancelled = 0;
 }
 
+/* Open MPI knows at the end of MPI_Init() whether it was told that ranks outnumber the cores. */
+static inline void tell_crowd(void) {
+  static bool is_told = false; /* relaxed: it guards no data */
+  const bool is_crowd = opal_progress_yield_when_idle;
+  if (OPAL_UNLIKELY(__atomic_load_n(&is_told, __ATOMIC_RELAXED) != is_crowd)) {
+    __atomic_store_n(&is_told, is_crowd, __ATOMIC_RELAXED);
+    rio_mtl_tell_crowd(is_crowd);
+  }
+}
+
 int mtl_rio_progress(void) {
+  tell_crowd();
   return rio_mtl_progress(mtl_rio_core());
 }
 

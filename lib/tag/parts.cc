@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/msg/crowd.hpp"
 #include "lib/msg/patience.hpp"
 
 namespace rio::tag {
@@ -65,9 +66,9 @@ int PartsOut::go_on(const msg::Route& route, const uint8_t* data, uint64_t lengt
   const msg::Kind kind = count == left ? msg::Kind::kLast : msg::Kind::kMore;
   const msg::Route to = route_of(route, kind);
   // With a CPU of its own, each rank soon answers: a short part then needs no run.
-  const int rc = msg::Patience::of_this_thread().is_shared()
-                     ? port_.send_part(to, data + *sent_bytes, count)
-                     : port_.send(to, data + *sent_bytes, count);
+  const bool is_cpu_shared = msg::is_crowd() || msg::Patience::of_this_thread().is_shared();
+  const int rc = is_cpu_shared ? port_.send_part(to, data + *sent_bytes, count)
+                               : port_.send(to, data + *sent_bytes, count);
   *sent_bytes += rc == 0 ? count : 0;
   return rc;
 }
