@@ -62,9 +62,9 @@
 #endif
 
 /** Whether a wait shall call opal_progress(), which is less urgent than its own looks for a
- *  message: at each 16th look; but at each second one if Open MPI was told that there are more ranks
- *  than cores. opal_progress() yields then, and a look in vain delays a rank that has to send. Any
- *  thread. @param looks how many looks this wait has made. */
+ *  message: at each 16th look; but at each second one if Open MPI was told that there are more
+ * ranks than cores. opal_progress() yields then, and a look in vain delays a rank that has to send.
+ * Any thread. @param looks how many looks this wait has made. */
 static inline bool rio_is_progress_due(unsigned looks) {
   enum { kLooks = 16, kLooksOfCrowd = 2 }; /* powers of two */
   return (looks & (opal_progress_yield_when_idle ? kLooksOfCrowd - 1 : kLooks - 1)) == 0;
