@@ -3,6 +3,7 @@
 #include <bit>
 #include <cerrno>
 #include <new>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -10,10 +11,10 @@
 namespace rio::msg {
 
 /// Tell peers that the last context of an id has closed, and wait until they have received it, so
-/// that a peer never takes the new context for the old one. @return false: a peer accepts nothing
-/// now.
+/// that a peer never takes the new context for the old one. Peers that have asked for a context
+/// that did not exist yet are told, too. @return false: a peer accepts nothing, for as long as
+/// messages to it are kept.
 bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
-  constexpr uint64_t kPatienceNs = 1'000'000'000;
   const auto is_untold = [&] {
     for (uint32_t i = 0; i < port.link_count(); ++i) {
       if ((port.link_at(i).say.refused >> id & 1) != 0) {
@@ -22,7 +23,7 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
     }
     return false;
   };
-  const uint64_t end_ns = base::now_ns() + kPatienceNs;
+  const uint64_t end_ns = base::now_ns() + port.config().deliver_ns();
   while (is_untold() || port.speaker_.news_may_be_out(id)) {
     if (base::now_ns() > end_ns) {
       return !is_untold();
@@ -31,6 +32,7 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
       rail->outbox.reap();
     }
     port.progress();
+    std::this_thread::yield();  // perhaps to the peer
   }
   port.speaker_.forget_news(id);
   return true;

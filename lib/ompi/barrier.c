@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 
 #include <opal/util/output.h>
 #include "lib/ompi/coll_rio.h"
@@ -24,20 +25,29 @@ static int mpi_error(coll_rio_module_t* module, int rc) {
   return COLL_RIO_ERR_FAILED;
 }
 
+/* Begins the group of a communicator. @return the way of its barriers. */
+static enum rio_coll_way begin(coll_rio_module_t* module) {
+  const int rc = coll_rio_begin(module->comm, &module->group);
+  if (rc == 0) {
+    return RIO_COLL_JOINING;
+  }
+  if (rc == -EINVAL) { /* because of the names, which are the same at all members */
+    return RIO_COLL_BEFORE;
+  }
+  opal_output(0, "coll:rio: this rank cannot take part in barriers of communicator %s: %s",
+              module->comm->c_name, strerror(-rc));
+  return RIO_COLL_FAILED;
+}
+
 /* Chooses what carries out a communicator's barriers. @return whether that is known. */
 static bool has_way(coll_rio_module_t* module) {
   if (module->way == RIO_COLL_UNDECIDED) {
-    module->way = coll_rio_begin(module->comm, &module->group) == OMPI_SUCCESS ? RIO_COLL_JOINING
-                                                                               : RIO_COLL_BEFORE;
+    module->way = begin(module);
   }
   if (module->way == RIO_COLL_JOINING) {
     const int rc = calls()->ready(module->group);
-    if (rc == 0) {
-      module->way = RIO_COLL_GROUP;
-    } else if (rc != -EAGAIN) {
-      calls()->end(module->group);
-      module->group = NULL;
-      module->way = RIO_COLL_BEFORE;
+    if (rc != -EAGAIN) {
+      module->way = rc == 0 ? RIO_COLL_GROUP : RIO_COLL_BEFORE;
     }
   }
   return module->way != RIO_COLL_JOINING;
@@ -80,12 +90,21 @@ static bool advance_group(coll_rio_module_t* module, coll_rio_request_t* request
   return true;
 }
 
+/* Advances a barrier in the way that was chosen. @return as the two above. */
+static bool advance_by(coll_rio_module_t* module, coll_rio_request_t* request) {
+  if (module->way == RIO_COLL_FAILED) {
+    request->super.req_status.MPI_ERROR = COLL_RIO_ERR_FAILED;
+    return true;
+  }
+  return module->way == RIO_COLL_GROUP ? advance_group(module, request)
+                                       : advance_before(module, request);
+}
+
 /* Advances the first request of a module, under the lock. @return that request, if it has ended and
  * left the list; null: it has not ended. */
 static coll_rio_request_t* advance(coll_rio_module_t* module) {
   coll_rio_request_t* const request = (coll_rio_request_t*)opal_list_get_first(&module->waiting);
-  if (!has_way(module) || !(module->way == RIO_COLL_GROUP ? advance_group(module, request)
-                                                          : advance_before(module, request))) {
+  if (!has_way(module) || !advance_by(module, request)) {
     return NULL;
   }
   opal_list_remove_first(&module->waiting);

@@ -19,7 +19,8 @@ enum rio_coll_way {
   RIO_COLL_UNDECIDED, /**< its first barrier decides */
   RIO_COLL_JOINING,   /**< its group, once the members have agreed */
   RIO_COLL_GROUP,     /**< its group */
-  RIO_COLL_BEFORE,    /**< the module before: a group cannot reach all members */
+  RIO_COLL_BEFORE,    /**< the module before: no group can reach all members, as each one knows */
+  RIO_COLL_FAILED,    /**< none: this process cannot take part, and the others do not know */
 };
 
 /** The component's state of a communicator. The component's lock guards all but `super`; while
@@ -34,7 +35,8 @@ struct coll_rio_module {
   mca_coll_base_module_allreduce_fn_t allreduce_before;
   mca_coll_base_module_t* allreduce_module_before;
   enum rio_coll_way way;
-  rio_fi_group* group;
+  rio_fi_group* group;     /**< null: none was begun. One that the members did not agree on stays,
+                            *  to tell those that join late */
   opal_list_t waiting;     /**< its requests, in the order of their barriers */
   bool is_under_way;       /**< the member has arrived at the barrier of the first request */
   bool has_told_failure;   /**< the output has named the rank that failed */
@@ -78,7 +80,8 @@ int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_d
 /** Called by opal_progress(): advance the barriers of all communicators. @return how many ended. */
 int coll_rio_progress(void);
 /** Begin the group of a communicator.
- *  @return 0; another value: a member does not use the same mtl; all members find the same. */
+ *  @return 0; -EINVAL: a member does not use the same mtl, as all members find; another -errno:
+ * this process cannot take part. */
 int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out);
 /** Whether this process has published a name that barriers find it by. */
 bool coll_rio_has_name(void);

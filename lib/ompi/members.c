@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +49,14 @@ int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out) {
   const int size = ompi_comm_size(comm);
   char* const names = malloc((size_t)size * RIO_FI_BARRIER_NAME_BYTES);
   if (names == NULL) {
-    return OMPI_ERR_OUT_OF_RESOURCE;
+    return -ENOMEM;
   }
-  int rc = OMPI_SUCCESS;
-  for (int i = 0; i < size && rc == OMPI_SUCCESS; ++i) {
+  int rc = 0;
+  for (int i = 0; i < size && rc == 0; ++i) {
     const opal_process_name_t process = ompi_group_get_proc_name(comm->c_local_group, i);
-    rc = read_name(&process, names + (size_t)i * RIO_FI_BARRIER_NAME_BYTES) ? OMPI_SUCCESS
-                                                                            : OMPI_ERR_NOT_FOUND;
+    rc = read_name(&process, names + (size_t)i * RIO_FI_BARRIER_NAME_BYTES) ? 0 : -EINVAL;
   }
-  if (rc == OMPI_SUCCESS) {
+  if (rc == 0) {
     rc = mca_coll_rio_component.calls->begin(names, (uint32_t)size, (uint32_t)ompi_comm_rank(comm),
                                              coll_rio_key(comm), out);
   }

@@ -236,39 +236,57 @@ TEST_F(TagHostile, ALastPartThatIsTooLong) {
   EXPECT_EQ(buffer[4070], 0xEE);
 }
 
+class TagParts : public TagHostile {
+ protected:
+  void SetUp() override {
+    TagHostile::SetUp();
+    endpoint_asks();  // and has got credit for four parts
+  }
+  void TearDown() override {
+    msg::is_crowd_told = false;
+    msg::Patience::of_this_thread() = own_patience_;
+    TagHostile::TearDown();
+  }
+  /// Send a message of a full part and a short one. @return whether both take one mailbox.
+  bool is_mailbox_shared() {
+    kinds_ = 0;
+    SendRequest parts;
+    EXPECT_EQ((*own_)->send(kFoeAddress, 8, large_.data(), tag::kDataBytesMax + 1, parts), 1);
+    EXPECT_TRUE(until([&] { return heard(Kind::kLast); }));
+    return mailbox_ == 0;
+  }
+  static void be_alone() {
+    static constexpr msg::Scheduler kAlone = {[] { return uint64_t{1}; }, [] { return 0u; }, [] {}};
+    msg::Patience::of_this_thread() = msg::Patience(kAlone);
+  }
+
+ private:
+  const msg::Patience own_patience_ = msg::Patience::of_this_thread();
+};
+
 // Where threads share a CPU: else it would not join the run of the others, and would let the ring
 // pass over those that wait.
-TEST_F(TagHostile, AShortLastPartTakesTheMailboxOfTheOthersOnASharedCpu) {
-  static constexpr auto kNow = [] { return uint64_t{1}; };
-  static constexpr auto kYield = [] {};
-  static constexpr msg::Scheduler kAlone = {kNow, [] { return 0u; }, kYield};
-  static constexpr msg::Scheduler kShared = {kNow,
+TEST_F(TagParts, AShortLastPartTakesTheMailboxOfTheOthersOnASharedCpu) {
+  static constexpr msg::Scheduler kShared = {[] { return uint64_t{1}; },
                                              [] {
                                                static uint32_t switches = 0;
                                                return ++switches;
                                              },
-                                             kYield};
-  struct Case {
-    bool found;  // by Patience
-    bool told;
-  };
-  const msg::Patience own = msg::Patience::of_this_thread();
-  endpoint_asks();  // and has got credit for parts
-  for (const Case& each : {Case{false, false}, Case{true, false}, Case{false, true}}) {
-    msg::Patience patience(each.found ? kShared : kAlone);
-    if (each.found) {
-      patience.yield();
-    }
-    msg::Patience::of_this_thread() = patience;
-    msg::is_crowd_told = each.told;
-    kinds_ = 0;
-    SendRequest parts;
-    ASSERT_EQ((*own_)->send(kFoeAddress, 8, large_.data(), tag::kDataBytesMax + 1, parts), 1);
-    ASSERT_TRUE(until([&] { return heard(Kind::kLast); }));
-    EXPECT_EQ(mailbox_ == 0, each.found || each.told) << each.found << each.told;
-  }
+                                             [] {}};
+  be_alone();
+  EXPECT_FALSE(is_mailbox_shared());
+  msg::Patience patience(kShared);
+  patience.yield();
+  msg::Patience::of_this_thread() = patience;
+  EXPECT_TRUE(is_mailbox_shared());
+}
+
+TEST_F(TagParts, AShortLastPartTakesTheMailboxOfTheOthersInACrowd) {
+  be_alone();
+  msg::is_crowd_told = true;
+  EXPECT_TRUE(is_mailbox_shared());
   msg::is_crowd_told = false;
-  msg::Patience::of_this_thread() = own;
+  EXPECT_FALSE(is_mailbox_shared());
 }
 
 TEST_F(TagHostile, MoreRequestsThanAllowed) {
