@@ -15,6 +15,7 @@ namespace rio::msg {
 /// that did not exist yet are told, too. @return false: a peer accepts nothing, for as long as
 /// messages to it are kept.
 bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;  // for an answer to news that have left
   const auto is_untold = [&] {
     for (uint32_t i = 0; i < port.link_count(); ++i) {
       if ((port.link_at(i).say.refused >> id & 1) != 0) {
@@ -23,10 +24,11 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
     }
     return false;
   };
-  const uint64_t end_ns = base::now_ns() + port.config().deliver_ns();
+  const uint64_t begin_ns = base::now_ns();
   while (is_untold() || port.speaker_.news_may_be_out(id)) {
-    if (base::now_ns() > end_ns) {
-      return !is_untold();
+    const bool untold = is_untold();
+    if (base::now_ns() - begin_ns > (untold ? port.config().deliver_ns() : kPatienceNs)) {
+      return !untold;
     }
     for (Rail* const rail : port.rails_) {
       rail->outbox.reap();
