@@ -280,8 +280,10 @@ int rio_msg_arm(rio_msg_port* port, uint32_t* timeout_ms);
 
 /* ---- Contexts ------------------------------------------------------------------------------- */
 
-/** @param number below RIO_MSG_CONTEXTS. @return 0, -EINVAL (number), -EBUSY (the port has such a
- *  context or endpoint), -ENOMEM. */
+/** Open a context. Peers that were refused by an earlier one of this number are told first, which
+ *  takes up to the port's deliver_ms if one accepts nothing.
+ *  @param number below RIO_MSG_CONTEXTS. @return 0, -EINVAL (number), -EBUSY (the port has such a
+ *  context or endpoint, or a peer could not be told), -ENOMEM. */
 int rio_msg_context_open(rio_msg_port* port, uint32_t number, rio_msg_context** out);
 /** Close a context. Messages that have arrived and were not received are lost; peers are told.
  *  Requests under way end, without an outcome. Large data is waited for, for up to a second; if it

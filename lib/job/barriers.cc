@@ -140,8 +140,11 @@ int Barriers::begin(std::span<const Name> names, uint32_t rank, uint64_t key, ri
   std::vector<msg::Address> members;
   for (const Name& name : names) {
     uint32_t dest_id = 0;
-    if (name.fabric != process_.fabric() || process_.reach(name, &dest_id) != 0) {
+    if (name.fabric != process_.fabric()) {
       return -EINVAL;
+    }
+    if (const int rc = process_.reach(name, &dest_id); rc != 0) {
+      return rc;
     }
     members.push_back(msg::address(dest_id, kBarrierContext));
   }

@@ -32,7 +32,9 @@ struct rio_fi_barrier_calls {
    *  at all members; name `rank` is of an endpoint of this process. Copied.
    *  @param key tells apart groups of the same members; the same at all members, and
    *  different from the keys of this member's other groups that it has not ended.
-   *  @return 0; -EINVAL: a name is none of this library's, or of no endpoint here; -ENOMEM. */
+   *  @return 0; -EINVAL: a name is none of this library's, of another fabric, or of no endpoint
+   *  here; else this process cannot take part, and the others do not know: -EBUSY: a peer takes no
+   *  news; -ENOSPC: no destID is left for a member; -EADDRINUSE: a member has ours; -ENOMEM. */
   int (*begin)(const void* names, uint32_t ranks, uint32_t rank, uint64_t key, rio_fi_group** out);
   /** Whether all members have agreed. Makes progress. @return 0: yes; -EAGAIN: not yet; another
    *  error: the group cannot be used, and all members are told. */

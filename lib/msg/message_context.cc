@@ -25,8 +25,8 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
     return false;
   };
   const uint64_t begin_ns = base::now_ns();
-  while (is_untold() || port.speaker_.news_may_be_out(id)) {
-    const bool untold = is_untold();
+  for (bool untold = is_untold(); untold || port.speaker_.news_may_be_out(id);
+       untold = is_untold()) {
     if (base::now_ns() - begin_ns > (untold ? port.config().deliver_ns() : kPatienceNs)) {
       return !untold;
     }

@@ -18,8 +18,9 @@ namespace rio::msg {
 class MessageContext {
  public:
   /// Create a context. If an earlier context had the same id, this first tells its peers that it
-  /// has closed, so that they never confuse the two, and waits up to PortConfig::deliver_ms for
-  /// peers that accept nothing.
+  /// has closed, so that they never confuse the two; likewise peers that have asked for it before
+  /// it existed. It waits up to PortConfig::deliver_ms for peers that accept nothing, and up to one
+  /// second for their answers.
   /// @param id below kContexts. @return 0, -EINVAL (id), -EBUSY (the id is in use, or a peer could
   /// not be told of the earlier context's end), -ENOMEM.
   [[nodiscard]] static int create(MessagePort& port, uint16_t id,

@@ -34,7 +34,9 @@ static enum rio_coll_way begin(coll_rio_module_t* module) {
   if (rc == -EINVAL) { /* because of the names, which are the same at all members */
     return RIO_COLL_BEFORE;
   }
-  opal_output(0, "coll:rio: this rank cannot take part in barriers of communicator %s: %s",
+  opal_output(0,
+              "coll:rio: this rank cannot take part in barriers of communicator %s: %s; mpirun-rio "
+              "--no-barrier leaves them to Open MPI",
               module->comm->c_name, strerror(-rc));
   return RIO_COLL_FAILED;
 }
@@ -90,7 +92,7 @@ static bool advance_group(coll_rio_module_t* module, coll_rio_request_t* request
   return true;
 }
 
-/* Advances a barrier in the way that was chosen. @return as the two above. */
+/* Advances a barrier in the way that was chosen. @return as advance_group(). */
 static bool advance_by(coll_rio_module_t* module, coll_rio_request_t* request) {
   if (module->way == RIO_COLL_FAILED) {
     request->super.req_status.MPI_ERROR = COLL_RIO_ERR_FAILED;

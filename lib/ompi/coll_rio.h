@@ -80,8 +80,8 @@ int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_d
 /** Called by opal_progress(): advance the barriers of all communicators. @return how many ended. */
 int coll_rio_progress(void);
 /** Begin the group of a communicator.
- *  @return 0; -EINVAL: a member does not use the same mtl, as all members find; another -errno:
- * this process cannot take part. */
+ *  @return 0; -EINVAL: a member does not use the same mtl, as all members find; another -errno of
+ *  rio_fi_barrier_calls::begin: this process cannot take part, and the others do not know. */
 int coll_rio_begin(ompi_communicator_t* comm, rio_fi_group** out);
 /** Whether this process has published a name that barriers find it by. */
 bool coll_rio_has_name(void);
