@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <ompi_config.h>
 
@@ -21,6 +22,8 @@
 #include <opal/mca/pmix/pmix.h>
 #include <opal/threads/mutex.h>
 #else
+#include <ompi/runtime/params.h>
+#include <opal/mca/accelerator/base/base.h>
 #include <opal/mca/pmix/pmix-internal.h>
 #include <opal/mca/threads/mutex.h>
 #endif
@@ -44,6 +47,13 @@
 #define MTL_RIO_GLOBAL PMIX_GLOBAL
 #endif
 
+/** A number that opal_thread_add_fetch_32() changes. */
+#if OMPI_MAJOR_VERSION < 5
+typedef volatile int32_t rio_atomic_int32_t;
+#else
+typedef opal_atomic_int32_t rio_atomic_int32_t;
+#endif
+
 /** The error of a barrier with a member that has failed. */
 #if OMPI_MAJOR_VERSION < 5
 #define COLL_RIO_ERR_FAILED MPI_ERR_OTHER
@@ -60,6 +70,23 @@
 #define MTL_RIO_INIT_PARAMETERS bool progress_threads, bool threads, bool *accelerators
 #define MTL_RIO_REFUSE_ACCELERATORS() ((void)(*accelerators = false))
 #endif
+
+/** Whether all messages lie in the memory of this machine's processors, and requests need not be
+ *  found by what watches for failed ranks. */
+static inline bool mtl_rio_may_take_plain(void) {
+#if OMPI_MAJOR_VERSION < 5
+  return OPAL_CUDA_SUPPORT == 0;
+#else
+#if OPAL_ENABLE_FT_MPI
+  if (ompi_ftmpi_enabled) {
+    return false;
+  }
+#endif
+  const char* const accelerator =
+      opal_accelerator_base_selected_component.base_version.mca_component_name;
+  return strcmp(accelerator, "null") == 0;
+#endif
+}
 
 /** Whether a wait shall call opal_progress(), which is less urgent than its own looks for a
  *  message: at each 16th look; but at each second one if Open MPI was told that there are more

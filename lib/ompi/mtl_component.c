@@ -5,27 +5,36 @@
 #include <ompi/runtime/mpiruntime.h>
 #include <opal/mca/base/mca_base_var.h>
 #include <opal/util/output.h>
-#include "lib/ompi/mtl_rio.h"
+#include "lib/ompi/mtl_messages.h"
 
 static const int kPriority = 60; /* above Open MPI's own mtl/ofi, and the pml ob1 */
 
+static void add_parameter(const char* name, const char* help, mca_base_var_type_t type,
+                          void* storage) {
+  (void)mca_base_component_var_register(&mca_mtl_rio_component.super.mtl_version, name, help, type,
+                                        NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_READONLY,
+                                        storage);
+}
+
 static int add_parameters(void) {
   mca_mtl_rio_component.priority = kPriority;
-  (void)mca_base_component_var_register(
-      &mca_mtl_rio_component.super.mtl_version, "priority",
+  add_parameter(
+      "priority",
       "Priority of messages over the card named by FI_RIO_CARD, FI_RIO_FABRIC or FI_RIO_RELAY",
-      MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_READONLY,
-      &mca_mtl_rio_component.priority);
+      MCA_BASE_VAR_TYPE_INT, &mca_mtl_rio_component.priority);
+  mca_mtl_rio_component.is_plain = true;
+  add_parameter("plain", "Whether messages of contiguous memory pass by the requests of the pml cm",
+                MCA_BASE_VAR_TYPE_BOOL, &mca_mtl_rio_component.is_plain);
   return OMPI_SUCCESS;
 }
 
 static int open_component(void) {
   mca_mtl_rio_component.core = NULL;
   mca_mtl_rio_component.calls = NULL;
-  return OMPI_SUCCESS;
+  return mtl_rio_open_plain();
 }
 
-static int close_component(void) {
+static void close_card(void) {
   mtl_rio_component_t* const own = &mca_mtl_rio_component;
   if (own->is_progressing) {
     opal_progress_unregister(mtl_rio_progress);
@@ -36,6 +45,11 @@ static int close_component(void) {
     rio_mtl_close(own->core);
     own->core = NULL;
   }
+}
+
+static int close_component(void) {
+  close_card();
+  mtl_rio_close_plain();
   return OMPI_SUCCESS;
 }
 
@@ -70,7 +84,7 @@ static int query(mca_base_module_t** module, int* priority) {
     OPAL_MODEX_SEND(rc, MTL_RIO_GLOBAL, &own->super.mtl_version, name, sizeof(name));
   }
   if (rc != OMPI_SUCCESS) {
-    (void)close_component();
+    close_card();
     return rc;
   }
   own->calls = rio_mtl_barriers();
@@ -94,7 +108,8 @@ static mca_mtl_base_module_t* init(MTL_RIO_INIT_PARAMETERS) {
 
 static int finalize(struct mca_mtl_base_module_t* mtl) {
   (void)mtl;
-  return close_component();
+  close_card();
+  return OMPI_SUCCESS;
 }
 
 /* Ranks have the bits of an index. */
@@ -106,6 +121,7 @@ static int add_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
                 comm->c_name, most);
     return OMPI_ERR_NOT_SUPPORTED;
   }
+  mtl_rio_take_plain(); /* by the first communicator a pml is chosen */
   return OMPI_SUCCESS;
 }
 

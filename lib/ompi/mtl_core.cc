@@ -351,6 +351,10 @@ int rio_mtl_send(rio_mtl* self, uint32_t to, uint64_t bits, const void* data, si
   return send_slow(*self, to, bits, {static_cast<const uint8_t*>(data), bytes}, false, operation);
 }
 
+bool rio_mtl_send_now(rio_mtl* self, uint32_t to, uint64_t bits, const void* data, size_t bytes) {
+  return !self->has_threads && send_at_once(*self, to, bits, data, bytes);
+}
+
 int rio_mtl_send_copied(rio_mtl* self, uint32_t to, uint64_t bits, const void* data, size_t bytes) {
   if (!self->has_threads && send_at_once(*self, to, bits, data, bytes)) [[likely]] {
     return 1;

@@ -55,6 +55,8 @@ const struct rio_fi_barrier_calls* rio_mtl_barriers(void);
  */
 int rio_mtl_send(rio_mtl* self, uint32_t to, uint64_t bits, const void* data, size_t bytes,
                  rio_mtl_operation* operation);
+/** Hot. Send what needs no request. @return whether it was sent; else nothing has happened. */
+bool rio_mtl_send_now(rio_mtl* self, uint32_t to, uint64_t bits, const void* data, size_t bytes);
 /** Hot. Send as rio_mtl_send() does, but nothing of the caller's is used after the call: if the
  *  message has to wait, a copy of it does. @param bytes at most RIO_MTL_COPIED_MOST. @return 1;
  * -EAGAIN: the peer has not answered yet: make progress and try again, which is not for ever;

@@ -17,22 +17,6 @@ __attribute__((noinline)) uint32_t mtl_rio_meet_peer(struct ompi_proc_t* proc) {
              : RIO_MTL_ANY_SOURCE;
 }
 
-/* The messages that a receive or a probe asks for. */
-struct wanted {
-  uint64_t bits;
-  uint64_t ignore;
-  uint32_t source;
-};
-
-static inline int want(struct ompi_communicator_t* comm, int rank, int tag, struct wanted* out) {
-  const uint64_t any_rank = UINT64_C(0xFFFF) << kMtlRioTagBits;
-  const bool is_any = rank == MPI_ANY_SOURCE;
-  out->bits = mtl_rio_bits_of(comm, is_any ? 0 : rank, tag == MPI_ANY_TAG ? 0 : tag);
-  out->ignore = (is_any ? any_rank : 0) | (tag == MPI_ANY_TAG ? INT32_MAX : 0);
-  out->source = is_any ? RIO_MTL_ANY_SOURCE : mtl_rio_peer_of(comm, rank);
-  return OPAL_LIKELY(is_any || out->source != RIO_MTL_ANY_SOURCE) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
-}
-
 static inline void fill_status(ompi_status_public_t* status, uint64_t bits, size_t length_bytes) {
   status->MPI_SOURCE = (int)(bits >> kMtlRioTagBits & 0xFFFF);
   status->MPI_TAG = (int)(uint32_t)bits;
@@ -114,7 +98,16 @@ __attribute__((noinline)) static int send_and_wait(const struct message* message
   return request.status == 0 ? OMPI_SUCCESS : OMPI_ERROR;
 }
 
-/* A short blocking send does not wait for its receiver, which may be outside of MPI. */
+int mtl_rio_send_short(uint32_t to, uint64_t bits, const void* data, size_t bytes) {
+  int rc = 0;
+  while (
+      OPAL_UNLIKELY((rc = rio_mtl_send_copied(mtl_rio_core(), to, bits, data, bytes)) == -EAGAIN)) {
+    opal_progress();
+    sched_yield(); /* the peer may be waiting for this CPU */
+  }
+  return OPAL_LIKELY(rc == 1) ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
 int mtl_rio_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int rank,
                  int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode) {
   (void)mtl;
@@ -126,15 +119,11 @@ int mtl_rio_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* 
   if (message.bytes > RIO_MTL_COPIED_MOST || OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_SYNCHRONOUS)) {
     return send_and_wait(&message, mode);
   }
-  while (OPAL_UNLIKELY((rc = rio_mtl_send_copied(mtl_rio_core(), message.to, message.bits,
-                                                 message.data, message.bytes)) == -EAGAIN)) {
-    opal_progress();
-    sched_yield(); /* the peer may be waiting for this CPU */
-  }
+  rc = mtl_rio_send_short(message.to, message.bits, message.data, message.bytes);
   if (OPAL_UNLIKELY(message.is_packed)) {
     free(message.data);
   }
-  return OPAL_LIKELY(rc == 1) ? OMPI_SUCCESS : OMPI_ERROR;
+  return rc;
 }
 
 int mtl_rio_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int rank,
@@ -198,9 +187,9 @@ int mtl_rio_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t*
                   int tag, struct opal_convertor_t* convertor, mca_mtl_request_t* super) {
   (void)mtl;
   mtl_rio_request_t* const request = (mtl_rio_request_t*)super;
-  struct wanted wanted;
+  struct mtl_rio_wanted wanted;
   void* buffer = NULL;
-  int rc = want(comm, rank, tag, &wanted);
+  int rc = mtl_rio_want(comm, rank, tag, &wanted);
   rc = OPAL_LIKELY(rc == OMPI_SUCCESS) ? prepare_receive(convertor, request, &buffer) : rc;
   if (OPAL_UNLIKELY(rc != OMPI_SUCCESS)) {
     return rc;
@@ -257,9 +246,9 @@ void mtl_rio_received(rio_mtl_operation* operation, int status, uint64_t bits,
 int mtl_rio_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int rank,
                    int tag, int* flag, struct ompi_status_public_t* status) {
   (void)mtl;
-  struct wanted wanted;
+  struct mtl_rio_wanted wanted;
   rio_mtl_message found;
-  const int rc = want(comm, rank, tag, &wanted);
+  const int rc = mtl_rio_want(comm, rank, tag, &wanted);
   if (rc != OMPI_SUCCESS) {
     return rc;
   }
@@ -275,9 +264,9 @@ int mtl_rio_improbe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
                     int tag, int* flag, struct ompi_message_t** message,
                     struct ompi_status_public_t* status) {
   (void)mtl;
-  struct wanted wanted;
+  struct mtl_rio_wanted wanted;
   rio_mtl_message found;
-  int rc = want(comm, rank, tag, &wanted);
+  int rc = mtl_rio_want(comm, rank, tag, &wanted);
   if (rc != OMPI_SUCCESS) {
     return rc;
   }

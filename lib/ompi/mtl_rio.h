@@ -69,6 +69,8 @@ struct mtl_rio_component {
   const struct rio_fi_barrier_calls* calls; /**< for mca_coll_rio.so; null: the card is not open */
   mtl_rio_exchange_fn_t exchange;           /**< for mca_coll_rio.so */
   bool is_progressing;
+  bool is_plain;             /**< a parameter: contiguous messages pass by pml `cm` */
+  opal_free_list_t receives; /**< of such messages */
 };
 typedef struct mtl_rio_component mtl_rio_component_t;
 __attribute__((visibility("default"))) extern mtl_rio_component_t mca_mtl_rio_component;
