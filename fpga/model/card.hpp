@@ -33,6 +33,10 @@ class Card {
   /// step() for a host that has just posted messages. It sends a single plain message directly; in
   /// all other cases, and every few calls, it does a full step().
   void step_to_send() noexcept;
+  /// step() for a host that waits for answers to its messages. In an exchange of single messages it
+  /// takes these, and looks as step_to_receive() does; every few calls, and in all other cases, it
+  /// does a full step().
+  void step_to_reap() noexcept;
   /// step() for a host that has just started a barrier. If nothing else is to be done, the card
   /// does no more than send its notifications.
   void step_to_start() noexcept;

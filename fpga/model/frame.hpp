@@ -27,9 +27,10 @@ enum class FrameType : uint8_t {
   /// A run of whole messages of one sender and mailbox without their bytes: `length` / 16
   /// PullParts, up to kAnnouncedMax. The receiver pulls the bytes out of the sender's process. With
   /// `op` kBytesBehind, for a receiver that may not read the sender's memory: `segments` PullParts,
-  /// followed by the bytes.
+  /// followed by the bytes. With `op` kBytesMapped all bytes are in memory that the receiver has
+  /// mapped, and there are up to kPullPartsMax PullParts.
   kPull,
-  /// A kPull that its sender has revoked: the bytes are no longer there.
+  /// A kPull or kMapped that its sender has revoked: the bytes are no longer there.
   kRevoked,
   /// An answer to a kPull: the next `ssize` messages were taken. If `op` is kDone, the others
   /// follow, if there are any. Otherwise `op` answers the next one, and the frame is over.
@@ -45,6 +46,9 @@ enum class FrameType : uint8_t {
   kPledge,
   /// The answer to a kPledge whose receiver does not pledge: `address` as there, `op` an Answer.
   kPledgeAnswer,
+  /// A kMessage of several segments without its bytes: they are at `address` of the sender's
+  /// process, in memory that the receiver has mapped.
+  kMapped,
 };
 
 /// Status of a type 13 response. RIO Part 2 §3.3.3
@@ -54,7 +58,7 @@ enum class Answer : uint8_t { kDone = 0, kRetry = 3, kError = 7 };
 struct Frame {
   uint32_t bytes;  ///< header, payload and padding; a multiple of 32
   FrameType type;
-  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, Answer, kBytesBehind, or kInPackets
+  uint8_t op;    ///< regs::DmaOp, regs::MaintOp, Answer, kBytesBehind, kBytesMapped, or kInPackets
   uint8_t tid;   ///< transaction ID of requests and their responses
   uint8_t hops;  ///< hop count of maintenance
   uint32_t source;
@@ -111,6 +115,7 @@ inline constexpr uint32_t kPullPartsMax = 64;
 inline constexpr uint32_t kAnnouncedMax = 4 * kPullPartsMax;
 inline constexpr uint8_t kBytesBehind = 1;  ///< PullPart::address is an offset in the frame's
                                             ///< payload
+inline constexpr uint8_t kBytesMapped = 2;  ///< the receiver has mapped all the bytes
 /// `op` of the answer to a kLongRequest of which nothing was done: the requests are to be sent one
 /// by one.
 inline constexpr uint8_t kInPackets = 1;
@@ -150,6 +155,8 @@ inline constexpr uint32_t kFrameAlign = 32;
                      dma_op == regs::DmaOp::kSwrite || dma_op == regs::DmaOp::kAtomicSwap
                  ? length
                  : 0;
+    case FrameType::kMapped:
+      return 0;
     case FrameType::kMaintRequest:
       return static_cast<regs::MaintOp>(op) == regs::MaintOp::kWrite ? length : 0;
     default:
@@ -223,6 +230,10 @@ inline constexpr uint32_t kFrameRingBytesMax = 1u << kTagShift;
   std::atomic_thread_fence(std::memory_order_acquire);
   return __atomic_load_n(frame + offsetof(Frame, type), __ATOMIC_ACQUIRE) ==
          static_cast<uint8_t>(type);
+}
+/// Whether a frame of any type was revoked; called as is_still().
+[[nodiscard]] inline bool is_revoked(const uint8_t* frame) {
+  return is_still(FrameType::kRevoked, frame);
 }
 /// is_still() of a kPull.
 [[nodiscard]] inline bool is_pull(const uint8_t* frame) {

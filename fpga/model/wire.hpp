@@ -9,6 +9,7 @@
 #include <span>
 
 #include "fpga/model/frame_ring.hpp"
+#include "fpga/model/windows.hpp"
 
 namespace rio::model {
 
@@ -35,6 +36,8 @@ struct Outbound {
   bool takes_long = false;
   /// Whether the partner takes all frames sent to it, in order, and knows a kPledge.
   bool takes_pledges = false;
+  /// This process's memory that the partner has mapped; null or empty: none.
+  Windows* mapped = nullptr;
 };
 
 /// A range of bytes to be pulled out of a partner's process.
@@ -61,6 +64,7 @@ struct Inbound {
   uint32_t first_source = 0;
   uint32_t more_sources = ~0u;  ///< how many destIDs follow it
   Puller* puller = nullptr;     ///< null: the partner's memory cannot be read
+  Windows* windows = nullptr;   ///< memory of the partner's that is mapped here; null: none
 };
 
 /// A partner has come, or is gone for good. A later one with the same destID counts as another
@@ -114,6 +118,8 @@ class Wire {
   [[nodiscard]] bool pumps() const { return pumps_.load(std::memory_order_relaxed); }
   /// Move frames, for wires that are not just rings. Called once a step.
   virtual void pump(uint64_t /*now_ns*/) {}
+  /// The host has unmapped memory, which may be mapped by partners.
+  virtual void on_unmapped() {}
   /// Take the next change that pump() has found. @return false: none.
   [[nodiscard]] virtual bool next_change(PartnerChange* /*out*/) { return false; }
   /// Check which partners take the frames sent to them. Called every now and then.

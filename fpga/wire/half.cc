@@ -1,24 +1,17 @@
 #include "fpga/wire/half.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "base/no_cancel.hpp"
-
-#ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
+#include "base/shared_memory.hpp"
 
 namespace rio::wire {
 namespace {
@@ -58,7 +51,7 @@ base::Trouble Half::create(Half* out, base::Fd* fd) {
   }
   // After the mapping, which alone may write.
   if (fcntl(made.get(), F_ADD_SEALS,
-            F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+            F_SEAL_SHRINK | F_SEAL_GROW | base::kSealFutureWrite | F_SEAL_SEAL) != 0) {
     return base::failed("fcntl(F_ADD_SEALS)");
   }
   *out = std::move(half);
@@ -67,24 +60,11 @@ base::Trouble Half::create(Half* out, base::Fd* fd) {
 }
 
 base::Trouble Half::map(const base::Fd& fd, Half* out, bool* sound) {
+  if (const base::Trouble trouble = base::check_lasting(fd, kHalfBytes, sound);
+      trouble || !*sound) {
+    return trouble;
+  }
   *sound = false;
-  const int seals = fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0) {
-    const bool theirs = errno == EINVAL || errno == EBADF;  // not memory, or a descriptor opened
-                                                            // with O_PATH
-    return theirs ? base::Trouble{} : base::failed("fcntl(F_GET_SEALS)");
-  }
-  struct stat info {};
-  struct statfs kind {};
-  if (fstat(fd.get(), &info) != 0 || fstatfs(fd.get(), &kind) != 0) {
-    return base::failed("fstat of shared memory");
-  }
-  // A page that is taken away, or a huge page that cannot be had, would raise a signal here.
-  constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
-  if ((seals & kNeeded) != kNeeded || info.st_size != static_cast<off_t>(kHalfBytes) ||
-      kind.f_type != TMPFS_MAGIC) {
-    return {};
-  }
   Half half;
   if (!half.map_at(PROT_READ, fd)) {
     return base::failed("mmap of shared memory");

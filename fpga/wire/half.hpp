@@ -29,6 +29,7 @@ struct Heads {
   model::FrameRingShared requests;
   model::FrameRingShared responses;
   std::atomic<uint32_t> pulls;  ///< the member can read the memory of the other's process
+  std::atomic<uint32_t> maps;   ///< the member has mapped the memory that the other has offered
 };
 static_assert(sizeof(Heads) <= kHeadsBytes);
 

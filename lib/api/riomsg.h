@@ -78,7 +78,8 @@ struct rio_msg_options {
                                      (3840) */
   uint32_t share;               /**< of them, for one sender and context; 4 to 1024 (256) */
   uint32_t connect_ms;          /**< how long a peer that does not answer is asked (10000) */
-  uint32_t deliver_ms;          /**< how long what does not arrive is sent again (60000) */
+  uint32_t deliver_ms;          /**< how long what does not arrive is sent again (60000);
+                                     a time without calls of the port counts as 100 ms at most */
   uint32_t response_timeout_us; /**< of the card, until a message is in doubt; to 60 s (100000) */
   uint32_t threads;             /**< 1: each context and endpoint belongs to a thread of its own */
   uint32_t sleeps;              /**< 1: waits sleep; needs "shm:", or a card with interrupts */

@@ -28,7 +28,8 @@ struct PortConfig {
   uint32_t share = 256;
   uint32_t connect_ms = 10000;  ///< how long to keep asking a peer that does not answer
   /// How long to resend a message that does not arrive. A peer that is stopped for longer counts as
-  /// dead.
+  /// dead. Time in which this port does not listen, since its process is stopped or does other
+  /// work, counts as no more than 100 ms.
   uint32_t deliver_ms = 60000;
   uint32_t response_timeout_us =
       100000;           ///< how long the card waits for a response before a message is in doubt
@@ -43,6 +44,7 @@ struct PortConfig {
   uint32_t first_number = 0;  ///< first message number of each session; 0: random. Tests set it to
                               ///< reach the wrap quickly
 
+  [[nodiscard]] uint64_t connect_ns() const { return uint64_t{connect_ms} * 1'000'000; }
   [[nodiscard]] uint64_t deliver_ns() const { return uint64_t{deliver_ms} * 1'000'000; }
   [[nodiscard]] uint64_t response_timeout_ns() const {
     return uint64_t{response_timeout_us} * 1000;

@@ -50,7 +50,8 @@ int read(std::span<const uint8_t> bytes, RequestBody* out) {
            (body.flags & ~(RequestBody::kSmall | RequestBody::kImmediate)) == 0 &&
            !(small && body.offer != 0) && (immediate || body.immediate == 0) &&
            body.edge_bytes <= kEdgeMax && body.edge_bytes <= body.len_bytes &&
-           all_zero(std::span(body.edge).subspan(body.edge_bytes));
+           all_zero(std::span(body.edge).subspan(body.edge_bytes)) && body.shown_at % 8 == 0 &&
+           (body.shown_at == 0 || !(small || body.offer != 0));
   });
 }
 

@@ -50,13 +50,16 @@ struct RequestBody {
   uint8_t edge_bytes;       ///< 0 to kEdgeMax, at most len_bytes
   uint8_t edge[8];          ///< the first edge_bytes of the payload
   uint64_t immediate;       ///< meaning defined by the layer above; 0 without kImmediate
+  /// RapidIO address where the receiver may read the bytes behind the edge, a multiple of 8; 0:
+  /// nowhere, as with kSmall or an offer.
+  uint64_t shown_at;
 };
-static_assert(sizeof(RequestBody) == 48 && offsetof(RequestBody, len_bytes) == 8 &&
+static_assert(sizeof(RequestBody) == 56 && offsetof(RequestBody, len_bytes) == 8 &&
               offsetof(RequestBody, match_bits) == 16 &&
               offsetof(RequestBody, message_number) == 24 &&
               offsetof(RequestBody, page_offset) == 28 && offsetof(RequestBody, flags) == 30 &&
               offsetof(RequestBody, edge_bytes) == 31 && offsetof(RequestBody, edge) == 32 &&
-              offsetof(RequestBody, immediate) == 40);
+              offsetof(RequestBody, immediate) == 40 && offsetof(RequestBody, shown_at) == 48);
 
 /// GRANT.
 struct GrantBody {

@@ -18,10 +18,10 @@ namespace rio::msg {
 inline constexpr uint16_t kWindowMax = 16384;
 
 /// Control messages that one peer may have in our buffers.
-inline constexpr uint16_t kControlCredits = 8;
+inline constexpr uint16_t kControlCredits = 24;
 /// Request records that a peer gets for each context at first, and the step by which they grow on
 /// demand.
-inline constexpr uint16_t kRecordWindow = 16;
+inline constexpr uint16_t kRecordWindow = 32;
 
 /// The sender's credits for one class of messages to one peer (and context).
 class SendAccount {

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "lib/msg/paths.hpp"
 #include "lib/msg/rail.hpp"
 
@@ -42,7 +41,8 @@ void Failures::on_message_failed(Path& path, uint32_t entry, pmd::Status status,
                                  uint64_t first_ns) {
   Link& link = path.link;
   const uint8_t* const slot = rail_.outbox.ring().slot_va(entry);
-  const uint64_t since_ns = first_ns != 0 ? first_ns : base::now_ns();
+  const uint64_t now = works_.listening.now_ns();
+  const uint64_t since_ns = first_ns != 0 ? first_ns : now;
   Again again = {
       link.index(), link.session, since_ns, {slot, slot + rail_.outbox.ring().slot_bytes(entry)}};
   if (rail_.outbox.stopped() && status == pmd::Status::kFlushed && link.path == &path) {
@@ -58,13 +58,13 @@ void Failures::on_message_failed(Path& path, uint32_t entry, pmd::Status status,
   works_.retries.hold(link);
   // A peer that refuses messages is alive.
   const bool refused = status == pmd::Status::kRetryExpired;
-  if (!refused && base::now_ns() - since_ns > works_.config.deliver_ns()) {
+  if (!refused && now - since_ns > works_.config.deliver_ns()) {
     works_.sessions.reset(link, -ETIMEDOUT);
     return;
   }
   // The message was not read, refused, or is in doubt. Resending is safe: by its number, the peer
   // recognizes a duplicate.
-  again.since_ns = refused ? base::now_ns() : since_ns;
+  again.since_ns = refused ? now : since_ns;
   again.never_left =
       (status == pmd::Status::kLinkDown || status == pmd::Status::kFlushed) && first_ns == 0;
   works_.retries.keep(link, std::move(again));

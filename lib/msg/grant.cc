@@ -13,6 +13,7 @@ void SendGrant::begin(uint8_t mailbox, uint32_t messages, uint32_t total) {
   arrived_ = 0;
   rest_ns_ = 0;
   is_doubtful_ = false;
+  is_shown_ = false;
   state_ = State::kSending;
 }
 
@@ -59,10 +60,11 @@ int SendGrant::on_done(uint8_t attempt) {
   if (state_ == State::kEnded) {
     return 0;
   }
-  // DONE answers CLOSED with `again`, and names the attempt after that one.
-  if (state_ != State::kRequested || attempt_ == 0 || attempt != attempt_) {
+  // DONE for what is not shown answers CLOSED with `again`, and names the attempt after that one.
+  if (state_ != State::kRequested || attempt != attempt_ || (attempt_ == 0 && !is_shown_)) {
     return -EPROTO;
   }
+  is_shown_ = false;
   state_ = State::kDone;
   return 0;
 }
@@ -80,6 +82,7 @@ int SendGrant::on_abort(uint8_t attempt, StopCause cause) {
     }
     return 0;
   }
+  is_shown_ = false;  // a receiver that gives up has stopped reading
   owes_closed_ = owes_closed_ || state_ == State::kDone;  // in kEnded, CLOSED was sent already
   stop(cause);
   return 0;

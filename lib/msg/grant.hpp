@@ -41,10 +41,20 @@ class SendGrant {
   void accept(uint8_t mailbox, uint32_t messages, uint32_t total);
   /// EXTEND arrived. @return as on_grant().
   [[nodiscard]] int on_extend(uint8_t attempt, uint32_t total);
-  /// DONE arrived, the receiver's answer to CLOSED with `again`. @return as on_grant().
+  /// DONE arrived: the receiver has read what was shown, or answers CLOSED with `again`. @return as
+  /// on_grant().
   [[nodiscard]] int on_done(uint8_t attempt);
   /// ABORT arrived. @return as on_grant(). Check closed_due() afterwards.
   [[nodiscard]] int on_abort(uint8_t attempt, StopCause cause);
+
+  /// REQUEST says where the receiver may read the data instead of granting it: DONE may follow.
+  /// Only in kRequested, attempt 0.
+  void show() {
+    assert(state_ == State::kRequested && attempt_ == 0);
+    is_shown_ = true;
+  }
+  /// Whether the receiver may be reading the data.
+  [[nodiscard]] bool is_shown() const { return is_shown_; }
 
   /// The sender stops by itself: the user cancelled, or a message was refused or is in doubt. Check
   /// closed_due() afterwards. No effect after the end. @param cause `again` only in kSending;
@@ -132,6 +142,7 @@ class SendGrant {
   bool heard_ = true;         // false after accept(), until the receiver has confirmed it
   bool owes_closed_ = false;  // ABORT came when there was nothing to drain
   bool is_doubtful_ = false;
+  bool is_shown_ = false;
   StopCause cause_;
 };
 
@@ -143,7 +154,7 @@ class RecvGrant {
     kReceiving,  ///< has a queue
     kStopping,   ///< ABORT is sent; waits for CLOSED
     kParked,     ///< ABORT with `again` is sent; waits for CLOSED, then for a queue
-    kDone,       ///< all entries are completed
+    kDone,       ///< all entries are completed, or the data was read
     kEnded,      ///< ended without success; see cause()
   };
 
@@ -201,6 +212,12 @@ class RecvGrant {
   /// CLOSED arrived. @param arrived its field. @return 0 (the state is now kWaiting, for the next
   /// attempt, or kEnded; or unchanged if that attempt is over), -EPROTO.
   [[nodiscard]] int on_closed(uint8_t attempt, uint32_t arrived, StopCause cause);
+
+  /// All data was read from where the sender shows it. Only in kWaiting.
+  void was_read() {
+    assert(state_ == State::kWaiting);
+    state_ = State::kDone;
+  }
 
   /// The queue is lost before anything was told: wait for another one. Only in kReceiving, with
   /// nothing told.

@@ -122,7 +122,7 @@ struct RailsBody {
 static_assert(sizeof(RailsBody) == 24 + 8 * 64);
 
 /// Format version in the low byte, then "iom".
-inline constexpr uint32_t kMagic = 0x6D6F6903;
+inline constexpr uint32_t kMagic = 0x6D6F6904;
 
 [[nodiscard]] constexpr bool takes_credit(Kind kind) {
   return static_cast<uint8_t>(kind) < 8;  // values without a name are rejected by the layer above

@@ -41,6 +41,13 @@ void Large::progress() {
   awake_ &= is_active ? ~0 : ~kActive;
 }
 
+void Large::take_all() {
+  if (started()) {
+    sender().progress();
+    receiver().take_all();
+  }
+}
+
 bool Large::on_message(Link& link, const Numbered& message) {
   const HeaderWords words = message.header;
   const uint32_t bytes = message.length_bytes - kHeaderBytes - words.padding();

@@ -41,6 +41,8 @@ class Large {
   /// The port has several rails, so its progress never takes the short way.
   void stay_awake() { awake_ |= kRails; }
   void progress();
+  /// Take what the cards have completed. Bounded.
+  void take_all();
   /// Whether large data is under way.
   [[nodiscard]] bool busy() const;
   /// Handle a message about large data, in order of its number. @return false: the peer broke the

@@ -30,7 +30,7 @@ struct Rail;
 struct Again {
   uint32_t link;      ///< index
   uint32_t session;   ///< of the link; not resent in any other session
-  uint64_t since_ns;  ///< first failure, by now_ns(); deliver_ms counts from here
+  uint64_t since_ns;  ///< first failure, by the ListeningClock; deliver_ms counts from here
   std::vector<uint8_t> bytes;
   bool never_left = false;  ///< the card has sent no segment of it
   bool resent = false;      ///< it was resent before
@@ -65,7 +65,7 @@ struct Rest {
   bool asked = false;      ///< the card has `question` under way
   DmaTransfer question;    ///< a read of the peer's memory, to see whether it answers
   bool answered = false;   ///< the peer answered it
-  uint64_t since_ns = 0;   ///< the peer has been silent since then
+  uint64_t since_ns = 0;   ///< the peer has been silent since then, by the ListeningClock
   uint64_t until_ns = 0;   ///< earliest end: the card does not reuse the peer's letters before
   uint64_t length_ns = 0;  ///< length of this rest, or of the last one
   uint64_t over_ns = 0;    ///< when the last rest ended
@@ -162,14 +162,14 @@ struct OwnContexts {
   uint64_t untold = 0;   ///< have not been told of Link::error yet
 };
 
-/// Deadlines of a link.
+/// Times of a link, by the port's ListeningClock.
 struct LinkClock {
-  bool watched = false;      ///< in Peers' list of links that wait for an answer
-  bool stuck = false;        ///< a message could not be sent, although there is a session
-  uint64_t deadline_ns = 0;  ///< when the hello must be answered; 0: no hello is out
-  uint64_t again_ns = 0;     ///< when to ask again
-  uint32_t missing = 0;      ///< number of the missing message that early ones wait for
-  uint64_t missing_ns = 0;   ///< since when they wait; 0: none is missing
+  bool watched = false;     ///< in Peers' list of links that wait for an answer
+  bool stuck = false;       ///< a message could not be sent, although there is a session
+  uint64_t hello_ns = 0;    ///< when the first hello was sent; 0: none is out
+  uint64_t again_ns = 0;    ///< when to ask again, by base::now_ns()
+  uint32_t missing = 0;     ///< number of the missing message that early ones wait for
+  uint64_t missing_ns = 0;  ///< since when they wait; 0: none is missing
 };
 
 /// Counts of messages to resend. While `held`, nothing else is sent to the peer. Written by

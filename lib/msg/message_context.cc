@@ -5,7 +5,6 @@
 #include <new>
 #include <thread>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
 
 namespace rio::msg {
@@ -24,10 +23,10 @@ bool MessageContext::tell_last_end(MessagePort& port, uint16_t id) {
     }
     return false;
   };
-  const uint64_t begin_ns = base::now_ns();
+  const uint64_t begin_ns = port.listening_.now_ns();
   for (bool untold = is_untold(); untold || port.speaker_.news_may_be_out(id);
        untold = is_untold()) {
-    if (base::now_ns() - begin_ns > (untold ? port.config().deliver_ns() : kPatienceNs)) {
+    if (port.listening_.now_ns() - begin_ns > (untold ? port.config().deliver_ns() : kPatienceNs)) {
       return !untold;
     }
     for (Rail* const rail : port.rails_) {

@@ -162,7 +162,7 @@ MessagePort::MessagePort(const PortConfig& config, const Profile& profile, Endpo
       paths_(objects()),
       large_(objects()),
       inflows_(config.buffers, config.share, peers_, contexts_),
-      retries_(peers_, stats_),
+      retries_(peers_, listening_, stats_),
       speaker_(objects(), instance),
       sessions_(objects(), endpoints_.front()->dest_id()),
       sorter_(objects()),
@@ -193,6 +193,13 @@ int MessagePort::start() {
   return rc;
 }
 
+MessagePort::CopiedBytes MessagePort::copied_bytes() const {
+  constexpr uint64_t kAloneBytes = 64 * 1024;
+  const bool shown = std::all_of(endpoints_.begin(), endpoints_.end(),
+                                 [](const auto& each) { return each->shows_messages(); });
+  return {profile_.eager_bytes, shown ? kAloneBytes : 0};
+}
+
 int MessagePort::join_irqs() {
   irq_set_ = base::Fd(epoll_create1(EPOLL_CLOEXEC));
   base::Trouble trouble = irq_set_.valid() ? base::Trouble{} : base::failed("epoll_create1");
@@ -209,8 +216,8 @@ int MessagePort::join_irqs() {
 }
 
 PortObjects MessagePort::objects() {
-  return {config_,   rails_,   buffers_, peers_,   paths_,    large_,  control_,
-          contexts_, inflows_, retries_, speaker_, sessions_, sorter_, stats_};
+  return {config_,  rails_,   buffers_, peers_,    paths_,  large_,     control_, contexts_,
+          inflows_, retries_, speaker_, sessions_, sorter_, listening_, stats_};
 }
 
 MessagePort::~MessagePort() {
@@ -323,12 +330,13 @@ uint32_t MessagePort::take_from_each() {
   return taken;
 }
 
-/// Take what has arrived on all rails: a peer that has gone from one may have sent its last
-/// messages on another one.
+/// Take what all cards have completed: a peer that has gone may have used another rail last.
 void MessagePort::take_all() {
   for (Rail* const rail : rails_) {
     rail->intake.take_all();
+    rail->outbox.reap_each();
   }
+  large_.take_all();
 }
 
 /// How much the cards have done since the last call.
@@ -352,8 +360,7 @@ void MessagePort::give_way(Patience& patience) {
 /// Plans the next call of check_periodically(): for the next check(), or earlier where the thread
 /// may have to yield.
 void MessagePort::plan_look() {
-  step_ = Patience::of_this_thread().is_shared() ? kCallsPerYield : until_check_;
-  until_look_ = step_;
+  until_look_ = step_ = Patience::of_this_thread().is_shared() ? kCallsPerYield : until_check_;
 }
 
 /// A full step is planned while the CPU is not shared, which Patience need not confirm each time.
@@ -382,8 +389,7 @@ void MessagePort::check_next() {
 }
 
 void MessagePort::check(std::span<Rail* const> rails) {
-  until_check_ = kCallsPerLook;
-  until_look_ = kCallsPerLook;
+  until_check_ = until_look_ = kCallsPerLook;
   if (step_ != kCallsPerLook) [[unlikely]] {
     plan_look();
   }

@@ -216,6 +216,16 @@ class MessagePort {
   [[nodiscard]] int error() const { return rails_.error(); }
   [[nodiscard]] const PortConfig& config() const { return config_; }
   [[nodiscard]] const Profile& profile() const { return profile_; }
+  /// Lengths up to which copies of a message cost less time than a question and its answer.
+  struct CopiedBytes {
+    uint64_t always;  ///< the profile's
+    uint64_t alone;   ///< if nothing else to its receiver is under way; 0: as always
+  };
+  [[nodiscard]] CopiedBytes copied_bytes() const;
+  /// Whether nothing to a peer is under way.
+  [[nodiscard]] static bool is_idle(Link& link) {
+    return link.large.sends.is_empty() && link.outbox->is_idle(link.dest_id());
+  }
   [[nodiscard]] PortStats stats() const {
     PortStats all = stats_;
     for (const Rail* const rail : rails_) {
@@ -332,6 +342,7 @@ class MessagePort {
 
   // Used less often. An object may hold references to objects constructed after it.
   Inflows inflows_;
+  ListeningClock listening_;
   Retries retries_;
   LargeControl control_;
   Speaker speaker_;

@@ -172,6 +172,13 @@ class Outbox {
   /// Messages that one peer may have in the ring beside large data. Together they leave room for
   /// others.
   [[nodiscard]] uint32_t share() const { return large_count_ > kOutMax ? kBudget : kOutMax; }
+  /// Whether the ring has nothing for a peer, as far as completions show that are there.
+  [[nodiscard]] bool is_idle(uint32_t dest_id) {
+    if (large_count_ == 0) {
+      tx_.skip_delivered();
+    }
+    return out_to(dest_id) == 0;
+  }
   /// Count of ring entries in use for a peer.
   [[nodiscard]] uint32_t out_to(uint32_t dest_id) const;
   /// Count of those entries whose bytes are in slots: messages other than large data.

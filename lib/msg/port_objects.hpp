@@ -4,6 +4,7 @@
 
 #include "lib/msg/config.hpp"
 #include "lib/msg/context_slot.hpp"
+#include "lib/msg/listening_clock.hpp"
 
 namespace rio::msg {
 
@@ -35,6 +36,7 @@ struct PortObjects {
   Speaker& speaker;
   Sessions& sessions;
   Sorter& sorter;
+  ListeningClock& listening;
   PortStats& stats;
 };
 

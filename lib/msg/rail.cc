@@ -22,6 +22,7 @@ Rail::Rail(uint32_t number, Endpoint& card, const PortObjects& port)
       memory(card),
       silence(port, *this),
       failures(port, *this),
+      shown(card),
       queues(port, *this) {}
 
 uint64_t Rail::activity() const {
@@ -78,7 +79,11 @@ int Rail::start() {
 
 int Rail::start_large() {
   const int rc = slots.create(endpoint);
-  return rc != 0 ? rc : queues.create();
+  if (rc != 0) {
+    return rc;
+  }
+  shown.open(slots.iova(0));
+  return queues.create();
 }
 
 }  // namespace rio::msg

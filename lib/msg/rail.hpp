@@ -19,6 +19,7 @@
 #include "lib/msg/receive_queues.hpp"
 #include "lib/msg/registrations.hpp"
 #include "lib/msg/send_slots.hpp"
+#include "lib/msg/shown_memory.hpp"
 #include "lib/msg/silence.hpp"
 #include "pmd/api/riopmd.hpp"
 
@@ -54,6 +55,7 @@ struct Rail {
   Registrations memory;
   Silence silence;
   Failures failures;
+  ShownMemory shown;
   SendSlots slots;       ///< after start_large()
   ReceiveQueues queues;  ///< after start_large()
 };

@@ -75,7 +75,9 @@ void Receiver::receive(ContextSlot& context, Request* request, void* buffer, uin
   works_.peers.watch(*transfer.link, 0);
   if (transfer.rest_bytes == 0) {
     transfer.say_abort = transfer.grant.stop({StopReason::kEnough, false});
-  } else if (transfer.grant.state() == RecvGrant::State::kWaiting && !stripes_.divide(transfer)) {
+  } else if (transfer.grant.state() == RecvGrant::State::kWaiting &&
+             (wanted != body.len_bytes || !begin_read(transfer, had.body.shown_at)) &&
+             !stripes_.divide(transfer)) {
     wait(transfer);
   }
   working_.add(transfer);
@@ -170,8 +172,20 @@ void Receiver::end_unknown(RecvTransfer& whole, StopCause cause) {
 }
 
 void Receiver::progress() {
+  if (reads_ != 0) {
+    progress_reads();
+  }
   for (Rail* const rail : works_.rails) {
     progress(*rail);
+  }
+}
+
+void Receiver::take_all() {
+  constexpr uint32_t kLooksMost = 64;  // other peers may send without end
+  for (Rail* const rail : works_.rails) {
+    for (uint32_t looks = 0; looks < kLooksMost && rail->queues.ready() != 0; ++looks) {
+      progress(*rail);
+    }
   }
 }
 
@@ -195,7 +209,7 @@ void Receiver::progress(Rail& rail) {
 }
 
 bool Receiver::busy() const {
-  return offers_.any_open() || !working_.empty() ||
+  return offers_.any_open() || !working_.empty() || reads_ != 0 ||
          std::any_of(works_.rails.begin(), works_.rails.end(),
                      [](const Rail* rail) { return rail->queues.busy(); });
 }
@@ -245,6 +259,9 @@ bool Receiver::look(RecvTransfer& transfer) {
     return look_at_whole(transfer);
   }
   RecvGrant& grant = transfer.grant;
+  if (transfer.read.is_on) {
+    return false;  // end_read() puts it back into the list
+  }
   if (queues(transfer).may_be_written(transfer)) {
     return true;  // the card may still write there
   }
@@ -253,6 +270,9 @@ bool Receiver::look(RecvTransfer& transfer) {
     return false;
   }
   if (transfer.say_abort && !say_abort(transfer)) {
+    return true;
+  }
+  if (transfer.say_read && !say_read(transfer)) {
     return true;
   }
   const bool receiving = grant.state() == RecvGrant::State::kReceiving && !transfer.broken;
@@ -470,6 +490,9 @@ void Receiver::end_session(Link& link, int error) {
     transfer.status = error;
     transfer.grant.died({StopReason::kFailed, false});
     working_.add(transfer);
+    if (transfer.read.is_on) {
+      lose_read();
+    }
   }
 }
 

@@ -40,11 +40,18 @@ class Receiver {
   /// The card of a rail is gone: its transfers wait for a queue of another rail.
   void card_gone(Rail& rail);
   void progress();
+  /// Take what has arrived in dedicated queues. Bounded.
+  void take_all();
   /// Whether progress() has anything to do.
   [[nodiscard]] bool busy() const;
 
  private:
   void accept(const Request& request, RecvTransfer& transfer);
+  [[nodiscard]] bool begin_read(RecvTransfer& transfer, uint64_t shown_at);
+  void end_read(RecvTransfer& transfer);
+  [[nodiscard]] bool say_read(RecvTransfer& transfer);
+  void progress_reads();
+  void lose_read();
   void progress(Rail& rail);
   void wait(RecvTransfer& transfer);
   [[nodiscard]] bool move(RecvTransfer& transfer);
@@ -65,6 +72,9 @@ class Receiver {
   Requests requests_;
   RecvStripes stripes_;
   WorkList<RecvTransfer> working_;
+  uint32_t reads_ = 0;       // transfers whose data the card is reading
+  uint32_t dead_reads_ = 0;  // those of them whose session is over
+  uint64_t give_up_ns_ = 0;  // when the card is no longer waited for, if there are any
 };
 
 }  // namespace rio::msg

@@ -51,12 +51,12 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
       return entry.region;
     }
   }
-  // Registrations that are kept inside of the new one would cut it into pieces: what is in one
-  // piece for the card is one request.
+  // Registrations that are kept of some of the same pages would cut the new one into pieces: what
+  // is in one piece for the card is one request.
+  const uint8_t* const first = begin - reinterpret_cast<uintptr_t>(begin) % pmd::mem::kMessagePage;
   kept_ -= static_cast<uint32_t>(std::erase_if(entries_, [&](const Entry& entry) {
-    const pmd::mem::Region& inner = *entry.region;
-    return entry.users == 0 && inner.va >= begin &&
-           inner.va + inner.len_bytes <= begin + len_bytes &&
+    const pmd::mem::Region& other = *entry.region;
+    return entry.users == 0 && other.va < begin + len_bytes && first < other.va + other.len_bytes &&
            endpoint_.unregister_memory(entry.region) == 0;
   }));
   const pmd::mem::Region* region = nullptr;

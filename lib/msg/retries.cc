@@ -47,6 +47,7 @@ void Retries::arrived_or_failed(const Resent& resent) {
 }
 
 void Retries::send_again() {
+  static_cast<void>(listening_.now_ns());  // messages wait for answers
   std::erase_if(resent_, [&](const Resent& resent) {
     const pmd::TxQueue& ring = resent.rail->outbox.ring();
     const bool over = ring.next_index() - resent.entry > ring.next_index() - ring.oldest_index() &&
@@ -109,7 +110,7 @@ void Retries::salvage(const Rail& rail) {
     const uint64_t since_ns = take_since(rail, entry);
     keep(link, {link.index(),
                 link.session,
-                since_ns != 0 ? since_ns : base::now_ns(),
+                since_ns != 0 ? since_ns : listening_.now_ns(),
                 {slot, slot + ring.slot_bytes(entry)}});
   };
   ring.for_each_straggler(keep_slot);

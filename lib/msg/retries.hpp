@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/msg/config.hpp"
+#include "lib/msg/listening_clock.hpp"
 #include "lib/msg/outbox.hpp"
 #include "lib/msg/peers.hpp"
 
@@ -17,14 +18,15 @@ namespace rio::msg {
 /// else is sent to that peer until they have arrived.
 class Retries {
  public:
-  Retries(Peers& peers, PortStats& stats) : peers_(peers), stats_(stats) {}
+  Retries(Peers& peers, ListeningClock& listening, PortStats& stats)
+      : peers_(peers), listening_(listening), stats_(stats) {}
 
   /// Queue a failed message for resending; if the link rests, when the rest is over.
   void keep(Link& link, Again message);
   /// Keep a message that the card returned because its ring was stopped.
   void keep_flushed(Again message) { flushed_.push_back(std::move(message)); }
   /// The message in an entry of a rail's ring is completed. @return when it first failed, by
-  /// now_ns(); 0: it was not resent.
+  /// the ListeningClock; 0: it was not resent.
   [[nodiscard]] uint64_t take_since(const Rail& rail, uint32_t entry);
 
   /// Whether the message last posted in this entry is a resent one.
@@ -88,6 +90,7 @@ class Retries {
   void arrived_or_failed(const Resent& resent);
 
   Peers& peers_;
+  ListeningClock& listening_;
   PortStats& stats_;
   std::vector<Again> again_;    // those of resting links wait for the end of the rest
   std::vector<Again> flushed_;  // messages that the card returned unsent from its stopped ring

@@ -72,6 +72,9 @@ void Sender::send(ContextSlot& context, const Route& route, uint64_t match_bits,
   if (!small && !takers_.empty()) [[unlikely]] {
     accept(route, body, transfer);
   }
+  if (!small && body.offer == 0) {
+    body.shown_at = show(transfer);
+  }
   link.outbox->post_request(route, body);
   link.large.sends.append(transfer);
   works_.peers.watch(link, 0);
@@ -97,6 +100,34 @@ void Sender::accept(const Route& route, RequestBody& body, SendTransfer& transfe
   transfer.granted_bytes = transfer.rest_bytes;
   transfer.region = transfer.path->rail.memory.get(transfer.rest, transfer.rest_bytes);
   transfer.grant.accept(offer->mailbox, messages, std::min<uint32_t>(offer->window, messages));
+}
+
+/// Show the data to the receiver. @return the address for REQUEST; 0: the peer's card cannot read
+/// it.
+uint64_t Sender::show(SendTransfer& transfer) {
+  Rail& rail = transfer.path->rail;
+  if (!rail.shown.is_open() || transfer.link->peer_rails != nullptr || transfer.rest_bytes == 0) {
+    return 0;
+  }
+  transfer.region = rail.memory.get(transfer.rest, transfer.rest_bytes);
+  const uint64_t at =
+      transfer.region == nullptr
+          ? 0
+          : rail.shown.address(*transfer.region, transfer.rest, transfer.rest_bytes);
+  if (at != 0) {
+    transfer.grant.show();
+    transfer.granted_bytes = transfer.rest_bytes;
+  }
+  return at;
+}
+
+/// The send ends, but the receiver may be reading its data: the bytes that it gets from now on are
+/// not those that were sent, so its read must fail.
+void Sender::hide(const SendTransfer& transfer) {
+  Rail& rail = transfer.path->rail;
+  if (transfer.grant.is_shown() && rail.health.error() == 0) {
+    rail.shown.renew();
+  }
 }
 
 void Sender::cancel(SendTransfer& transfer) {
@@ -359,6 +390,7 @@ bool Sender::say_closed(SendTransfer& transfer) {
 }
 
 void Sender::finish(SendTransfer& transfer) {
+  hide(transfer);
   transfer.path->rail.memory.put(std::exchange(transfer.region, nullptr));
   if (!transfer.dead) {
     transfer.link->large.sends.remove(transfer);

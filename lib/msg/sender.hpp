@@ -63,6 +63,8 @@ class Sender {
   static constexpr uint32_t kBurstMin = 16;
 
   void accept(const Route& route, RequestBody& body, SendTransfer& transfer);
+  [[nodiscard]] static uint64_t show(SendTransfer& transfer);
+  static void hide(const SendTransfer& transfer);
   static void use(SendTransfer& transfer, Path& path);
   [[nodiscard]] OfferTaker& taker(const Link& link, uint32_t context);
   [[nodiscard]] static SendTransfer* find(const Link& link, uint32_t id, uint32_t stripe = 0);

@@ -189,7 +189,12 @@ bool Sender::on_total(Link& link, Kind kind, std::span<const uint8_t> bytes) {
   }
   working_.add(*transfer);
   if (kind == Kind::kDone) {
-    return transfer->grant.on_done(body.attempt) == 0;
+    const uint64_t read_bytes = transfer->grant.is_shown() ? transfer->rest_bytes : 0;
+    if (transfer->grant.on_done(body.attempt) != 0) {
+      return false;
+    }
+    works_.stats.placed += read_bytes;
+    return true;
   }
   transfer->settled = true;  // also for an accepted offer
   return transfer->grant.on_extend(body.attempt, body.total) == 0;

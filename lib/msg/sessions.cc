@@ -20,7 +20,7 @@ namespace {
 
 /// Whether the link waits for an answer of the peer.
 [[nodiscard]] bool waits(const Link& link) {
-  return link.clock.deadline_ns != 0 || link.clock.stuck || link.has_early() ||
+  return link.clock.hello_ns != 0 || link.clock.stuck || link.has_early() ||
          !link.large.sends.is_empty() || !link.large.receives.is_empty();
 }
 
@@ -134,9 +134,9 @@ void Sessions::meet_instance(uint32_t dest_id, uint32_t instance) {
 
 void Sessions::begin(Link& link) {
   link.state = LinkState::kUp;
-  link.clock.deadline_ns = 0;
-  link.path->rest.since_ns =
-      base::now_ns();  // the peer has answered: its silence starts again from now
+  link.clock.hello_ns = 0;
+  // The peer has answered: its silence starts again from now.
+  link.path->rest.since_ns = on_.listening.now_ns();
   on_.peers.want(link);
   on_.paths.meet(link, link.rails);
 }
@@ -207,14 +207,15 @@ void Sessions::check_deadlines() {
 
 void Sessions::check_deadline(Link& link, uint64_t now) {
   LinkClock& clock = link.clock;
-  if (clock.deadline_ns != 0 && now > clock.deadline_ns) {
+  const uint64_t listened = on_.listening.at(now);
+  if (clock.hello_ns != 0 && listened - clock.hello_ns > on_.config.connect_ns()) {
     end(link, -EHOSTUNREACH);
     return;
   }
-  if (now <= clock.again_ns || end_if_hole(link, now)) {
+  if (now <= clock.again_ns || end_if_hole(link, listened)) {
     return;
   }
-  if (clock.deadline_ns == 0) {
+  if (clock.hello_ns == 0) {
     // Ask for a sign. A restarted process would never send the awaited credit, because it does not
     // know the session, but it answers with a reset.
     clock.stuck = false;
@@ -233,7 +234,7 @@ void Sessions::check_deadline(Link& link, uint64_t now) {
 
 /// End the session if a message is missing for too long. A message that its sender believes
 /// delivered is never resent. It can be lost by a faulty card (docs/card.md, "Receiving") or a
-/// lying peer. @return whether the session is over.
+/// lying peer. @param now by the port's ListeningClock. @return whether the session is over.
 bool Sessions::end_if_hole(Link& link, uint64_t now) {
   LinkClock& clock = link.clock;
   if (!link.has_early()) {
@@ -259,10 +260,7 @@ bool Sessions::end_if_hole(Link& link, uint64_t now) {
 
 uint64_t Sessions::next_deadline_ns(uint64_t bound_ns) const {
   for (const uint32_t index : on_.peers.watched()) {
-    const LinkClock& clock = on_.peers.at(index).clock;
-    const uint64_t next =
-        clock.deadline_ns != 0 ? std::min(clock.deadline_ns, clock.again_ns) : clock.again_ns;
-    bound_ns = std::min(bound_ns, next);
+    bound_ns = std::min(bound_ns, on_.peers.at(index).clock.again_ns);
   }
   return bound_ns;
 }

@@ -197,7 +197,7 @@ void Silence::begin_rest(Path& path) {
   const uint64_t first_ns = pmd::latest_ns(pmd::latest_ns(2 * works_.config.response_timeout_ns()));
   const bool soon = rest.length_ns != 0 && now - rest.over_ns < kForgetNs;
   rest.length_ns = soon ? std::max(first_ns, std::min(2 * rest.length_ns, kRestMaxNs)) : first_ns;
-  rest.since_ns = now;
+  rest.since_ns = works_.listening.at(now);
   rest.until_ns = now + rest.length_ns;
   rest.on = true;
   rest.answered = false;
@@ -252,7 +252,8 @@ bool Silence::still_rests(Path& path, uint64_t now) {
   Rest& rest = path.rest;
   Link& link = path.link;
   // No reset is sent to the silent peer: its next message causes one.
-  if (link.state == LinkState::kUp && now - rest.since_ns > works_.config.deliver_ns()) {
+  if (link.state == LinkState::kUp &&
+      works_.listening.at(now) - rest.since_ns > works_.config.deliver_ns()) {
     works_.sessions.end(link, -ETIMEDOUT);
     works_.retries.drop(link);
     // The user's memory, which the card still reads from, must become the user's again.

@@ -124,9 +124,8 @@ bool Speaker::say_session(const Link& link, Kind kind) {
 void Speaker::ask(Link& link) {
   link.state = LinkState::kHello;
   link.say.hello = true;
-  const uint64_t now = base::now_ns();
-  link.clock.deadline_ns = now + uint64_t{on_.config.connect_ms} * 1'000'000;
-  on_.peers.watch(link, now + kAgainNs);
+  link.clock.hello_ns = on_.listening.now_ns();
+  on_.peers.watch(link, base::now_ns() + kAgainNs);
 }
 
 void Speaker::tell_unknown(const Reset& reset) {

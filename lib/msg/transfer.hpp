@@ -14,6 +14,7 @@
 #include "base/fifo.hpp"
 #include "lib/msg/control.hpp"
 #include "lib/msg/delivery.hpp"
+#include "lib/msg/dma.hpp"
 #include "lib/msg/grant.hpp"
 #include "lib/msg/queue_assigner.hpp"
 #include "pmd/mem/alignment_plan.hpp"
@@ -22,6 +23,7 @@
 
 namespace rio::msg {
 
+class Receiver;
 struct ContextSlot;
 
 /// Values of StopCause::reason.
@@ -95,8 +97,15 @@ struct RecvTransfer : Transfer {
     RecvTransfer* transfer = nullptr;
   };
 
+  /// The card's read of what the sender shows.
+  struct Read : DmaTransfer {
+    Receiver* receiver = nullptr;
+    bool is_on = false;  ///< the card may write to the memory
+  };
+
   base::FifoLinks<RecvTransfer> links{};
   Waiter waiter;
+  Read read;
   RecvGrant grant;
   QueuePlace place;
   uint64_t true_bytes = 0;   ///< bytes that the sender has
@@ -104,6 +113,7 @@ struct RecvTransfer : Transfer {
   bool quarantined = false;  ///< the mailbox of `place` is in quarantine until CLOSED
   bool granted = false;      ///< GRANT of this attempt was sent
   bool say_abort = false;
+  bool say_read = false;  ///< DONE is owed: all was read
   bool say_kept = false;  ///< EXTEND is owed, to confirm an accepted offer
   bool broken = false;    ///< an entry of this attempt failed: the sender will send CLOSED
   uint8_t stuck = 0;      ///< queues with its entries that the card has not stopped, one bit each

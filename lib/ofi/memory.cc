@@ -173,7 +173,7 @@ bool Regions::let_in(Memory& memory, msg::Rail& rail, uint32_t source) {
       return false;
     }
     window.open = false;
-  } else if (window.lost || table.full() || !place(memory, rail)) {
+  } else if (window.lost || (table.full() && !rail.shown.give_up()) || !place(memory, rail)) {
     return false;
   }
   uint64_t iova = 0;

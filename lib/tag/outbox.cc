@@ -120,15 +120,24 @@ int Outbox::push_part(Peer& peer, SendRequest& request) {
     return peer.route.link->error;
   }
   if (request.stage == Stage::kWaiting) {
-    if (request.length_bytes > eager_bytes_) {
+    const uint32_t parts = parts_of(request.length_bytes, msg::kPartBytesMax - head_of(request));
+    if (is_moved(peer, request.length_bytes, parts)) {
       return large_.ask(peer, request, false);
     }
-    const uint32_t parts = parts_of(request.length_bytes, msg::kPartBytesMax - head_of(request));
     const bool may_ask = tagged_ || parts != 1;
     const bool ask = request.sync || (may_ask && peer.parts.must_ask(peer.route, parts));
     return ask ? large_.ask(peer, request, true) : push_first(peer, request, parts);
   }
   return peer.parts.go_on(peer.route, request.data, request.length_bytes, &request.sent_bytes);
+}
+
+/// Whether a message is asked for and moved, and not copied.
+bool Outbox::is_moved(const Peer& peer, uint64_t length_bytes, uint32_t parts) const {
+  if (length_bytes <= eager_bytes_) {
+    return false;
+  }
+  return length_bytes > lone_bytes_ || peer.route.out->available() < parts ||
+         !msg::MessagePort::is_idle(*peer.route.link);
 }
 
 int Outbox::push_first(Peer& peer, SendRequest& request, uint32_t parts) {

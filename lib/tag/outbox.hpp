@@ -16,6 +16,7 @@ class Outbox {
       : port_(state.port),
         tagged_(state.tagged),
         eager_bytes_(state.config.eager_bytes),
+        lone_bytes_(state.config.lone_bytes),
         state_(state),
         large_(large) {}
 
@@ -71,6 +72,7 @@ class Outbox {
   }
   [[nodiscard]] int push(Peer& peer, SendRequest& request);
   [[nodiscard]] int push_part(Peer& peer, SendRequest& request);
+  [[nodiscard]] bool is_moved(const Peer& peer, uint64_t length_bytes, uint32_t parts) const;
   [[nodiscard]] int push_first(Peer& peer, SendRequest& request, uint32_t parts);
   [[nodiscard]] int pump(Peer& peer);
   void want(Peer& peer);
@@ -85,6 +87,7 @@ class Outbox {
   std::vector<Peer*> senders_;  // peers that have something to send
   const bool tagged_;           // like port_ and eager_bytes_ a copy of the state's, for each send
   const uint64_t eager_bytes_;
+  const uint64_t lone_bytes_;
   EngineState& state_;
   LargeMoves& large_;
 };

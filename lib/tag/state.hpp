@@ -15,8 +15,12 @@ namespace rio::tag {
 
 struct TaggedConfig {
   /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
-  /// others for which there is no credit. 0: as the port's profile says.
+  /// others for which there is no credit. 0: as the port chooses (MessagePort::copied_bytes()).
   uint64_t eager_bytes = 0;
+  /// A message up to this length is not moved either if no other one to its peer is under way, and
+  /// there is credit for all of it. Values up to eager_bytes have no effect. 0 beside an
+  /// eager_bytes of 0: as the port chooses.
+  uint64_t lone_bytes = 0;
   /// How long a send that may not wait is not taken by a peer that is new, in ms.
   uint32_t new_peer_ms = 1000;
   /// Makes a request that sends a message again in the next session, since the peer did not receive

@@ -19,7 +19,11 @@ int TaggedContext::create(msg::MessagePort& port, uint16_t context, const Tagged
                           std::unique_ptr<TaggedContext>* out) {
   std::unique_ptr<TaggedContext> made;
   TaggedConfig own = config;
-  own.eager_bytes = own.eager_bytes != 0 ? own.eager_bytes : port.profile().eager_bytes;
+  if (own.eager_bytes == 0) {
+    const auto [always, alone] = port.copied_bytes();
+    own.eager_bytes = always;
+    own.lone_bytes = own.lone_bytes != 0 ? own.lone_bytes : alone;
+  }
   int rc = make(port, context, own, &made);
   rc = rc != 0 ? rc : made->state_.context->accept_large();
   if (rc == 0) {

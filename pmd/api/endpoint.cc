@@ -306,6 +306,10 @@ bool Endpoint::moves_directly(uint32_t dest_id) {
   return device_->bus->emulation().copies_once(dest_id);
 }
 
+bool Endpoint::shows_messages() const {
+  return device_->bus->emulation().shows_messages();
+}
+
 const std::string& Endpoint::name() const {
   return device_->bus->name();
 }

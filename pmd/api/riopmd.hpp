@@ -127,6 +127,9 @@ class Endpoint {
   /// one copies packet by packet, unless it may read the memory of the partner's process. Any
   /// thread.
   [[nodiscard]] bool moves_directly(uint32_t dest_id);
+  /// Whether this card is an emulated one of whose messages the receiving card, in another process,
+  /// may read the bytes where they lie. Any thread.
+  [[nodiscard]] bool shows_messages() const;
   [[nodiscard]] pmd::Card& card();
   [[nodiscard]] const pmd::Caps& caps() const;
   /// "emu:loop/0", "0000:03:00.0".

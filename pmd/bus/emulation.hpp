@@ -36,6 +36,8 @@ class Emulation {
   [[nodiscard]] virtual PollHook step_to_receive_hook(uint32_t qp) { return step_hook(qp); }
   /// Hook for when messages were posted: the card may do no more than send them.
   [[nodiscard]] virtual PollHook step_to_send_hook(uint32_t qp) { return step_hook(qp); }
+  /// Hook for polls that ask only what has become of this side's messages.
+  [[nodiscard]] virtual PollHook step_to_reap_hook(uint32_t qp) { return step_hook(qp); }
   /// Hook for when a barrier was started: the card may do no more than begin it.
   [[nodiscard]] virtual PollHook step_to_start_hook(uint32_t qp) { return step_hook(qp); }
 
@@ -70,6 +72,9 @@ class Emulation {
   /// Whether long reads and writes of the memory behind a destID are copied once, between two
   /// processes or by a real card's DMA engine, rather than packet by packet by a CPU. Any thread.
   [[nodiscard]] virtual bool copies_once(uint32_t /*dest_id*/) { return false; }
+  /// Whether the cards of other processes may read a message where it lies in this process, without
+  /// a system call.
+  [[nodiscard]] virtual bool shows_messages() const { return false; }
   /// destID of the card's first queue pair where the wire gives it, the others follow; 0: it is the
   /// driver's to give.
   [[nodiscard]] virtual uint32_t dest_id() const { return 0; }

@@ -5,16 +5,17 @@
 namespace rio::pmd {
 namespace {
 
-/// Whether a ring is for traffic from peers alone.
-bool receives(uint32_t ring) {
-  switch (static_cast<regs::Ring>(ring)) {
+/// The hook of polls that find nothing.
+PollHook hook_of(Bus& bus, const RingConfig& config) {
+  switch (static_cast<regs::Ring>(config.ring)) {
     case regs::Ring::kTx:
+      return bus.emulation().step_to_reap_hook(config.qp);
     case regs::Ring::kDma:
     case regs::Ring::kMaint:
     case regs::Ring::kBarrier:
-      return false;
-    default:
-      return true;
+      return bus.poll_hook(config.qp);
+    default:  // for traffic from peers alone
+      return bus.emulation().step_to_receive_hook(config.qp);
   }
 }
 
@@ -36,8 +37,7 @@ int QueueBase::start(Bus& bus, const Caps& caps, const RingConfig& config, const
     return error;
   }
   bar_ = bus.bar();
-  hook_ = receives(config.ring) ? bus.emulation().step_to_receive_hook(config.qp)
-                                : bus.poll_hook(config.qp);
+  hook_ = hook_of(bus, config);
   tail_offset_ = ring_.tail_offset();
   cursor_.base = ring_.completions();
   cursor_.mask = (1u << ring_.clog2()) - 1;

@@ -52,6 +52,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzCard card((data[0] & 1) != 0, (data[0] & 2) != 0 ? 3 : 0, looks ? 1 : 2);
   card.start_all();
   card.post_receive();
+  // Memory of the peer's that the card has mapped; addresses in it are short, so that they are
+  // found.
+  static uint8_t mapped[8192];
+  model::Windows windows;
+  windows.add({0x1000, sizeof(mapped), mapped});
+  card.in().windows = (data[0] & 32) != 0 ? &windows : nullptr;
   const bool honest = (data[0] & 4) != 0;  // otherwise the frame's own length is published
   std::unique_ptr<Flipper> flipper;
   if ((data[0] & 8) != 0) {

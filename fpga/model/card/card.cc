@@ -81,6 +81,14 @@ void Card::step_to_send() noexcept {
   CardLock::unlock(held);
 }
 
+void Card::step_to_reap() noexcept {
+  Impl& card = *impl_;
+  const CardLock::Held held = card.lock.try_lock(&thread_tag);
+  if (held != nullptr) [[likely]] {
+    card.reap(held);
+  }
+}
+
 void Card::step_to_start() noexcept {
   Impl& card = *impl_;
   CardLock::Held held = card.lock.try_lock_preferred(&thread_tag);

@@ -52,9 +52,16 @@ void Card::Impl::take_found(const Inbound& in, uint64_t word, CardLock::Held hel
   if (!alone) {
     looks -= std::min(looks, kLooksPerStream);  // others are served although it goes on
   }
+  // The host sends and receives in turn: it will probably reply.
+  const bool is_exchange = alone && has_kicked;
+  has_kicked = false;
+  short_reaps = is_exchange ? kReapsPerExchange : 0;
   if (alone ? engines.rx_plain.take_single(in, word) ||
                   engines.rx_several.take_single(in, word, engines.rx_plain.aimed())
             : engines.take_stream(in)) {
+    if (is_exchange && kicks != 0) {
+      engines.fast_tx.prepare();  // the reply
+    }
     CardLock::unlock(held);
   } else {
     step_after_looks(held);
@@ -136,6 +143,22 @@ void Card::Impl::look_after_answer(CardLock::Held held) {
     look(held);
   } else {
     step_after_looks(held);
+  }
+}
+
+void Card::Impl::reap(CardLock::Held held) {
+  if (short_reaps == 0 || !may_look() || sends_wait()) {
+    enter_thread();
+    step(true, true);
+    CardLock::unlock(held);
+    return;
+  }
+  --short_reaps;
+  --looks;
+  count_kicks();
+  static_cast<void>(take_answers());
+  if (!look_allowed || !look_at_wire(held)) {
+    CardLock::unlock(held);
   }
 }
 
@@ -271,6 +294,7 @@ void Card::Impl::step_to_send_shared() {
     return;
   }
   if (may_kick()) {
+    expect_single();
     end_kick(engines.fast_tx.kick(), held);
   } else {
     step_instead(held);
@@ -309,6 +333,7 @@ void Card::Impl::step(bool answers, bool pulls) {
   if (core.host.begin_step()) [[unlikely]] {
     scan_in = 0;  // memory may have gone: scan before any ring is used
     engines.target.withdraw();
+    core.wire->on_unmapped();
   }
   bool house_is_due = false;
   if (core.exact || scan_in-- == 0) [[unlikely]] {
@@ -411,6 +436,11 @@ inline bool Card::Impl::take_frames(bool answers, bool pulls, bool reads) {
     engines.begin_pulls();
   }
   for (Inbound& in : core.wire->inbound()) {
+    // The partner pulls what it reads while this card does: so it has its answers first.
+    if (reads && engines.dma.busy() && !core.exact && core.link_up &&
+        in.requests->peek() != nullptr && !upkeep.receiver_is_slow()) {
+      engines.take_requests(in, in.requests->peek(), false);
+    }
     if (answers && in.responses->peek() != nullptr) {
       engines.take_responses(in, reads);
       answered = true;

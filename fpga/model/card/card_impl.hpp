@@ -49,7 +49,10 @@ struct Card::Impl final : Neighbour {
   [[gnu::noinline]] void end_kick(FastTx::Kick kicked, CardLock::Held held);
   /// The next message is taken as one that comes singly: a host that sends and then receives takes
   /// part in an exchange, and finds its partner's message at once.
-  void expect_single() { looks_in_vain = kLooksApart; }
+  void expect_single() {
+    looks_in_vain = kLooksApart;
+    has_kicked = true;
+  }
   [[nodiscard]] bool kick_several();
   [[nodiscard]] bool take_answers();
   [[gnu::noinline]] void step_instead(CardLock::Held held);
@@ -72,6 +75,8 @@ struct Card::Impl final : Neighbour {
   }
   /// look() while a barrier runs: checks for an answer, too.
   [[gnu::noinline]] void look_for_barrier(CardLock::Held held);
+  /// step_to_reap(). @param held unlocked here.
+  void reap(CardLock::Held held);
   /// step_to_receive() where look() may not replace the step.
   [[gnu::noinline]] void step_or_look_for_barrier(CardLock::Held held);
   /// step_to_start(). @param held unlocked here.
@@ -99,6 +104,8 @@ struct Card::Impl final : Neighbour {
   uint32_t awaiting_head = 0;
   uint32_t looks = 0;  // looks that may be made until the next scan
   uint32_t looks_in_vain = 0;
+  bool has_kicked = false;      // since a look has found the last message
+  uint32_t short_reaps = 0;     // reaps that need no step, until a look finds the next message
   bool comes_at_once = false;   // the first look after a kick has found the last message
   bool acks_put_off = false;    // the last look after an answer has left the peer's answers
   uint32_t sends_unpulled = 0;  // steps for a host that sends, which pull nothing but now and then
@@ -117,6 +124,7 @@ struct Card::Impl final : Neighbour {
  private:
   static constexpr uint32_t kSendsUnpulled = 64;
   static constexpr uint32_t kLooksApart = 2;  // looks in vain between messages that come singly
+  static constexpr uint32_t kReapsPerExchange = 4;
   static constexpr uint32_t kLooksPerStream = 16;  // looks that taking from a stream counts as
 
   [[nodiscard]] bool take_notice(const Inbound& in, uint64_t word);

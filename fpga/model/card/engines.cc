@@ -80,7 +80,7 @@ void Engines::take_requests(Inbound& in, const InFrame* frame, bool pulls) {
     if (is_host_told && may_put_off_) {
       puts_off_ = true;
     } else {
-      rx_pull.pull(in.puller, reader);
+      rx_pull.pull(in, reader);
     }
   }
   // Publish answers before releasing the ring: a sender that sees its request taken must find the
@@ -150,10 +150,13 @@ inline uint32_t Engines::take(Inbound& in, const InFrame& frame) {
     dma_pull.end_pulls(in.puller);  // the frame comes after them
   }
   if (frame.type == FrameType::kPull && core.link_up) [[unlikely]] {
-    if (frame.op == kBytesBehind && !in.requests->holds()) {
-      return rx_pull.take_with_bytes(frame) ? frame.bytes : 0;
+    if ((frame.op == kBytesBehind || frame.op == kBytesMapped) && !in.requests->holds()) {
+      return rx_pull.take_with_bytes(in.windows, frame) ? frame.bytes : 0;
     }
     return in.requests->hold(frame) ? frame.bytes : 0;
+  }
+  if (frame.type == FrameType::kMapped && core.link_up) {
+    return rx_several.take_mapped(frame, in.windows) ? frame.bytes : 0;
   }
   if (frame.segments > 1 && rx_several.take(frame)) {
     return frame.bytes;

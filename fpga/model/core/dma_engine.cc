@@ -97,7 +97,7 @@ uint32_t DmaEngine::long_min(const Operation& operation) {
   if (!WayChoice::decides(bytes)) {
     return WayChoice::kBytesMin;
   }
-  const WayChoice::Turn turn = choice_.next(reads, bytes);
+  const WayChoice::Turn turn = choice_.next(reads, bytes, core_.now_ns);
   if (turn.is_timed) {
     timed_ = {&operation, turn.is_long, core_.clock->now_ns()};
   }

@@ -26,9 +26,10 @@ struct alignas(64) TxMsg {
   static constexpr uint8_t kRun = regs::kSegmentsMax + 1;
 
   regs::TxDesc desc;
-  uint64_t since_ns;   ///< in flight: time of the last send; quarantine: when the rest begins
-  uint32_t index;      ///< ring index of the descriptor
-  uint32_t pull_at;    ///< if its bytes are to be pulled: ring position of its frame | 1; else 0
+  uint64_t since_ns;  ///< in flight: time of the last send; quarantine: when the rest begins
+  uint32_t index;     ///< ring index of the descriptor
+  uint32_t pull_at;   ///< if the receiver takes its bytes from this process's memory: ring position
+                      ///< of its frame | 1; else 0
   uint64_t resend_ns;  ///< earliest time to send again
   // The last eight bytes have the same value in all plain messages: TxLife.
   uint16_t unsent;  ///< segments to send, or to send again, one bit each
@@ -280,8 +281,9 @@ struct Flow {
       }
     }
   }
-  /// Count a RETRY to a message. @return its retries so far.
+  /// Count a RETRY to a message, whose frame is over. @return its retries so far.
   [[nodiscard]] uint32_t count_retry(TxMsg& msg) {
+    msg.pull_at = 0;
     uint32_t& count = retries[place(msg)];
     count = msg.retries == 0 ? 1 : count + 1;
     msg.retries = static_cast<uint8_t>(std::min<uint32_t>(count, UINT8_MAX));

@@ -28,6 +28,9 @@ class FastTx {
   /// for the pair, memory was unmapped, or the pair's rings have changed. @return false: kick()
   /// must not be called.
   [[nodiscard]] bool aim(Pair& pair);
+  /// A kick will probably follow soon: fetch the cache line that it will write, which the reader
+  /// polls. Only if kick() may be called.
+  void prepare() const { lane_.writer->prepare(); }
   enum class Kick : uint8_t {
     kNot,            ///< nothing was done; use another path
     kSent,           ///< sent; the caller counts it with count_kicks()

@@ -131,6 +131,16 @@ inline constexpr uint64_t kOneSegment = shape(0, 0) >> 24;
   return frame_bytes(length) | static_cast<uint64_t>(FrameType::kMessage) << 32;
 }
 
+/// Shortest message, or first message of a run, of which only the address is sent if the partner
+/// has mapped it: the lines of the ring are nearer than those of memory that a host fills from end
+/// to end.
+inline constexpr uint32_t kMappedBytesMin = 1024;
+
+/// First eight bytes of the Frame of a message whose bytes the receiver has mapped, without the
+/// ring's tag.
+inline constexpr uint64_t kMappedKind = sizeof(Frame) | static_cast<uint64_t>(FrameType::kMapped)
+                                                            << 32;
+
 /// Source and destination: bytes 8 to 15 of a Frame, and bytes 0 to 7 of a completion.
 [[nodiscard]] constexpr uint64_t route(uint32_t source, uint32_t dest) {
   return source | static_cast<uint64_t>(dest) << 32;

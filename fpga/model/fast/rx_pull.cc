@@ -13,7 +13,8 @@ using regs::Status;
 
 constexpr uint32_t kFull = regs::kSegmentBytesMax;
 
-/// A puller that copies bytes from the ring, for frames that carry the bytes behind the parts.
+/// A puller that copies bytes that this process can read: they are in the ring, behind the parts,
+/// or in a window.
 class LocalPuller final : public Puller {
  public:
   uint64_t pull(std::span<const PullPiece> pieces) override {
@@ -31,24 +32,37 @@ LocalPuller local_puller;
   return frame.op == kBytesBehind;
 }
 
+[[nodiscard]] bool bytes_are_mapped(const InFrame& frame) {
+  return frame.op == kBytesMapped;
+}
+[[nodiscard]] bool bytes_are_at_hand(const InFrame& frame) {
+  return bytes_are_behind(frame) || bytes_are_mapped(frame);
+}
+
 /// Number of messages that a frame announces. @return 0: none, or too many.
 [[nodiscard]] uint32_t parts_of(const InFrame& frame) {
   const auto room = static_cast<uint32_t>(frame.length / sizeof(PullPart));
   const bool behind = bytes_are_behind(frame);
   const uint32_t parts = behind ? frame.segments : room;
-  const uint32_t most = std::min(room, behind ? kPullPartsMax : kAnnouncedMax);
+  const uint32_t most = std::min(room, bytes_are_at_hand(frame) ? kPullPartsMax : kAnnouncedMax);
   return parts <= most && frame_bytes(frame.length) <= frame.bytes ? parts : 0;
 }
 
 /// Read a part; each word only once, since the sender may overwrite it. If the frame carries the
-/// bytes, the result has their local address, and length 0 if they are incomplete.
-[[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index) {
+/// bytes, or they are in a window, the result has their local address, and length 0 if they are not
+/// all there. @param windows of the sender; null: none.
+[[nodiscard]] PullPart part_of(const InFrame& frame, uint32_t index, Windows* windows) {
   const uint8_t* const at = frame.payload() + index * sizeof(PullPart);
   PullPart part = {pinned(load64(at)), static_cast<uint32_t>(pinned(load64(at + 8))), 0};
   if (bytes_are_behind(frame)) {
     const bool whole = part.address <= frame.length && part.length <= frame.length - part.address;
     part.address += reinterpret_cast<uintptr_t>(frame.payload());
     part.length = whole ? part.length : 0;
+  } else if (bytes_are_mapped(frame)) {
+    const uint8_t* const bytes =
+        windows == nullptr ? nullptr : windows->find(part.address, part.length);
+    part.address = reinterpret_cast<uintptr_t>(bytes);
+    part.length = bytes != nullptr ? part.length : 0;
   }
   return part;
 }
@@ -82,7 +96,9 @@ bool RxPull::ends_runs(FrameReader& reader, const InFrame& frame) {
          !responder_.ready_for(reader.held()[0].frame, kAnswersMax);
 }
 
-void RxPull::pull(Puller* puller, FrameReader& reader) {
+void RxPull::pull(const Inbound& in, FrameReader& reader) {
+  Puller* const puller = in.puller;
+  windows_ = in.windows;
   const std::span<FrameReader::Held> held = reader.held();
   if (!core_.link_up) {
     reader.end_held(held.size());  // lost on the way
@@ -94,7 +110,7 @@ void RxPull::pull(Puller* puller, FrameReader& reader) {
   }
   size_t over = take_held(puller, held);
   if (pull_count_ != 0) {
-    end_pulls(bytes_are_behind(pulling_) ? local_puller : *puller);
+    end_pulls(bytes_are_at_hand(pulling_) ? local_puller : *puller);
   }
   // A frame that is not taken to its end is over if its bytes did not come: no later message of it
   // may land before the one that did not.
@@ -106,7 +122,8 @@ void RxPull::pull(Puller* puller, FrameReader& reader) {
   reader.end_held(over);
 }
 
-bool RxPull::take_with_bytes(const InFrame& frame) {
+bool RxPull::take_with_bytes(Windows* windows, const InFrame& frame) {
+  windows_ = windows;
   if (!responder_.ready_for(frame, kAnswersMax)) {
     return false;
   }
@@ -144,7 +161,7 @@ size_t RxPull::take_held(Puller* puller, std::span<FrameReader::Held> held) {
     const bool any = end != each.taken;
     Run& run = runs_.emplace_back(
         Run{frame.at, frame.place, 0, any ? Answer::kDone : Answer::kError, each.taken, end});
-    Puller* const from = bytes_are_behind(frame) ? &local_puller : puller;
+    Puller* const from = bytes_are_at_hand(frame) ? &local_puller : puller;
     if (from == nullptr) {
       run.answer = Answer::kError;
     } else if (any) {
@@ -178,7 +195,7 @@ void RxPull::answer_runs() {
 void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
   InFrame message = frame;
   message.ssize = kFull;
-  const uint32_t landed = bytes_are_behind(frame) ? land_with_bytes(frame, run) : 0;
+  const uint32_t landed = bytes_are_at_hand(frame) ? land_with_bytes(frame, run) : 0;
   run.taken = static_cast<uint16_t>(landed);
   uint32_t i = run.first + landed;
   Pair* const pair = i != run.end ? admission_.target(frame) : nullptr;
@@ -186,7 +203,7 @@ void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
     i += take_entries(frame, *pair, run);
   }
   for (; i < run.end && run.answer == Answer::kDone; ++i) {
-    const PullPart part = part_of(frame, i);
+    const PullPart part = part_of(frame, i, windows_);
     const uint32_t length = part.length;
     ++core_.counts.rx_packets;
     if (length - 1 >= regs::kMessageBytesMax) {
@@ -206,16 +223,17 @@ void RxPull::take_run(const InFrame& frame, Puller& puller, Run& run) {
   }
 }
 
-/// Fast path: messages of several segments for the shared queue, whose bytes are in the frame.
+/// Fast path: messages of several segments for the shared queue, whose bytes are at hand.
 /// @return how many have landed; admit() handles the next one.
 uint32_t RxPull::land_with_bytes(const InFrame& frame, const Run& run) {
   InFrame message = frame;
   message.type = FrameType::kMessage;
   message.op = 0;
   message.ssize = kFull;
+  const uint8_t* const revocable = bytes_are_mapped(frame) ? frame.at : nullptr;
   uint32_t landed = 0;
   for (const uint32_t parts = run.end - run.first; landed < parts; ++landed) {
-    const PullPart part = part_of(frame, run.first + landed);
+    const PullPart part = part_of(frame, run.first + landed, windows_);
     if (part.length > regs::kMessageBytesMax) {
       break;
     }
@@ -223,7 +241,7 @@ uint32_t RxPull::land_with_bytes(const InFrame& frame, const Run& run) {
     message.bytes = frame_bytes(part.length);
     message.length = static_cast<uint16_t>(part.length);
     message.segments = static_cast<uint8_t>(plain::segments_of(part.length));
-    if (!several_.land(message)) {
+    if (!several_.land(message, revocable)) {
       break;
     }
   }
@@ -244,7 +262,7 @@ uint32_t RxPull::take_entries(const InFrame& frame, Pair& pair, Run& run) {
   const bool full = core_.config.quirk_last_full_256;
   uint32_t taken = 0;
   while (taken < parts) {
-    const PullPart part = part_of(frame, run.first + taken);
+    const PullPart part = part_of(frame, run.first + taken, windows_);
     const Entry entry = entry_at(ring->entry(ring->head, 4));
     const uint32_t extent = full ? (part.length + kFull - 1) & ~(kFull - 1) : padded(part.length);
     if (part.length - 1 >= regs::kMessageBytesMax || entry.size != padded(part.length) ||
@@ -261,7 +279,7 @@ uint32_t RxPull::take_entries(const InFrame& frame, Pair& pair, Run& run) {
     cookies_[run_cookies_] = entry.cookie;
     if (extent != part.length) {
       std::memset(to + part.length, 0, extent - part.length);
-    } else if ((part.length & addr_mask) == 0 && !bytes_are_behind(frame)) {
+    } else if ((part.length & addr_mask) == 0 && !bytes_are_at_hand(frame)) {
       pull.count = take_alike(frame, run.first + taken, parts - taken, piece, entry.addr, pull);
       piece.len_bytes *= pull.count;
     }

@@ -1,6 +1,7 @@
 /// @file
 /// Receives runs of messages from another process: copies long ones once, directly from the
-/// sender's memory, as many at a time as possible, and shorter ones from the frame.
+/// sender's memory, as many at a time as possible, and shorter ones from the frame, or from memory
+/// of the sender's that is mapped here.
 #pragma once
 
 #include <array>
@@ -18,11 +19,13 @@ class RxPull {
   /// Whether frames that the reader holds must be pulled and answered before `frame` is handled.
   [[nodiscard]] bool ends_runs(FrameReader& reader, const InFrame& frame);
   /// Pull the bytes of the kPull frames that the reader holds, as many as in one go, and answer
-  /// them. A long frame is taken in several calls. @param puller null: the answer is ERROR.
-  void pull(Puller* puller, FrameReader& reader);
-  /// Take a kPull frame that carries the bytes, and answer it. Only if the reader holds none.
-  /// @return false: no room for the answer; leave the frame in the ring.
-  [[nodiscard]] bool take_with_bytes(const InFrame& frame);
+  /// them. A long frame is taken in several calls. @param in if it has no puller, the answer is
+  /// ERROR.
+  void pull(const Inbound& in, FrameReader& reader);
+  /// Take a kPull frame whose bytes are in it or in a window, and answer it. Only if the reader
+  /// holds none. @param windows of the sender; null: none. @return false: no room for the answer;
+  /// leave the frame in the ring.
+  [[nodiscard]] bool take_with_bytes(Windows* windows, const InFrame& frame);
 
  private:
   /// Most messages pulled in one system call. More would save little, and would delay the answers
@@ -75,10 +78,11 @@ class RxPull {
   Admission& admission_;
   RxEngine& rx_;
   RxSeveral& several_;
-  std::vector<Run> runs_;     // runs to be pulled, all from one sender
-  InFrame pulling_{};         // the first frame of these runs
-  uint32_t pull_count_ = 0;   // entries of pulls_ and pieces_ in use
-  uint32_t run_cookies_ = 0;  // entries of cookies_ in use
+  std::vector<Run> runs_;       // runs to be pulled, all from one sender
+  Windows* windows_ = nullptr;  // of the sender of the frames that are being taken
+  InFrame pulling_{};           // the first frame of these runs
+  uint32_t pull_count_ = 0;     // entries of pulls_ and pieces_ in use
+  uint32_t run_cookies_ = 0;    // entries of cookies_ in use
   std::array<Pull, kPullsMax> pulls_;
   std::array<PullPiece, kPullsMax> pieces_;  // source and destination of each pull
   std::array<Landing, kPullsMax> placed_;    // Landing of pulls that have one

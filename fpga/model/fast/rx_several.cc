@@ -52,6 +52,33 @@ bool RxSeveral::take(const InFrame& frame) {
   return true;
 }
 
+bool RxSeveral::take_mapped(const InFrame& frame, Windows* windows) {
+  if (!responder_.ready(frame)) {
+    return false;
+  }
+  InFrame message = frame;
+  message.type = FrameType::kMessage;
+  message.bytes = frame_bytes(frame.length);
+  const uint8_t* const bytes = windows == nullptr || !RxEngine::sane(frame)
+                                   ? nullptr
+                                   : windows->find(frame.address, frame.length);
+  if (bytes == nullptr) {
+    ++core_.counts.rx_packets;
+    core_.count_answer(Answer::kError);
+    responder_.ack(frame.place, 0, Answer::kError);
+    return true;
+  }
+  message.at = bytes - sizeof(Frame);
+  if (land(message, frame.at)) {
+    responder_.ack(frame.place, 0, Answer::kDone);
+    return true;
+  }
+  alignas(Frame) uint8_t copy[sizeof(Frame) + regs::kMessageBytesMax] = {};
+  std::memcpy(copy + sizeof(Frame), bytes, frame.length);
+  message.at = copy;
+  return !is_still(FrameType::kMapped, frame.at) || rx_.on_message(message);
+}
+
 bool RxSeveral::take_single(const Inbound& in, uint64_t word, const RxPlain::Aim& aim) {
   FrameReader& reader = *in.requests;
   const uint8_t* const at = reader.next();
@@ -61,7 +88,13 @@ bool RxSeveral::take_single(const Inbound& in, uint64_t word, const RxPlain::Aim
   const uint32_t place = frame.place();
   const uint32_t source = frame.source();
   const uint32_t segments = plain::segments_of(length);
-  const uint32_t bytes = frame_bytes(length);
+  const bool is_mapped = word == plain::kMappedKind;
+  const uint32_t bytes = is_mapped ? sizeof(Frame) : frame_bytes(length);
+  const uint8_t* const from =
+      !is_mapped ? at + sizeof(Frame)
+      : in.windows == nullptr
+          ? nullptr
+          : in.windows->find(pinned(load64(at + 24)), (length + kPiece - 1) & ~(kPiece - 1));
   const uint32_t padded_bytes = padded(length);
   const uint32_t extent = core_.config.quirk_last_full_256 ? segments * kFull : padded_bytes;
   const uint32_t index = ring.head;
@@ -69,7 +102,8 @@ bool RxSeveral::take_single(const Inbound& in, uint64_t word, const RxPlain::Aim
     return false;  // the entry is that of a lap before
   }
   const uint64_t offset = load64(ring.entry(index, 3)) - aim.begin;
-  if (word != plain::kind_of(length) || length - kFull - 1 >= regs::kMessageBytesMax - kFull ||
+  if ((!is_mapped && word != plain::kind_of(length)) || from == nullptr ||
+      length - kFull - 1 >= regs::kMessageBytesMax - kFull ||
       frame.shape != plain::shape_of_several(length, segments, place) ||
       (place & 63) >= regs::kMultiMailboxes || (aim.mailboxes >> (place & 63) & 1) == 0 ||
       frame.route >> 32 != aim.dest_id || source - in.first_source > in.more_sources ||
@@ -77,7 +111,10 @@ bool RxSeveral::take_single(const Inbound& in, uint64_t word, const RxPlain::Aim
       rx_.full() || !responder_.ready_for_one(source, aim.dest_id)) {
     return false;
   }
-  land_pieces(aim.va + offset, at + sizeof(Frame), length, extent);
+  land_pieces(aim.va + offset, from, length, extent);
+  if (is_mapped && !is_still(FrameType::kMapped, at)) [[unlikely]] {
+    return false;
+  }
   const plain::Completion completion = {frame.route, aim.time,
                                         static_cast<uint64_t>(ring.phase()) << 32, aim.map_entry};
   plain::end_entry(core_, *aim.pair, ring, completion, index, padded_bytes, segments, place);
@@ -86,7 +123,7 @@ bool RxSeveral::take_single(const Inbound& in, uint64_t word, const RxPlain::Aim
   return true;
 }
 
-bool RxSeveral::land(const InFrame& frame) {
+bool RxSeveral::land(const InFrame& frame, const uint8_t* revocable) {
   const Owner* const owner = core_.owner(frame.dest);
   if (frame.type != FrameType::kMessage || frame.segments < 2 || frame.ssize != kFull ||
       !RxEngine::sane(frame) || !whole(frame) || owner == nullptr || core_.exact ||
@@ -114,6 +151,9 @@ bool RxSeveral::land(const InFrame& frame) {
   copy_pieces(to, frame.payload(), frame.length);
   if (extent != frame.length) {
     std::memset(to + frame.length, 0, extent - frame.length);
+  }
+  if (revocable != nullptr && is_revoked(revocable)) {
+    return false;
   }
   const plain::Completion completion = {plain::route(frame.source, frame.dest),
                                         static_cast<uint64_t>(core_.ticks()) << 32,

@@ -36,6 +36,16 @@ constexpr uint32_t kWithBytesMax = 8 * 1024;
          Control::prio.get(control) <= 2;
 }
 
+/// Most bytes of a run whose bytes the partner has mapped: it answers when it has copied all.
+constexpr uint32_t kMappedBytesMax = 32 * 1024;
+
+/// Whether the partner has mapped these bytes of this process.
+[[nodiscard]] bool maps(const Flow& flow, const uint8_t* bytes, uint32_t length) {
+  Windows* const mapped = flow.way->mapped;
+  return mapped != nullptr && bytes != nullptr &&
+         mapped->find(reinterpret_cast<uintptr_t>(bytes), length) != nullptr;
+}
+
 /// Whether the partner can read this process's memory.
 [[nodiscard]] bool pulls(const Flow& flow) {
   return flow.way->pulls != nullptr && flow.way->pulls->load(std::memory_order_relaxed) != 0;
@@ -118,10 +128,13 @@ uint32_t TxPull::launch_with_bytes(Pair& pair, Ring& ring, uint32_t count) {
   const uint32_t place = place_of(mbox, letter);
   PullRun& run = run_at(*flow, place);
   run.begin(desc.control, true);
-  const uint32_t found = collect(ring, desc, count, kWithBytesMax, regs::kSegmentBytesMax + 1, run);
+  const bool mapped = desc.length >= plain::kMappedBytesMin &&
+                      maps(*flow, core_.host.readable(desc.addr, desc.length), desc.length);
+  const uint32_t found = collect(ring, desc, count, mapped ? kMappedBytesMax : kWithBytesMax,
+                                 regs::kSegmentBytesMax + 1, run);
   if (found < kOrderedRunMin ||
-      !flow->way->requests->fits(
-          frame_bytes(kWithBytesMax + found * static_cast<uint32_t>(sizeof(PullPart))))) {
+      !flow->way->requests->fits(frame_bytes((mapped ? 0 : kWithBytesMax) +
+                                             found * static_cast<uint32_t>(sizeof(PullPart))))) {
     return 0;
   }
   return begin(*flow, place, desc, ring, found);
@@ -210,20 +223,23 @@ uint32_t TxPull::collect(const Ring& ring, const regs::TxDesc& first, uint32_t c
 bool TxPull::send(Flow& flow, TxMsg& msg) {
   PullRun& run = flow.run_of(msg);
   const bool behind = run.behind() || (!pulls(flow) && flow.way->takes_bytes_behind);
+  const uint32_t at_once = std::min(run.left(), kPullPartsMax);
+  const bool mapped = (behind || at_once == run.left()) && all_mapped(flow, run, at_once);
   uint32_t length = 0;
-  const uint32_t left =
-      behind ? fit_behind(run, &length) : std::min(run.left(), flow.way->announced_max);
+  const uint32_t left = mapped   ? at_once
+                        : behind ? fit_behind(run, &length)
+                                 : std::min(run.left(), flow.way->announced_max);
   length += static_cast<uint32_t>(left * sizeof(PullPart));
   Frame* const frame = flow.way->requests->reserve(frame_bytes(length));
   if (frame == nullptr) {
     return false;
   }
-  if (!fill(run, left, behind, frame->payload())) {
+  if (!fill(run, left, behind && !mapped, frame->payload())) {
     tx_.end_message(flow, msg, Status::kHostReadFailed);
     return true;
   }
   frame->begin(FrameType::kPull, flow.pair.dest_id, flow.dest_id);
-  frame->op = behind ? kBytesBehind : 0;
+  frame->op = mapped ? kBytesMapped : behind ? kBytesBehind : 0;
   frame->segments = behind ? static_cast<uint8_t>(left) : uint8_t{0};
   frame->length = static_cast<uint16_t>(length);
   frame->place = static_cast<uint8_t>(flow.place(msg));
@@ -236,6 +252,21 @@ bool TxPull::send(Flow& flow, TxMsg& msg) {
   msg.unsent = 0;
   msg.open = 1;
   msg.since_ns = core_.now_ns;
+  return true;
+}
+
+/// Whether the next messages of a run are so long that their addresses are sent, and the partner
+/// has mapped the bytes of all.
+bool TxPull::all_mapped(const Flow& flow, const PullRun& run, uint32_t count) {
+  if (run.at(0).length < plain::kMappedBytesMin) {
+    return false;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const PullRun::Message& message = run.at(i);
+    if (!maps(flow, bytes_of(run, message.addr, message.length), message.length)) {
+      return false;
+    }
+  }
   return true;
 }
 

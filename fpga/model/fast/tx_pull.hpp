@@ -37,6 +37,7 @@ class TxPull final : public RunWay {
   static void take(Pair& pair, Ring& ring, uint32_t found);
   [[nodiscard]] uint32_t begin(Flow& flow, uint32_t place, const regs::TxDesc& first, Ring& ring,
                                uint32_t count);
+  [[nodiscard]] bool all_mapped(const Flow& flow, const PullRun& run, uint32_t count);
   [[nodiscard]] bool fill(const PullRun& run, uint32_t count, bool behind, uint8_t* payload);
   /// Complete the next messages of a run.
   void complete(Flow& flow, const TxMsg& msg, uint32_t count, regs::Status status);

@@ -29,6 +29,21 @@ using plain::kFull;
   copy32(to, from);
 }
 
+/// Prefetch for writing the memory of the host's next message, which mostly begins a longest
+/// message behind this one: the partner's core has its lines since it copied from there. Not behind
+/// a full message, which is mostly a part of a longer one: the host writes the next part at once.
+[[gnu::always_inline]] inline void prefetch_next(Windows& mapped, const uint8_t* bytes,
+                                                 uint32_t length_bytes) {
+  constexpr uint32_t kLineBytes = 64;
+  const uint8_t* const next = bytes + regs::kMessageBytesMax;
+  if (length_bytes != regs::kMessageBytesMax &&
+      mapped.find(reinterpret_cast<uintptr_t>(next), length_bytes) != nullptr) {
+    for (uint32_t at = 0; at < length_bytes; at += kLineBytes) {
+      prefetch_to_write(next + at);
+    }
+  }
+}
+
 }  // namespace
 
 /// Send the message at the head of the ring. @return as send_single().
@@ -42,7 +57,11 @@ using plain::kFull;
   }
   FrameWriter& writer = *flow.way->requests;
   const uint32_t length = message.length();
-  const uint32_t size = frame_bytes(length);
+  Windows* const mapped = flow.way->mapped;
+  const bool is_mapped =
+      mapped != nullptr && length >= plain::kMappedBytesMin &&
+      mapped->find(reinterpret_cast<uintptr_t>(message.bytes), length) != nullptr;
+  const uint32_t size = is_mapped ? sizeof(Frame) : frame_bytes(length);
   const uint32_t mbox = message.mbox();
   const uint32_t letter = plain::letter_for_several(flow.busy, mbox);
   if (letter >= core_.config.letters || tx_.contexts_full() || !writer.has_short_room(size)) {
@@ -50,16 +69,26 @@ using plain::kFull;
   }
   const uint32_t segments = plain::segments_of(length);
   const uint32_t place = place_of(mbox, letter);
-  const FrameHead head = {static_cast<uint64_t>(FrameType::kMessage) << 32, route,
-                          plain::shape_of_several(length, segments, place), 0};
-  const bool sleeps =
-      writer.put_short(size, head, [&](uint8_t* at) { put_payload(at, message.bytes, length); });
+  const uint64_t shape = plain::shape_of_several(length, segments, place);
+  const uint32_t position = writer.tail();
+  bool sleeps = false;
+  if (is_mapped) {
+    const FrameHead head = {static_cast<uint64_t>(FrameType::kMapped) << 32, route, shape,
+                            reinterpret_cast<uintptr_t>(message.bytes)};
+    sleeps = writer.put_short(size, head, [](uint8_t* /*at*/) {});
+    prefetch_next(*mapped, message.bytes, length);
+  } else {
+    const FrameHead head = {static_cast<uint64_t>(FrameType::kMessage) << 32, route, shape, 0};
+    sleeps =
+        writer.put_short(size, head, [&](uint8_t* at) { put_payload(at, message.bytes, length); });
+  }
   if (sleeps) [[unlikely]] {
     writer.wake();
   }
   TxMsg& msg = flow.msgs[place];
   plain::note(msg, message, desc, index, core_.now_ns);
   msg.segments = static_cast<uint8_t>(segments);
+  msg.pull_at = is_mapped ? position | 1 : 0;
   tx_.begin_several(flow, msg);
   ring.head = index + 1;
   return true;

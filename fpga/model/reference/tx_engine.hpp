@@ -88,6 +88,7 @@ class TxEngine {
   /// completes it.
   void end_several(Flow& flow, TxMsg& msg) {
     msg.state = TxMsg::kFree;
+    msg.pull_at = 0;
     flip_letter(flow, msg);
     --contexts_used_;
     --flow.pair.no_flight;

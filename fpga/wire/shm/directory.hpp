@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/shared_memory.hpp"
 #include "base/trouble.hpp"
 
 namespace rio::wire::shm {
@@ -26,6 +27,8 @@ struct Seat {
   std::string board = {};   ///< not empty: the ids belong to a board of `ids` queue pairs,
   uint32_t queue_pair = 0;  ///< of which this member is the one with this index
   bool pull = true;         ///< copy long messages only once, if the system allows it
+  /// Memory that partners may map; null: none, and theirs is not mapped either.
+  std::shared_ptr<const base::ReadableAreas> areas = nullptr;
 };
 
 /// A fabric's folder: riopmd-UID/FABRIC below $RIO_RUNTIME_DIR, or else /dev/shm, for its user

@@ -21,6 +21,7 @@ constexpr uint32_t kTriesMax = 100;
 constexpr auto kTryAgain = std::chrono::milliseconds(1);
 constexpr int kEventsMax = 32;
 constexpr uint32_t kIdsMax = 31;  // most queue pairs of a card
+constexpr size_t kFdsOfJoint = 2;
 
 /// Whether retrying is useless. @param trouble -errno of this process; 0: none.
 [[nodiscard]] bool is_final(int trouble) {
@@ -215,6 +216,7 @@ void Exchange::call(uint32_t id, Wanted& wanted, bool* absent) {
     return;
   }
   trouble = trouble ? trouble : link->joint.make(&memory);
+  link->offer.choose(areas_.get());
   const bool said = !trouble && say(*link, Say::kCall, &memory, &trouble);
   trouble = !said || trouble ? trouble : watch_link(link);
   if (trouble) {
@@ -297,16 +299,24 @@ bool Exchange::may_be(const Link& link, const Greeting& greeting, base::Trouble*
 
 /// Sends a greeting. @param memory of our half; null: no descriptors go with it. @return whether it
 /// was sent; if not, and without `trouble`, the partner is leaving.
-bool Exchange::say(const Link& link, Say what, const base::Fd* memory,
-                   base::Trouble* trouble) const {
-  const Greeting greeting{.say = what,
-                          .nonce = nonce_,
-                          .first_id = directory_->first_id(),
-                          .ids = directory_->ids(),
-                          .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
-  const int fds[] = {memory == nullptr ? -1 : memory->get(), link.joint.bell.get()};
-  const int rc = base::send_with_fds(link.socket, std::as_bytes(std::span(&greeting, 1)),
-                                     std::span(fds, memory == nullptr ? 0 : 2));
+bool Exchange::say(Link& link, Say what, const base::Fd* memory, base::Trouble* trouble) const {
+  Greeting greeting{.say = what,
+                    .nonce = nonce_,
+                    .first_id = directory_->first_id(),
+                    .ids = directory_->ids(),
+                    .nonce_at = reinterpret_cast<uintptr_t>(&nonce_)};
+  std::vector<int> fds;
+  if (memory != nullptr) {
+    fds = {memory->get(), link.joint.bell.get()};
+    greeting.windows = link.offer.tell(greeting.window, &fds);
+  }
+  const auto bytes = std::as_bytes(std::span(&greeting, 1));
+  int rc = base::send_with_fds(link.socket, bytes, fds);
+  if (rc == -ETOOMANYREFS && greeting.windows != 0) {  // the user has too many on their way
+    greeting.windows = 0;
+    rc = base::send_with_fds(link.socket, bytes, std::span(fds).first(kFdsOfJoint));
+  }
+  link.offer.close();
   if (rc != 0 && rc != -EPIPE && rc != -ECONNRESET && rc != -EAGAIN) {  // -EAGAIN: it is stopped
     *trouble = {"sendmsg", rc};
   }
@@ -368,6 +378,23 @@ void Exchange::on_message(const LinkPtr& link) {
   }
 }
 
+/// Maps the memory that a partner offers, if this member shares memory. @param fds those of the
+/// memory are removed. @return false: no member sends such a greeting.
+bool Exchange::take_windows(Link& link, const Greeting& greeting, std::vector<base::Fd>& fds) {
+  if (greeting.windows > model::Windows::kMost || fds.size() != kFdsOfJoint + greeting.windows) {
+    return false;
+  }
+  const std::vector<base::Fd> memory = split_off(fds, kFdsOfJoint);
+  bool sound = areas_ == nullptr;
+  const base::Trouble trouble =
+      sound ? base::Trouble{}
+            : link.memory.map(std::span(greeting.window, greeting.windows), memory, &sound);
+  if (trouble) {
+    troubles_.tell("messages of a partner are copied once more: " + base::why(trouble));
+  }
+  return sound;
+}
+
 // Returns false if the link ends.
 bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
                            std::vector<base::Fd>& fds, base::Trouble* trouble) {
@@ -386,6 +413,9 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
       !settle_others(link, greeting)) {
     return false;
   }
+  if (!take_windows(*link, greeting, fds)) {
+    return false;
+  }
   bool sound = false;
   *trouble = link->joint.take(fds, &sound);
   if (!sound) {
@@ -397,6 +427,7 @@ bool Exchange::on_greeting(const LinkPtr& link, const Greeting& greeting,
   }
   base::Fd memory;
   *trouble = link->joint.make(&memory);
+  link->offer.choose(areas_.get());
   if (*trouble || !say(*link, Say::kAnswer, &memory, trouble)) {
     return false;
   }

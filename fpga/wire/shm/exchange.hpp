@@ -33,9 +33,14 @@ struct Event {
 class Exchange {
  public:
   /// @param news set when take() has something. All but the directory outlives the object.
+  /// @param areas of memory that partners may map; null: none, and theirs is not mapped either.
   Exchange(std::unique_ptr<Directory> directory, std::atomic<bool>* news, MemberThread* thread,
-           Troubles* troubles)
-      : directory_(std::move(directory)), thread_(*thread), troubles_(*troubles), news_(news) {}
+           Troubles* troubles, std::shared_ptr<const base::ReadableAreas> areas)
+      : directory_(std::move(directory)),
+        areas_(std::move(areas)),
+        thread_(*thread),
+        troubles_(*troubles),
+        news_(news) {}
   /// Ends the thread and leaves the fabric; does neither in a process forked since.
   ~Exchange();
   Exchange(const Exchange&) = delete;
@@ -91,7 +96,8 @@ class Exchange {
   [[nodiscard]] bool know(Link& link, base::Trouble* trouble);
   [[nodiscard]] bool may_be(const Link& link, const Greeting& greeting,
                             base::Trouble* trouble) const;
-  [[nodiscard]] bool say(const Link& link, Say what, const base::Fd* memory,
+  [[nodiscard]] bool take_windows(Link& link, const Greeting& greeting, std::vector<base::Fd>& fds);
+  [[nodiscard]] bool say(Link& link, Say what, const base::Fd* memory,
                          base::Trouble* trouble) const;
   [[nodiscard]] bool up(const LinkPtr& link, base::Trouble* trouble);
   void down(const LinkPtr& link);
@@ -101,6 +107,7 @@ class Exchange {
   void forget(int fd);
 
   std::unique_ptr<Directory> directory_;
+  const std::shared_ptr<const base::ReadableAreas> areas_;
   MemberThread& thread_;
   Troubles& troubles_;
   uint64_t nonce_ = 0;

@@ -5,17 +5,21 @@
 /// shared memory and an eventfd, gets kAnswer with the same, and sends kReady. After that the
 /// socket is silent; when it closes, the other side is gone. A member that breaks these rules is
 /// not connected.
+///
+/// Behind the half and the eventfd go the descriptors of memory that the other side may map for
+/// reading, as many as the greeting has windows.
 #pragma once
 
 #include <cstdint>
 
 #include "base/fd.hpp"
 #include "fpga/wire/half.hpp"
+#include "fpga/wire/shm/partner_memory.hpp"
 
 namespace rio::wire::shm {
 
 inline constexpr uint32_t kMagic = 0x4D48534Du;  // "MSHM"
-inline constexpr uint16_t kVersion = 5;
+inline constexpr uint16_t kVersion = 6;
 
 enum class Say : uint16_t { kCall = 1, kAnswer = 2, kReady = 3 };
 
@@ -27,8 +31,10 @@ struct Greeting {
   uint32_t first_id = 0;  ///< its destIDs
   uint32_t ids = 0;
   uint64_t nonce_at = 0;  ///< the nonce's address in the member: tests whether it can be read
+  uint64_t windows = 0;   ///< how many of `window` count
+  GreetedWindow window[model::Windows::kMost] = {};
 };
-static_assert(sizeof(Greeting) == 32);
+static_assert(sizeof(Greeting) == 168);
 
 /// A link. The Exchange makes it; once it is up, the wire has it, too, and uses the halves.
 struct Link {
@@ -48,6 +54,8 @@ struct Link {
   base::Fd socket;
   base::Fd process;  ///< pidfd: readable when the process has died; empty if the kernel gives none
   Joint joint;
+  Offer offer;           ///< of this process's memory
+  PartnerMemory memory;  ///< of the partner
 };
 
 }  // namespace rio::wire::shm

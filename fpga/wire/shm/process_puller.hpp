@@ -20,6 +20,9 @@ class ProcessPuller final : public model::Puller {
 
   /// Test the reading. @param at address of `expected` in the partner's process.
   [[nodiscard]] bool works(uint64_t at, uint64_t expected);
+  /// Whether the partner's process is there, but has other memory: it has called exec(), or is
+  /// about to leave.
+  [[nodiscard]] bool finds_other_memory() const { return other_memory_; }
   /// Why reading fails or has begun to fail, for a log line; empty: the partner is gone, or nothing
   /// was read yet.
   [[nodiscard]] std::string why_not() const;

@@ -17,6 +17,8 @@ struct ShmWire::End : Partner {
   std::shared_ptr<Link> link;
   ProcessPuller puller;
   bool pulls = false;
+  uint64_t other_memory_ns = 0;  // when puller.finds_other_memory() was first seen; 0: not yet
+  model::Windows mapped;         // memory of this process that the partner has mapped
   Rings rings;
   bool cut = false;
 
@@ -35,8 +37,9 @@ int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* 
   const std::string slow = let_others_see_us();
   std::unique_ptr<ShmWire> wire(new ShmWire);
   wire->pull_ = seat.pull;
+  wire->areas_ = seat.areas;
   wire->exchange_ = std::make_unique<Exchange>(std::move(directory), &wire->pumps_, &wire->thread_,
-                                               &wire->troubles_);
+                                               &wire->troubles_, seat.areas);
   if (const int rc = wire->exchange_->start(error); rc != 0) {
     *error = "shm:" + seat.fabric + ": " + *error;
     return rc;
@@ -110,12 +113,15 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
   if (pull_) {
     end.pulls = end.puller.works(link->they.nonce_at, link->they.nonce);
     link->joint.mine.heads()->pulls.store(end.pulls ? 1 : 0, std::memory_order_relaxed);
-    if (!end.pulls) {
+    if (!end.pulls && !end.puller.finds_other_memory()) {
       troubles_.tell(end.puller.why_not());
     }
   }
-  open(end, {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
-             &link->joint.theirs.heads()->pulls, true, model::kAnnouncedMax, true, true});
+  link->joint.mine.heads()->maps.store(link->memory.windows().empty() ? 0 : 1,
+                                       std::memory_order_relaxed);
+  open(end,
+       {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
+        &link->joint.theirs.heads()->pulls, true, model::kAnnouncedMax, true, true, &end.mapped});
 }
 
 void ShmWire::close(End& end) {
@@ -135,10 +141,18 @@ void ShmWire::on_asleep(bool asleep) {
   }
 }
 
+void ShmWire::on_unmapped() {
+  for (const auto& end : ends_) {
+    if (!end->mapped.empty()) {
+      end->link->offer.list(*areas_, &end->mapped);
+    }
+  }
+}
+
 void ShmWire::add_inbound(std::vector<model::Inbound>* list) {
   for (const auto& end : ends_) {
     list->push_back({&end->rings.in_requests, &end->rings.in_responses, end->first_id, end->ids - 1,
-                     end->pulls ? &end->puller : nullptr});
+                     end->pulls ? &end->puller : nullptr, &end->link->memory.windows()});
   }
 }
 
@@ -153,6 +167,17 @@ void ShmWire::check_partners(uint64_t now_ns, uint64_t response_ns) {
     if (end->pulls && end->link->joint.mine.heads()->pulls.load(std::memory_order_relaxed) == 0) {
       end->pulls = false;
       troubles_.tell(end->puller.why_not());
+    }
+    if (end->puller.finds_other_memory() && !end->leaving) {
+      // If the partner is about to leave, its link ends meanwhile.
+      end->other_memory_ns = end->other_memory_ns == 0 ? now_ns : end->other_memory_ns;
+      if (now_ns - end->other_memory_ns >= response_ns) {
+        troubles_.tell(end->puller.why_not());
+      }
+    }
+    if (areas_ != nullptr && end->mapped.empty() &&
+        end->link->joint.theirs.heads()->maps.load(std::memory_order_relaxed) != 0) {
+      end->link->offer.list(*areas_, &end->mapped);
     }
     const uint64_t ns = end->taken.look(
         now_ns, response_ns, [&] { end->mark = rings.out_requests.tail(); },

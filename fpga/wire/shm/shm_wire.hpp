@@ -29,6 +29,7 @@ class ShmWire final : public Member {
   [[nodiscard]] bool link_up() const override { return true; }
   void pump(uint64_t now_ns) override;
   void check_partners(uint64_t now_ns, uint64_t response_ns) override;
+  void on_unmapped() override;
 
  private:
   struct End;
@@ -42,6 +43,7 @@ class ShmWire final : public Member {
   void close(End& end);
 
   bool pull_ = true;
+  std::shared_ptr<const base::ReadableAreas> areas_;  // that partners may map; null: none
   std::vector<std::unique_ptr<End>> ends_;
   std::unique_ptr<Exchange> exchange_;  // last, since its thread uses the rest
 };

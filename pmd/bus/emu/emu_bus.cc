@@ -104,6 +104,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   PollHook step_hook(uint32_t /*qp*/) override { return hook<&Impl::step>(); }
   PollHook step_to_receive_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_receive>(); }
   PollHook step_to_send_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_send>(); }
+  PollHook step_to_reap_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_reap>(); }
   PollHook step_to_start_hook(uint32_t /*qp*/) override { return hook<&Impl::step_to_start>(); }
   int dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override;
   void dma_free(const DmaMemory& memory) override {
@@ -137,6 +138,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   int why_unreachable(uint32_t dest_id) override {
     return member_ == nullptr ? 0 : member_->why_unreachable(dest_id);
   }
+  bool shows_messages() const override { return shows_memory_; }
   bool copies_once(uint32_t dest_id) override {
     return card_ != nullptr && is_ours() && card_->copies_once(dest_id);
   }
@@ -166,6 +168,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
   // By their names scripts/lib/bench/callgrind.py tells the card's work from the driver's.
   static void step(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step(); }
   static void step_to_send(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_send(); }
+  static void step_to_reap(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_reap(); }
   static void step_to_start(void* ctx) noexcept { static_cast<model::Card*>(ctx)->step_to_start(); }
   static void step_to_receive(void* ctx) noexcept {
     static_cast<model::Card*>(ctx)->step_to_receive();
@@ -175,6 +178,7 @@ class EmuBus::Impl final : public EmuBus, public Emulation {
 
   const std::string name_;
   std::shared_ptr<void> plug_;      // in a cable of this process, until the wire is gone
+  bool shows_memory_ = false;       // partners may map it
   wire::Member* member_ = nullptr;  // the card's wire, if it is such
   Stepping stepping_ = Stepping::kManual;
   const std::shared_ptr<EmuMemory> memory_;
@@ -258,6 +262,7 @@ EmuBus::Impl::~Impl() {
 
 int EmuBus::Impl::start(const EmuConfig& config, Joined joined) {
   plug_ = std::move(joined.plug);
+  shows_memory_ = joined.shows_memory;
   stepping_ = config.model.stepping;
   model::Config card = name::model_config(config.model);
   card.queue_pairs = joined.queue_pairs;
@@ -305,12 +310,12 @@ int EmuBus::create(const EmuConfig& config, std::shared_ptr<EmuMemory> memory,
   // The grammar of names sees to these.
   assert(config.model.queue_pairs >= 1 && config.model.queue_pairs <= regs::kMaxQps);
   assert(config.model.fault_rate >= 0.0 && config.model.fault_rate <= 1.0);
-  Joined joined;
-  if (const int rc = join(config, &joined); rc != 0) {
-    return rc;
-  }
   if (memory == nullptr) {
     memory = own_memory();
+  }
+  Joined joined;
+  if (const int rc = join(config, memory->readable_areas(), &joined); rc != 0) {
+    return rc;
   }
   auto bus = std::make_unique<Impl>(joined.name, std::move(memory));
   const int rc = bus->start(config, std::move(joined));
@@ -326,7 +331,7 @@ std::unique_ptr<EmuBus> EmuBus::attach(const DmaMemory& bar, std::shared_ptr<Emu
 }
 
 int EmuBus::Impl::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
-  const int rc = memory_->alloc(len_bytes, align_bytes, out);
+  const int rc = memory_->alloc_readable(len_bytes, align_bytes, out);
   if (rc != 0) {
     base::log_error(
         "%s: no %zu bytes for the card's rings and buffers: take smaller rings or give more "

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/shared_memory.hpp"
 #include "fpga/model/host_memory.hpp"
 #include "pmd/bus/bus.hpp"
 
@@ -22,6 +23,13 @@ class EmuMemory {
  public:
   virtual ~EmuMemory() = default;
   [[nodiscard]] virtual int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) = 0;
+  /// alloc() of memory that the card's partners may map, if the system allows it.
+  [[nodiscard]] virtual int alloc_readable(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
+    return alloc(len_bytes, align_bytes, out);
+  }
+  /// The memory that partners may map; null: none, ever.
+  [[nodiscard]] virtual std::shared_ptr<base::ReadableAreas> readable_areas() { return nullptr; }
+  /// Free memory of either.
   virtual void free(const DmaMemory& memory) = 0;
   [[nodiscard]] virtual int map(void* va, size_t len_bytes, std::vector<IovaRun>* runs) = 0;
   [[nodiscard]] virtual int unmap(void* va, size_t len_bytes) = 0;
@@ -41,7 +49,7 @@ class EmuMemory {
   [[nodiscard]] virtual EmuView& view() = 0;
 };
 
-/// Anonymous memory of this process. Bus addresses are not pointers, so that mixing them up fails.
+/// Memory of this process. Bus addresses are not pointers, so that mixing them up fails.
 [[nodiscard]] std::unique_ptr<EmuMemory> own_memory();
 
 }  // namespace rio::pmd

@@ -17,6 +17,8 @@
 namespace rio::pmd {
 namespace {
 
+using Areas = std::shared_ptr<base::ReadableAreas>;
+
 struct Named {
   std::shared_ptr<model::Cable> cable = model::make_cable();
   bool used[2] = {false, false};
@@ -93,7 +95,8 @@ template <typename MemberWire, typename Seat>
 }
 
 /// Plugs into a cable of this process. "loop" is a loop-back of its own each time.
-[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Cable& cable, Joined* out) {
+[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Cable& cable,
+                            const Areas& /*areas*/, Joined* out) {
   const std::string& name = cable.name;
   out->name = prefix_of(cable) + name + "/";
   if (name == "loop") {
@@ -118,7 +121,8 @@ template <typename MemberWire, typename Seat>
 
 /// Plugs into the fabric of a topology file, which is made if no card is in it yet. It is gone with
 /// its last card.
-[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Switched& card, Joined* out) {
+[[nodiscard]] int join_wire(const EmuConfig& /*config*/, const name::Switched& card,
+                            const Areas& /*areas*/, Joined* out) {
   const std::lock_guard lock(cables_mutex);
   std::shared_ptr<wire::switched::Fabric> fabric;
   if (const int rc = find_fabric(card.topology, &fabric); rc != 0) {
@@ -134,7 +138,8 @@ template <typename MemberWire, typename Seat>
   return rc;
 }
 
-[[nodiscard]] int join_wire(const EmuConfig& config, const name::Shm& shm, Joined* out) {
+[[nodiscard]] int join_wire(const EmuConfig& config, const name::Shm& shm, const Areas& areas,
+                            Joined* out) {
   if (const uint32_t pairs = config.model.queue_pairs;
       !shm.board.empty() && shm.queue_pair >= pairs) {
     base::log_error("emulated card: queue pair %u of a board of %u; give 0 to %u", shm.queue_pair,
@@ -147,11 +152,14 @@ template <typename MemberWire, typename Seat>
                              .ids = config.model.queue_pairs,
                              .board = shm.board,
                              .queue_pair = shm.queue_pair,
-                             .pull = shm.pull};
+                             .pull = shm.pull,
+                             .areas = shm.pull ? areas : nullptr};
+  out->shows_memory = seat.areas != nullptr;
   return join_member<wire::shm::ShmWire>(prefix_of(shm) + shm.fabric, "", seat, out);
 }
 
-[[nodiscard]] int join_wire(const EmuConfig& config, const name::Udp& udp, Joined* out) {
+[[nodiscard]] int join_wire(const EmuConfig& config, const name::Udp& udp, const Areas& /*areas*/,
+                            Joined* out) {
   const char* const key = std::getenv("RIO_UDP_KEY");
   const wire::udp::Seat seat{.fabric = udp.fabric,
                              .id = config.id,
@@ -166,18 +174,19 @@ template <typename MemberWire, typename Seat>
   return join_member<wire::udp::UdpWire>(card, (card + ": ").c_str(), seat, out);
 }
 
-[[nodiscard]] int join_wire(const EmuConfig& config, const name::Relay& relay, Joined* out) {
+[[nodiscard]] int join_wire(const EmuConfig& config, const name::Relay& relay,
+                            const Areas& /*areas*/, Joined* out) {
   const wire::relay::Ticket ticket{relay.name, relay.board, config.id, config.model.queue_pairs};
   return join_member<wire::relay::RelayWire>(prefix_of(relay) + relay.name, "", ticket, out);
 }
 
 }  // namespace
 
-int join(const EmuConfig& config, Joined* out) {
+int join(const EmuConfig& config, std::shared_ptr<base::ReadableAreas> areas, Joined* out) {
   Joined joined;
   joined.queue_pairs = config.model.queue_pairs;
-  const int rc =
-      std::visit([&](const auto& wire) { return join_wire(config, wire, &joined); }, config.wire);
+  const int rc = std::visit(
+      [&](const auto& wire) { return join_wire(config, wire, areas, &joined); }, config.wire);
   if (rc == 0) {
     *out = std::move(joined);
   }

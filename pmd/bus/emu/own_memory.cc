@@ -16,28 +16,26 @@ constexpr size_t kPageBytes = 4096;
 /// Where bus addresses begin: far from any pointer, so that mixing the two up is refused.
 constexpr uint64_t kFirstIova = 1ull << 52;
 
+/// Smallest memory that partners may map: slots of messages are larger, most rings are not, and
+/// each area costs a descriptor.
+constexpr size_t kReadableMin = 128 * 1024;
+
 class OwnMemory final : public EmuMemory {
  public:
-  int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
-    if (len_bytes == 0 || !std::has_single_bit(align_bytes)) {
-      return -EINVAL;
+  ~OwnMemory() override {
+    for (const auto& [va, range] : iovas_) {
+      areas_->remove(range.memory.va());
     }
-    const size_t len = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
-    base::Mapping memory;
-    if (base::Mapping::of_memory(len, align_bytes, &memory) != 0) {
-      return -ENOMEM;
-    }
-    uint8_t* const va = memory.va();
-    const std::lock_guard lock(mutex_);
-    const uint64_t iova = take_iova(len, align_bytes);
-    if (const int rc = table_.add({iova, len, va}); rc != 0) {
-      return rc;
-    }
-    // The user may have freed memory that is mapped still: then its entry is stale, and goes.
-    iovas_.insert_or_assign(va, Range{iova, len, std::move(memory)});
-    *out = {va, iova, len_bytes};
-    return 0;
   }
+  int alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
+    return alloc(len_bytes, align_bytes, false, out);
+  }
+
+  int alloc_readable(size_t len_bytes, size_t align_bytes, DmaMemory* out) override {
+    return alloc(len_bytes, align_bytes, len_bytes >= kReadableMin, out);
+  }
+
+  std::shared_ptr<base::ReadableAreas> readable_areas() override { return areas_; }
 
   void free(const DmaMemory& memory) override {
     const std::lock_guard lock(mutex_);
@@ -46,6 +44,7 @@ class OwnMemory final : public EmuMemory {
       return;
     }
     static_cast<void>(table_.remove(it->second.iova));
+    areas_->remove(it->second.memory.va());
     iovas_.erase(it);
   }
 
@@ -85,11 +84,50 @@ class OwnMemory final : public EmuMemory {
   EmuView& view() override { return table_; }
 
  private:
+  /// Memory of alloc(), with a descriptor if partners may map it; empty for user memory.
+  struct Memory {
+    base::Mapping own;
+    base::SharedMemory shared;
+    [[nodiscard]] bool valid() const { return own.valid() || shared.valid(); }
+    [[nodiscard]] uint8_t* va() const { return shared.valid() ? shared.va() : own.va(); }
+  };
   struct Range {
     uint64_t iova;
     size_t len;
-    base::Mapping memory;  // of alloc(); empty for user memory
+    Memory memory;
   };
+
+  [[nodiscard]] static bool take_memory(size_t len, size_t align_bytes, bool readable,
+                                        Memory* out) {
+    using base::SharedMemory;
+    return (readable && SharedMemory::create(len, align_bytes, SharedMemory::Others::kRead,
+                                             &out->shared) == 0) ||
+           base::Mapping::of_memory(len, align_bytes, &out->own) == 0;
+  }
+
+  int alloc(size_t len_bytes, size_t align_bytes, bool readable, DmaMemory* out) {
+    if (len_bytes == 0 || !std::has_single_bit(align_bytes)) {
+      return -EINVAL;
+    }
+    const size_t len = (len_bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+    Memory memory;
+    if (!take_memory(len, align_bytes, readable, &memory)) {
+      return -ENOMEM;
+    }
+    uint8_t* const va = memory.va();
+    const std::lock_guard lock(mutex_);
+    const uint64_t iova = take_iova(len, align_bytes);
+    if (const int rc = table_.add({iova, len, va}); rc != 0) {
+      return rc;
+    }
+    if (memory.shared.valid()) {
+      areas_->add(memory.shared);
+    }
+    // The user may have freed memory that is mapped still: then its entry is stale, and goes.
+    iovas_.insert_or_assign(va, Range{iova, len, std::move(memory)});
+    *out = {va, iova, len_bytes};
+    return 0;
+  }
 
   uint64_t take_iova(size_t len, size_t align) {
     const uint64_t iova = (next_iova_ + align - 1) & ~(static_cast<uint64_t>(align) - 1);
@@ -97,6 +135,7 @@ class OwnMemory final : public EmuMemory {
     return iova;
   }
 
+  const std::shared_ptr<base::ReadableAreas> areas_ = std::make_shared<base::ReadableAreas>();
   std::mutex mutex_;
   model::DmaTable table_;
   std::map<void*, Range> iovas_;

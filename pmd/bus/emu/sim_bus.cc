@@ -19,7 +19,7 @@
 #include "base/fd.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
-#include "base/mapping.hpp"
+#include "base/shared_memory.hpp"
 #include "base/thread.hpp"
 #include "base/trouble.hpp"
 #include "base/unix_socket.hpp"
@@ -42,30 +42,6 @@ constexpr milliseconds kTryEvery(10);
 
 /// Where bus addresses begin: far from any pointer, so that mixing the two up is refused.
 constexpr uint64_t kFirstIova = 1ull << 52;
-
-/// Memory that can be sent to another process, and that cannot be made smaller.
-[[nodiscard]] int make_memfd(size_t len_bytes, base::Fd* out) {
-  base::Fd fd(memfd_create("riopmd-dma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(len_bytes)) != 0 ||
-      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return -errno;
-  }
-  *out = std::move(fd);
-  return 0;
-}
-
-/// Map it at a multiple of `align_bytes`.
-[[nodiscard]] int map_aligned(const base::Fd& fd, size_t len_bytes, size_t align_bytes,
-                              base::Mapping* out) {
-  base::Mapping memory;
-  if (base::Mapping::of_addresses(len_bytes, align_bytes, &memory) != 0 ||
-      base::map_shared(memory.va(), len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                       fd.get(), base::ChildFinds::kCopy) == MAP_FAILED) {
-    return -ENOMEM;
-  }
-  *out = std::move(memory);
-  return 0;
-}
 
 /// Explain why a socket cannot be connected to, with the remedy. @param rc -errno.
 [[nodiscard]] std::string why_no_connection(const std::string& path, int rc) {
@@ -134,13 +110,8 @@ class SimBus final : public Bus {
   /// Memory of dma_alloc().
   struct Area {
     uint64_t iova = 0;
-    base::Mapping memory;
-    base::Fd fd;  // kept open: a forked child maps its copy from it
+    base::SharedMemory memory;
   };
-  static void unmap(Area& area) {
-    base::forget_in_child(area.memory.va());
-    area.memory.reset();
-  }
 
   [[nodiscard]] int connect(uint32_t wait_ms);
   [[nodiscard]] int greet();
@@ -188,9 +159,6 @@ SimBus::~SimBus() {
   socket_.reset();  // the card goes with its user, and uses nothing afterwards
   if (bar_ != nullptr) {
     base::unmap_shared(bar_);
-  }
-  for (auto& [va, area] : areas_) {
-    unmap(area);
   }
 }
 
@@ -354,10 +322,9 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
   if (len_bytes == 0 || len < len_bytes || !std::has_single_bit(align_bytes)) {
     return -EINVAL;
   }
-  base::Fd fd;
   Area area;
-  int rc = make_memfd(len, &fd);
-  rc = rc != 0 ? rc : map_aligned(fd, len, align_bytes, &area.memory);
+  int rc = base::SharedMemory::create(len, align_bytes, base::SharedMemory::Others::kWrite,
+                                      &area.memory);
   if (rc != 0) {
     base::log_error(
         "%s: no %zu bytes for the card's rings and buffers: %s; take smaller rings or give "
@@ -366,14 +333,12 @@ int SimBus::dma_alloc(size_t len_bytes, size_t align_bytes, DmaMemory* out) {
     return rc;
   }
   area.iova = (next_iova_ + align_bytes - 1) & ~(static_cast<uint64_t>(align_bytes) - 1);
-  if (rc = ask_for({.verb = Verb::kMap, .iova = area.iova, .len_bytes = len}, fd.get(),
-                   "showing memory");
+  if (rc = ask_for({.verb = Verb::kMap, .iova = area.iova, .len_bytes = len},
+                   area.memory.fd().get(), "showing memory");
       rc != 0) {
-    unmap(area);
     return rc;
   }
   uint8_t* const va = area.memory.va();
-  area.fd = std::move(fd);
   next_iova_ = area.iova + len + kPageBytes;  // a hole between any two
   *out = {va, area.iova, len_bytes};
   areas_.emplace(va, std::move(area));
@@ -388,7 +353,6 @@ void SimBus::dma_free(const DmaMemory& memory) {
   // A failure is logged; the server's own mapping keeps the memory, not ours.
   static_cast<void>(
       ask_for({.verb = Verb::kUnmap, .iova = it->second.iova}, -1, "taking memory back"));
-  unmap(it->second);
   areas_.erase(it);
 }
 

@@ -12,7 +12,7 @@ import re
 import subprocess
 
 TOGGLE = "rio_bench_measured"
-HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive|_to_start)?\(")
+HOOK = re.compile(r"^rio::pmd::EmuBus::Impl::step(_to_send|_to_receive|_to_reap|_to_start)?\(")
 QUEUES = r"rio::pmd::(TxQueue|SharedRxQueue|DedicatedRxQueue|DoorbellQueue|DmaQueue|MaintQueue|BarrierQueue)"
 QUEUE = re.compile(QUEUES + "::")
 CALL = re.compile(r"rio::bench::(?:\(anonymous namespace\)::)?driver_\w+<" + QUEUES)  # one call, with what it inlines

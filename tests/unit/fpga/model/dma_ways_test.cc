@@ -74,50 +74,115 @@ uint32_t pulled_of(DmaCards& cards, DmaOp op, uint32_t bytes, uint32_t count, ui
 
 /// The machine decides which way is faster, so both are tried.
 TEST(DmaPullChoice, AnAccessThatIsAloneTakesTheFasterWay) {
+  constexpr uint32_t kTried = model::WayChoice::kAtFirst / 2;
   for (const DmaOp op : {DmaOp::kNwriteR, DmaOp::kNread}) {
     DmaCards cards(false);
-    EXPECT_EQ(pulled_of(cards, op, 20'000, 32, 0), 32u);
+    EXPECT_EQ(pulled_of(cards, op, 20'000, 32, 0), 32 - kTried);
     static_cast<void>(pulled_of(cards, op, 20'000, 1000, 9000));
     EXPECT_LE(pulled_of(cards, op, 20'000, 256, 9000), 4u);
+    EXPECT_EQ(pulled_of(cards, op, 12'000, 32, 9000), kTried) << "learnt at once";
     EXPECT_EQ(pulled_of(cards, op, 40'000, 256, 9000), 256u) << "too many packets";
     EXPECT_EQ(pulled_of(cards, op, 4096, 256, 0), 0u) << "one packet";
   }
 }
 
-TEST(DmaPullChoice, TheChoiceFollowsTheMachine) {
-  model::WayChoice choice;
-  constexpr uint32_t kBytes = 10'000;
-  for (const bool long_is_faster : {true, false, true}) {
-    uint32_t longs = 0;
-    for (uint32_t i = 0; i < 4096; ++i) {
-      const model::WayChoice::Turn turn = choice.next(true, kBytes);
-      if (turn.is_timed) {
-        choice.took(true, kBytes, turn.is_long, turn.is_long == long_is_faster ? 3000 : 8000);
-      }
-      longs += i >= 3072 && turn.is_long ? 1 : 0;
+/// A choice of accesses of one length, on a machine on which both ways take so many nanoseconds.
+class Accesses {
+ public:
+  uint32_t packets_ns = 3000;
+  uint32_t long_ns = 8000;
+  uint64_t between_ns = 10'000;
+
+  /// @return whether an access went as a kLongRequest.
+  bool one(uint64_t more_ns = 0) {
+    now_ns_ += between_ns;
+    const model::WayChoice::Turn turn = choice_.next(kReads, kBytes, now_ns_);
+    if (turn.is_timed) {
+      choice_.took(kReads, kBytes, turn.is_long, (turn.is_long ? long_ns : packets_ns) + more_ns);
     }
-    EXPECT_EQ(longs, long_is_faster ? 1024u - 16 : 16u);
+    return turn.is_long;
   }
-  EXPECT_FALSE(choice.next(false, kBytes).is_long) << "writes are another matter";
+  uint32_t longs_of(uint32_t count) {
+    uint32_t longs = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      longs += one() ? 1 : 0;
+    }
+    return longs;
+  }
+  model::WayChoice::Turn write() { return choice_.next(false, kBytes, now_ns_); }
+
+ private:
+  static constexpr bool kReads = true;
+  static constexpr uint32_t kBytes = 10'000;
+  model::WayChoice choice_;
+  uint64_t now_ns_ = 0;
+};
+
+constexpr uint32_t kAtFirst = model::WayChoice::kAtFirst;
+constexpr uint32_t kOtherEvery = model::WayChoice::kOtherEvery;
+
+TEST(DmaPullChoice, TheFirstAccessesTellWhichWayIsFaster) {
+  for (const bool long_is_faster : {false, true}) {
+    Accesses accesses;
+    accesses.long_ns = long_is_faster ? 2000 : 8000;
+    EXPECT_EQ(accesses.longs_of(kAtFirst), kAtFirst / 2);
+    EXPECT_EQ(accesses.longs_of(kOtherEvery - kAtFirst - 1),
+              long_is_faster ? kOtherEvery - kAtFirst - 1 : 0);
+    EXPECT_FALSE(accesses.write().is_long) << "writes are another matter";
+  }
+}
+
+/// Both sides have pages to touch and code to load.
+TEST(DmaPullChoice, TheFirstAccessOfAWayMayTakeLong) {
+  for (const bool long_is_faster : {false, true}) {
+    Accesses accesses;
+    accesses.long_ns = long_is_faster ? 2000 : 8000;
+    for (uint32_t i = 0; i < kAtFirst; ++i) {
+      static_cast<void>(accesses.one(i < 2 ? 60'000 : 0));
+    }
+    EXPECT_EQ(accesses.longs_of(kOtherEvery - kAtFirst - 1),
+              long_is_faster ? kOtherEvery - kAtFirst - 1 : 0);
+  }
+}
+
+TEST(DmaPullChoice, TheChoiceFollowsTheMachine) {
+  Accesses accesses;
+  for (const bool long_is_faster : {true, false, true, false}) {
+    accesses.packets_ns = long_is_faster ? 8000 : 3000;
+    accesses.long_ns = long_is_faster ? 3000 : 8000;
+    static_cast<void>(accesses.longs_of(2 * kOtherEvery));
+    EXPECT_EQ(accesses.longs_of(1024), long_is_faster ? 1024u - 16 : 16u);
+  }
+}
+
+/// The way that is not taken has become faster, and the one that is taken is as before.
+TEST(DmaPullChoice, AnotherWayThatHasBecomeFasterIsFoundSoon) {
+  Accesses accesses;
+  static_cast<void>(accesses.longs_of(1024));
+  accesses.long_ns = 2000;
+  static_cast<void>(accesses.longs_of(kOtherEvery + 4 * model::WayChoice::kTimedEvery));
+  EXPECT_GE(accesses.longs_of(1024), 1024u - 16);
+}
+
+/// While no accesses of a kind are made, nothing is learnt.
+TEST(DmaPullChoice, AfterAPauseTheOtherWayIsTriedSoon) {
+  Accesses accesses;
+  static_cast<void>(accesses.longs_of(1024));
+  accesses.between_ns = model::WayChoice::kPauseNs + 1;
+  EXPECT_EQ(accesses.longs_of(1), 0u);
+  accesses.between_ns = 10'000;
+  EXPECT_EQ(accesses.longs_of(model::WayChoice::kTimedEvery - 1), 1u);
+  EXPECT_EQ(accesses.longs_of(kOtherEvery - 1), 0u);
 }
 
 /// A process that loses its core within one access says nothing of the way.
 TEST(DmaPullChoice, OneSlowAccessChangesNothing) {
-  model::WayChoice choice;
-  constexpr uint32_t kBytes = 10'000;
+  Accesses accesses;
   uint32_t others = 0;
   for (uint32_t i = 0; i < 4096; ++i) {
-    const model::WayChoice::Turn turn = choice.next(false, kBytes);
-    if (turn.is_timed) {
-      const bool is_slow = i / 1024 == 2 && !turn.is_long;
-      choice.took(false, kBytes, turn.is_long,
-                  is_slow && i % 1024 < 8 ? 1'000'000
-                  : turn.is_long          ? 8000
-                                          : 3000);
-    }
-    others += turn.is_long ? 1 : 0;
+    others += accesses.one(i / 1024 == 2 && i % 1024 < 8 ? 1'000'000 : 0) ? 1 : 0;
   }
-  EXPECT_EQ(others, 4096 / model::WayChoice::kOtherEvery);
+  EXPECT_EQ(others, 4096 / kOtherEvery + kAtFirst / 2);
 }
 
 /// While others are under way, an access of few packets is pulled with them.

@@ -351,38 +351,109 @@ TEST_P(Look, AnEndlessStreamIsAnswered) {
   compare_completions(0);
 }
 
-/// The peer's answers come with its reply: they are not left for a later step, which finds many.
-TEST_P(Look, TheLookThatAnswersTakesThePeersAnswers) {
-  const regs::TxDesc desc = {.control = regs::tx_desc::Control::ssize.put(14),
-                             .dest_id = kSource,
-                             .cookie = 5,
-                             .length = 24,
-                             .addr = FuzzCard::buffers_iova(),
-                             .aux = 0};
-  std::memcpy(looking_.ring(0), &desc, sizeof(desc));
-  looking_.write(regs::qp::tail(0, 0), 1);
-  looking_.card().step_to_send();
-  const std::vector<model::Frame> sent = looking_.take_sent();
-  ASSERT_EQ(sent.size(), 1u);
-  model::Frame acks{};
-  acks.type = model::FrameType::kAcks;
-  acks.source = kSource;
-  acks.dest = FuzzCard::kId;
-  acks.length = sizeof(uint16_t);
-  const uint8_t ack[8] = {sent[0].place};
-  ASSERT_TRUE(looking_.send(acks, ack, sizeof(ack), true, true));
-  const auto is_completed = [&] {
+/// The looking card sends messages, too, and its peer answers them.
+class Exchange : public Look {
+ protected:
+  /// Post and send the next message. @return its place.
+  uint8_t send_own() {
+    const regs::TxDesc desc = {.control = regs::tx_desc::Control::ssize.put(14),
+                               .dest_id = kSource,
+                               .cookie = 5 + posted_,
+                               .length = 24,
+                               .addr = FuzzCard::buffers_iova(),
+                               .aux = 0};
+    std::memcpy(looking_.ring(0) + posted_ * sizeof(desc), &desc, sizeof(desc));
+    looking_.write(regs::qp::tail(0, 0), ++posted_);
+    looking_.card().step_to_send();
+    const std::vector<model::Frame> sent = looking_.take_sent();
+    EXPECT_EQ(sent.size(), 1u);
+    return sent.empty() ? uint8_t{0} : sent[0].place;
+  }
+  void answer(uint8_t place) {
+    model::Frame acks{};
+    acks.type = model::FrameType::kAcks;
+    acks.source = kSource;
+    acks.dest = FuzzCard::kId;
+    acks.length = sizeof(uint16_t);
+    const uint8_t ack[8] = {place};
+    ASSERT_TRUE(looking_.send(acks, ack, sizeof(ack), true, true));
+  }
+  bool is_completed(uint32_t index) {
     regs::TxCpl cpl;
-    std::memcpy(&cpl, looking_.completions(0), sizeof(cpl));
-    return cpl.status != 0 && cpl.index == 0 && cpl.cookie == 5;
-  };
+    std::memcpy(&cpl, looking_.completions(0) + index * sizeof(cpl), sizeof(cpl));
+    return cpl.status != 0 && cpl.index == index && cpl.cookie == 5 + index;
+  }
+  /// Send and receive once, by steps: short ways serve those that a step has served.
+  void begin() {
+    answer(send_own());
+    send(plain());
+    looking_.card().step_to_reap();
+    EXPECT_TRUE(is_completed(0));
+    looking_.look(4);
+    EXPECT_EQ(looking_.take_answers().size(), 1u);
+  }
+  /// Post an access of remote memory, which only a step finds.
+  void post_for_step() {
+    const regs::DmaDesc bad = {
+        .control = 0, .dest_id = 0, .length = 0, .cookie = kCookie, .rio_addr = 0, .bus_addr = 0};
+    std::memcpy(looking_.ring(kDma), &bad, sizeof(bad));
+    looking_.write(regs::qp::tail(0, kDma), 1);
+  }
+  bool was_stepped() {
+    regs::EntryCpl cpl;
+    std::memcpy(&cpl, looking_.completions(kDma), sizeof(cpl));
+    return cpl.cookie == kCookie;
+  }
+
+ private:
+  static constexpr uint32_t kCookie = 77;
+  static constexpr auto kDma = static_cast<uint32_t>(regs::Ring::kDma);
+  uint32_t posted_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Exchange, testing::Range(1u, 3u));
+
+/// The peer's answers come with its reply: they are not left for a later step, which finds many.
+TEST_P(Exchange, TheLookThatAnswersTakesThePeersAnswers) {
+  answer(send_own());
   send(plain());
   looking_.look(1);  // a full step, as above: it takes no answers
   looking_.look(4);
-  EXPECT_FALSE(is_completed()) << "a look is for messages only";
+  EXPECT_FALSE(is_completed(0)) << "a look is for messages only";
   send(plain());
   looking_.look(2);
-  EXPECT_TRUE(is_completed());
+  EXPECT_TRUE(is_completed(0));
+}
+
+/// A host that sends and receives in turn reaps each message: that is no reason for a step.
+TEST_P(Exchange, AReapTakesAnswersAndMessages) {
+  begin();
+  const uint8_t place = send_own();
+  send(plain());
+  looking_.look(1);
+  ASSERT_EQ(looking_.take_answers().size(), 0u) << "the answer follows";
+  post_for_step();
+  answer(place);
+  send(plain());
+  looking_.card().step_to_reap();
+  EXPECT_TRUE(is_completed(1));
+  EXPECT_GE(looking_.take_answers().size(), 1u);
+  EXPECT_FALSE(was_stepped());
+}
+
+/// A host that goes on without messages of its peer needs steps: timers and other frames wait.
+TEST_P(Exchange, ReapsWithoutMessagesAreSteps) {
+  begin();
+  answer(send_own());
+  send(plain());
+  looking_.look(1);
+  post_for_step();
+  for (uint32_t i = 0; i < 4; ++i) {
+    looking_.card().step_to_reap();
+    EXPECT_FALSE(was_stepped());
+  }
+  looking_.card().step_to_reap();
+  EXPECT_TRUE(was_stepped());
 }
 
 /// A change of a card takes effect at once, however many looks are left until the next full step.

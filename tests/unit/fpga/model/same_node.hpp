@@ -50,8 +50,9 @@ class MemoryPuller final : public model::Puller {
 };
 
 /// How long messages travel between two cards that are not stepped by one thread.
-/// kPushed: as by UDP, where the wire sends the bytes of a run along.
-enum class LongMessages : uint8_t { kInRing, kPulled, kPushed, kBytesBehind };
+/// kPushed: as by UDP, where the wire sends the bytes of a run along. kMapped: as between
+/// processes.
+enum class LongMessages : uint8_t { kInRing, kPulled, kPushed, kBytesBehind, kMapped };
 
 /// A card's end of a wire to any number of others. No card is a neighbour: all frames go through
 /// rings.
@@ -59,20 +60,25 @@ class RingsWire final : public model::Wire {
  public:
   /// @param out the rings to each node, null to this one. @param in the rings from each.
   RingsWire(const std::vector<OneWay*>& out, const std::vector<OneWay*>& in, LongMessages longs) {
+    const bool maps = longs == LongMessages::kMapped;
+    // All addresses of the process, where they are.
+    all_.add({kLowest, uint64_t{1} << 47, reinterpret_cast<const uint8_t*>(kLowest)});
     for (OneWay* way : out) {
       model::Outbound& to = out_.emplace_back();
       if (way != nullptr) {
         to = {&way->requests.writer, &way->responses.writer};
         to.pulls = longs == LongMessages::kInRing ? nullptr : &pulls_;
-        to.takes_bytes_behind = longs == LongMessages::kBytesBehind;
-        to.takes_long = longs == LongMessages::kPulled;
+        to.takes_bytes_behind = longs == LongMessages::kBytesBehind || maps;
+        to.takes_long = longs == LongMessages::kPulled || maps;
+        to.mapped = maps ? &all_ : nullptr;
       }
     }
-    pulls_ = longs == LongMessages::kPulled || longs == LongMessages::kPushed ? 1 : 0;
+    pulls_ = longs == LongMessages::kPulled || longs == LongMessages::kPushed || maps ? 1 : 0;
     for (OneWay* way : in) {
       if (way != nullptr) {
         in_.push_back({&way->requests.reader, &way->responses.reader});
         in_.back().puller = &puller_;
+        in_.back().windows = maps ? &all_ : nullptr;
       }
     }
     inbound_ = in_;
@@ -85,10 +91,13 @@ class RingsWire final : public model::Wire {
   [[nodiscard]] MemoryPuller& puller() { return puller_; }
 
  private:
+  static constexpr uint64_t kLowest = 4096;
+
   std::deque<model::Outbound> out_;
   std::vector<model::Inbound> in_;
   std::atomic<uint32_t> pulls_{0};
   MemoryPuller puller_;
+  model::Windows all_;
 };
 
 class SameNode final : public ModelUnderTest {

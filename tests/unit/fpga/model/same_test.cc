@@ -38,9 +38,7 @@ constexpr uint32_t kRounds = 60;
 class Same : public testing::TestWithParam<std::tuple<Wiring, uint64_t>> {
  protected:
   Same() { rebase(); }
-  [[nodiscard]] bool pulls() const {
-    return wiring_ == Wiring::kPulls || wiring_ == Wiring::kBytesBehind;
-  }
+  [[nodiscard]] bool pulls() const { return wiring_ >= Wiring::kPulls; }
   /// Does the same to both worlds.
   template <class Fn>
   void both(Fn fn) {
@@ -493,7 +491,7 @@ TEST_P(Same, TrafficHasTheSameResults) {
 INSTANTIATE_TEST_SUITE_P(
     Wirings, Same,
     testing::Combine(testing::Values(Wiring::kLoop, Wiring::kCable, Wiring::kRings, Wiring::kPulls,
-                                     Wiring::kBytesBehind),
+                                     Wiring::kBytesBehind, Wiring::kMapped),
                      testing::Range<uint64_t>(1, 1 + env_number("RIO_SOAK_SEEDS", 8))));
 
 }  // namespace

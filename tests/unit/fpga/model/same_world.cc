@@ -46,6 +46,7 @@ void World::make_nodes() {
   }
   const LongMessages longs = wiring == Wiring::kPulls         ? LongMessages::kPulled
                              : wiring == Wiring::kBytesBehind ? LongMessages::kBytesBehind
+                             : wiring == Wiring::kMapped      ? LongMessages::kMapped
                                                               : LongMessages::kInRing;
   hosts_.resize(count);
   links_.resize(count, true);
@@ -221,12 +222,15 @@ void World::pass_us(uint64_t us) {
 
 void World::step_all() {
   for (auto& node : nodes_) {
-    switch (mixed_ ? hooks_.below(4) : 0) {
+    switch (mixed_ ? hooks_.below(5) : 0) {
       case 1:
         node->card().step_to_receive();
         break;
       case 2:
         node->card().step_to_send();
+        break;
+      case 3:
+        node->card().step_to_reap();
         break;
       default:
         node->card().step();

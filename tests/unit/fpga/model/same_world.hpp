@@ -35,6 +35,7 @@ enum class Wiring : uint8_t {
   kRings,        ///< three cards, frames through rings
   kPulls,        ///< two cards, long messages are pulled
   kBytesBehind,  ///< two cards, runs of long messages in order carry their bytes
+  kMapped,       ///< two cards, each has mapped the memory of the other's host
 };
 
 struct WorldConfig {

@@ -15,9 +15,9 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 // Control messages as they are on the wire.
-const Bytes kRequest = {1,   0,   0,   0, 2, 0, 0, 0, 0, 0, 1, 0, 0,    0,    0, 0,
-                        8,   7,   6,   5, 4, 3, 2, 1, 9, 0, 0, 0, 0xfd, 0x0f, 2, 3,
-                        0xa, 0xb, 0xc, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0,    0,    0, 9};
+const Bytes kRequest = {1, 0, 0, 0, 2, 0, 0, 0, 0, 0,    1,    0, 0, 0,   0,   0,   8, 7, 6,
+                        5, 4, 3, 2, 1, 9, 0, 0, 0, 0xfd, 0x0f, 2, 3, 0xa, 0xb, 0xc, 0, 0, 0,
+                        0, 0, 7, 0, 0, 0, 0, 0, 0, 9,    0,    0, 0, 0,   0,   0,   0, 0};
 const Bytes kGrant = {5, 0, 0, 0, 1, 3, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 16, 0, 0, 2, 0, 0, 0};
 const Bytes kStripe = {5, 0, 0, 0, 0, 3, 1, 250, 4, 0, 0, 0, 1, 0, 0, 0, 0, 16, 0, 0,
                        2, 0, 0, 0, 1, 0, 0, 0,   0, 0, 0, 0, 2, 0, 0, 0, 0, 0,  0, 0};
@@ -52,6 +52,9 @@ TEST(Control, ReadsValidMessages) {
   EXPECT_EQ(request.edge[2], 0xc);
   EXPECT_EQ(request.flags, RequestBody::kImmediate);
   EXPECT_EQ(request.immediate, 0x0900000000000007u);
+  const Bytes shown = with(with(kRequest, 4, 0), 55, 0x80);  // without an offer
+  ASSERT_EQ(read_bytes(shown, &request), 0);
+  EXPECT_EQ(request.shown_at, 0x8000000000000000u);
   GrantBody grant{};
   ASSERT_EQ(read_bytes(kGrant, &grant), 0);
   EXPECT_EQ(grant.transfer, 5u);
@@ -116,6 +119,11 @@ TEST(Control, RefusesValuesOutOfRange) {
     EXPECT_EQ(refused(with(kRequest, one.at, one.value), &request), -EPROTO) << one.at;
   }
   EXPECT_EQ(refused(with(with(kRequest, 10, 0), 8, 2), &request), -EPROTO);  // edge above length
+  EXPECT_EQ(refused(with(kRequest, 48, 8), &request), -EPROTO);  // shown, and an offer accepted
+  EXPECT_EQ(refused(with(with(kRequest, 4, 0), 48, 4), &request), -EPROTO);  // not on 8 bytes
+  const Bytes small = with(with(kRequest, 4, 0), 30, 3);
+  ASSERT_EQ(read_bytes(small, &request), 0);
+  EXPECT_EQ(refused(with(small, 48, 8), &request), -EPROTO);
   GrantBody grant{};
   for (const Case one :
        {Case{0, 0}, Case{4, 250}, Case{5, 4}, Case{5, 0}, Case{6, 8}, Case{7, 1}, Case{8, 0}}) {

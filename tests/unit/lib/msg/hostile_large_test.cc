@@ -124,10 +124,10 @@ INSTANTIATE_TEST_SUITE_P(
                             foe.port_is_granted();
                             tell_total(foe, Kind::kDone, 1, 0, 0);
                           }},
-                      Lie{"DoneOfWhatWasNotClosed",
+                      Lie{"DoneOfALaterAttempt",
                           [](LargeLiar& foe) {
                             foe.port_asks();
-                            tell_total(foe, Kind::kDone, 1, 0, 0);
+                            tell_total(foe, Kind::kDone, 1, 0, 1);
                           }},
                       Lie{"DoneOfWhatNeverWas",
                           [](LargeLiar& foe) { tell_total(foe, Kind::kDone, 1, 0, 0); }}),
@@ -295,6 +295,26 @@ INSTANTIATE_TEST_SUITE_P(All, LargeLate,
                                                  foe.says(Kind::kOffer, LargeLiar::offer());
                                                }}),
                          name_of);
+
+// A peer that says that it has read what it was shown has only lost it.
+TEST_F(LargeLiar, DataThatItHasReadIsSent) {
+  port_asks();
+  tell_total(*this, Kind::kDone, 1, 0, 0);
+  EXPECT_TRUE(work_until([&] { return sent_.done; }));
+  EXPECT_EQ(sent_.status, 0);
+  EXPECT_EQ(link().session, session_);
+}
+
+// The foe shows data that its card lets no peer read: it is asked to send them.
+TEST_F(LargeLiar, DataThatCannotBeReadIsGranted) {
+  RequestBody body = request(1);
+  body.shown_at = ~uint64_t{0} & ~uint64_t{7};
+  foe_asks(body);
+  ASSERT_TRUE(work_until([&] { return !own_.inbox().empty(); }));
+  own_.context->receive_large(own_.context->take_request(), buffer_.data(), kBytes, received_);
+  static_cast<void>(foe_hears(Kind::kGrant));
+  EXPECT_TRUE(received_.granted);
+}
 
 // No data was granted to the foe, so no receive is posted there: its bytes land nowhere.
 TEST_F(LargeLiar, DataThatWasNotAskedFor) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/msg/message_context.hpp"
+#include "lib/msg/rail.hpp"
 
 namespace rio::msg::test {
 
@@ -20,8 +21,10 @@ constexpr uint32_t kTurns = 16'000'000;
 
 /// A port with one context that takes large data.
 struct Node {
-  explicit Node(const std::string& card, uint32_t dest_id, uint32_t queue_pair = 0) {
+  explicit Node(const std::string& card, uint32_t dest_id, uint32_t queue_pair = 0,
+                uint32_t deliver_ms = 60'000) {
     PortConfig config;
+    config.deliver_ms = deliver_ms;
     config.card = card;
     config.dest_id = dest_id;
     config.queue_pair = queue_pair;
@@ -116,6 +119,17 @@ template <class Until>
   }
   to.context->receive_large(to.context->take_request(), place.at(), place.size(), received);
   return true;
+}
+
+/// Calls begin() so that the data is granted, also where the receiver's card could read it.
+[[nodiscard]] inline bool begin_granted(Node& from, Node& to, const Area& area, SendTransfer& sent,
+                                        const Area& place, RecvTransfer& received) {
+  if (send(from, to, area, sent) != 0 || !work({&from, &to}, [&] { return to.has_request(); })) {
+    return false;
+  }
+  from.port->rails().at(0).shown.renew();
+  to.context->receive_large(to.context->take_request(), place.at(), place.size(), received);
+  return work({&from, &to}, [&] { return received.granted; });
 }
 
 }  // namespace rio::msg::test

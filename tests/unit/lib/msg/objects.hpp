@@ -54,7 +54,8 @@ struct Objects {
   Paths paths{all()};
   Buffers buffers;
   Inflows inflows{kBuffers, kShare, peers, contexts};
-  Retries retries{peers, stats};
+  ListeningClock listening;
+  Retries retries{peers, listening, stats};
   LargeControl control;
   Speaker speaker{all(), kInstance};
   Large large{all()};
@@ -64,8 +65,8 @@ struct Objects {
   Silence& silence = rails.first().silence;
 
   PortObjects all() {
-    return {config,   rails,   buffers, peers,   paths,    large,  control,
-            contexts, inflows, retries, speaker, sessions, sorter, stats};
+    return {config,  rails,   buffers, peers,    paths,  large,     control, contexts,
+            inflows, retries, speaker, sessions, sorter, listening, stats};
   }
 
   Objects() {

@@ -11,8 +11,8 @@ namespace {
 
 class RestsTest : public testing::Test {
  protected:
-  [[nodiscard]] Again message(uint32_t number) const {
-    Again again = {link_.index(), link_.session, base::now_ns(),
+  [[nodiscard]] Again message(uint32_t number) {
+    Again again = {link_.index(), link_.session, port_.listening.now_ns(),
                    std::vector<uint8_t>(kHeaderBytes)};
     const HeaderWords header = {HeaderWords::key_and_number(55, number), 0};
     std::memcpy(again.bytes.data(), &header, sizeof(header));

@@ -47,6 +47,42 @@ TEST(SendGrant, RefusesMessagesThatNoHonestReceiverSends) {
   EXPECT_EQ(sender.on_abort(0, kAgain), -EPROTO);  // all has arrived
 }
 
+TEST(SendGrant, EndsOnceWhatItShowsWasRead) {
+  SendGrant sender;
+  sender.show();
+  EXPECT_EQ(sender.on_done(1), -EPROTO);
+  ASSERT_EQ(sender.on_done(0), 0);
+  EXPECT_EQ(sender.state(), SendState::kDone);
+  EXPECT_TRUE(sender.over());
+  EXPECT_FALSE(sender.is_shown());
+}
+
+TEST(SendGrant, SendsWhatItShowsIfThatIsGranted) {
+  SendGrant sender;
+  sender.show();
+  grant_all(sender, 2);
+  EXPECT_FALSE(sender.is_shown());
+  EXPECT_EQ(sender.on_done(0), -EPROTO);
+  send(sender, 2);
+  EXPECT_EQ(sender.state(), SendState::kDone);
+}
+
+TEST(SendGrant, KnowsWhetherWhatItShowsMayBeReadAfterItsEnd) {
+  SendGrant cancelled;
+  cancelled.show();
+  cancelled.stop(kFailed);
+  EXPECT_TRUE(cancelled.is_shown());
+  ASSERT_TRUE(cancelled.closed_due(0));
+  EXPECT_EQ(cancelled.take_closed().attempt, 0);
+  EXPECT_EQ(cancelled.on_done(0), 0);  // it has crossed CLOSED
+  EXPECT_EQ(cancelled.state(), SendState::kEnded);
+
+  SendGrant refused;
+  refused.show();
+  ASSERT_EQ(refused.on_abort(0, kFailed), 0);
+  EXPECT_FALSE(refused.is_shown());
+}
+
 /// The receiver has lost the queue of a transfer with its card.
 TEST(SendGrant, AsksAgainIfTheReceiverWantsIt) {
   SendGrant sender;

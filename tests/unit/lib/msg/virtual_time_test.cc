@@ -37,9 +37,10 @@ class VirtualTime : public testing::Test {
     }
   }
 
-  void open(uint32_t host, uint32_t connect_ms = 10'000) {
+  void open(uint32_t host, uint32_t connect_ms = 10'000, uint32_t deliver_ms = 60'000) {
     msg::PortConfig config;
     config.connect_ms = connect_ms;
+    config.deliver_ms = deliver_ms;
     config.response_timeout_us = 1000;
     End& end = ends_[host];
     ASSERT_EQ(hosts_->open(host, config, &end.port), 0);
@@ -54,6 +55,16 @@ class VirtualTime : public testing::Test {
       return ends_[host].port != nullptr ? ends_[host].port->progress() : 0;
     };
     return hosts_->run(turn, done, kLimitNs);
+  }
+  void work_for(uint64_t ns) {
+    const uint64_t end_ns = hosts_->now_ns() + ns;
+    EXPECT_TRUE(work_until([&] { return hosts_->now_ns() >= end_ns; }));
+  }
+  /// The program is stopped, as by a signal or with its virtual machine, while its cards go on.
+  void stop_for(uint64_t ns) {
+    const uint64_t end_ns = hosts_->network().now_ns() + ns;
+    hosts_->network().step_at(end_ns, 0);  // an event, so that time gets there
+    hosts_->network().run(end_ns);
   }
   /// Send from host 0 as soon as it is accepted. @return as MessagePort::send().
   int send(const std::string& text) {
@@ -105,6 +116,41 @@ TEST_F(VirtualTime, APeerThatIsNotThereIsGivenUpAfterVirtualMilliseconds) {
   const uint64_t took_ns = hosts_->now_ns() - begin_ns;
   EXPECT_GE(took_ns, 50 * kMsNs);
   EXPECT_LE(took_ns, 60 * kMsNs);
+}
+
+TEST_F(VirtualTime, APeerIsNotSilentWhileThePortIsNotCalled) {
+  open(0, 10'000, 500);
+  open(1);
+  ASSERT_EQ(send("first"), 0);
+  EXPECT_EQ(take(), "first");
+  const uint64_t cut_ns = hosts_->network().now_ns();
+  change_cable(sim::FaultKind::kLinkDown, cut_ns + 500);
+  change_cable(sim::FaultKind::kLinkUp, cut_ns + 1900 * kMsNs);
+  ASSERT_EQ(send("second"), 0);
+  work_for(20 * kMsNs);
+  stop_for(2000 * kMsNs);
+  EXPECT_EQ(take(), "second");
+  EXPECT_EQ(send("third"), 0);
+  EXPECT_EQ(take(), "third");
+}
+
+TEST_F(VirtualTime, APeerIsAwaitedAgainAfterAStop) {
+  open(0, 500);
+  int rc = -EAGAIN;
+  const auto ask = [&] {
+    rc = ends_[0].port->send(ends_[0].route, "hello", 5);
+    return true;
+  };
+  ASSERT_TRUE(work_until(ask));
+  ASSERT_EQ(rc, -EAGAIN) << "there is no session yet";
+  work_for(10 * kMsNs);
+  stop_for(1000 * kMsNs);
+  work_for(10 * kMsNs);
+  ASSERT_TRUE(work_until(ask));
+  EXPECT_EQ(rc, -EAGAIN) << "the stop counts for little";
+  open(1);
+  EXPECT_EQ(send("hello"), 0);
+  EXPECT_EQ(take(), "hello");
 }
 
 TEST_F(VirtualTime, ACableThatIsCutForAWhileLosesNothing) {

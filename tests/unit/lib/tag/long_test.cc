@@ -71,7 +71,7 @@ class Long : public LongNet {
 
 TEST_F(Long, EachSizeAroundEachBorder) {
   uint64_t number = 0;
-  const uint64_t border = a_.port->profile().eager_bytes;
+  const uint64_t border = a_.port->copied_bytes().always;
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{1}, uint64_t{kPartBytesMax} - 1, uint64_t{kPartBytesMax},
         uint64_t{kPartBytesMax} + 1, uint64_t{tag::kFirstBytesMax} + tag::kMoreBytesMax - 1,

@@ -73,9 +73,9 @@ class Talker {
   Talker(const Talker&) = delete;
   Talker& operator=(const Talker&) = delete;
 
-  /// @param told written to once it is open, and again once all messages have come and gone. @param
-  /// go gives a byte for each member when all are open. @param stop_fd readable when the others
-  /// have received everything, too.
+  /// @param told written to once it is open, and again once all messages have come and gone, or it
+  /// has failed. @param go gives a byte for each member when all are open. @param stop_fd readable
+  /// when the others have received everything, too.
   int run(const Pipe& told, Pipe& go, int stop_fd) {
     told.tell();
     static_cast<void>(go.wait());
@@ -101,6 +101,9 @@ class Talker {
     }
     std::fprintf(stderr, "destID %u, seed %llu: %s\n", id_,
                  static_cast<unsigned long long>(plan_.seed), wrong.c_str());
+    if (!is_told) {
+      told.tell();  // nothing more will come
+    }
     return 1;
   }
 

@@ -1,6 +1,7 @@
 // Attacks of a hostile partner on the wire between processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,10 +45,13 @@ TEST_F(HostileWire, MemoryThatCouldVanishIsRefused) {
   base::Fd plain(memfd_create("x", MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(plain.get(), wire::kHalfBytes), 0);
   EXPECT_TRUE(is_refused(plain)) << "not sealed";
-  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10;
-  ASSERT_EQ(ftruncate(plain.get(), 4096), 0);
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | base::kSealFutureWrite;
   ASSERT_EQ(fcntl(plain.get(), F_ADD_SEALS, kSeals), 0);
-  EXPECT_TRUE(is_refused(plain)) << "short";
+  EXPECT_TRUE(is_refused(plain)) << "a hole";
+  base::Fd small(memfd_create("x", MFD_ALLOW_SEALING));
+  ASSERT_EQ(fallocate(small.get(), 0, 0, 4096), 0);
+  ASSERT_EQ(fcntl(small.get(), F_ADD_SEALS, kSeals), 0);
+  EXPECT_TRUE(is_refused(small)) << "short";
   base::Fd file(open(dir_.at("file").c_str(), O_RDWR | O_CREAT, 0600));
   ASSERT_EQ(ftruncate(file.get(), wire::kHalfBytes), 0);
   EXPECT_TRUE(is_refused(file));
@@ -87,30 +91,49 @@ TEST_F(HostileWire, ImpossibleHeadsCutThePartnerOff) {
   }
 }
 
-/// A partner that breaks the rules of the handshake is not connected.
-TEST_F(HostileWire, WrongGreetingsAreRefused) {
-  const auto one = join(1);
-  std::unique_ptr<Directory> directory;
-  std::string error;
-  ASSERT_EQ(Directory::join({.fabric = "f", .id = 2}, &directory, &error), 0) << error;
-  const auto refused = [&](const Greeting& greeting, size_t bytes, bool memory) {
-    base::Fd socket;
-    EXPECT_EQ(directory->connect(1, &socket, nullptr), Directory::Called::kConnected);
+/// Calls member 1 from the place of member 2.
+class Caller {
+ public:
+  Caller() {
+    std::string error;
+    EXPECT_EQ(Directory::join({.fabric = "f", .id = 2}, &directory_, &error), 0) << error;
+  }
+  /// @param memory whether a half goes with the greeting. @return whether member 1 answers.
+  bool calls(const Greeting& greeting, size_t bytes = sizeof(Greeting), bool memory = true) {
+    EXPECT_EQ(directory_->connect(1, &socket_, nullptr), Directory::Called::kConnected);
     wire::Half half;
     base::Fd fd;
     EXPECT_FALSE(wire::Half::create(&half, &fd));
-    const int fds[] = {fd.get(), fd.get()};
-    EXPECT_EQ(base::send_with_fds(socket, std::as_bytes(std::span(&greeting, 1)).first(bytes),
-                                  std::span(fds, memory ? 2 : 0)),
-              0);
+    const base::Fd bell(eventfd(0, EFD_NONBLOCK));
+    const int fds[] = {fd.get(), bell.get()};
+    say(greeting, bytes, std::span(fds, memory ? 2 : 0));
     Greeting answer;
     std::vector<base::Fd> ignored;
     ssize_t got = 0;
     EXPECT_TRUE(wait_until([&] {
-      got = base::receive_with_fds(socket, std::as_writable_bytes(std::span(&answer, 1)), &ignored);
+      got =
+          base::receive_with_fds(socket_, std::as_writable_bytes(std::span(&answer, 1)), &ignored);
       return got != -EAGAIN;
     }));
-    return got <= 0;
+    return got > 0;
+  }
+  void say(const Greeting& greeting, size_t bytes, std::span<const int> fds) {
+    EXPECT_EQ(
+        base::send_with_fds(socket_, std::as_bytes(std::span(&greeting, 1)).first(bytes), fds), 0);
+  }
+  void leave() { socket_.reset(); }
+
+ private:
+  std::unique_ptr<Directory> directory_;
+  base::Fd socket_;
+};
+
+/// A partner that breaks the rules of the handshake is not connected.
+TEST_F(HostileWire, WrongGreetingsAreRefused) {
+  const auto one = join(1);
+  Caller caller;
+  const auto refused = [&](const Greeting& greeting, size_t bytes, bool memory) {
+    return !caller.calls(greeting, bytes, memory);
   };
   const Greeting good{.nonce = 1, .first_id = 2, .ids = 1};
   EXPECT_TRUE(refused(good, 8, true)) << "short";
@@ -135,7 +158,36 @@ TEST_F(HostileWire, WrongGreetingsAreRefused) {
     bad.ids = ids;
     EXPECT_TRUE(refused(bad, sizeof bad, true)) << ids;
   }
+  for (const uint64_t windows : {uint64_t{1}, uint64_t{9}, ~uint64_t{0}, ~uint64_t{0} - 1}) {
+    bad = good;
+    bad.windows = windows;
+    EXPECT_TRUE(refused(bad, sizeof bad, true)) << "windows without descriptors: " << windows;
+  }
   EXPECT_FALSE(refused(good, sizeof good, true)) << "a correct greeting is answered";
+}
+
+// A partner without the number that it named has called exec(), or is about to leave: then its link
+// ends soon.
+TEST_F(HostileWire, OtherMemoryOfAPartnerIsReportedOnlyIfItStays) {
+  constexpr uint64_t kResponseNs = 1000;
+  for (const bool leaves : {true, false}) {
+    const auto one = join(1);
+    Caller caller;
+    Greeting greeting{.nonce = 1, .first_id = 2, .ids = 1};
+    ASSERT_TRUE(caller.calls(greeting));
+    greeting.say = Say::kReady;
+    caller.say(greeting, sizeof greeting, {});
+    EXPECT_TRUE(change(*one).here);
+    one->check_partners(kResponseNs, kResponseNs);
+    if (leaves) {
+      caller.leave();
+      EXPECT_FALSE(change(*one).here);
+    }
+    one->check_partners(2 * kResponseNs, kResponseNs);
+    std::string text;
+    EXPECT_EQ(one->next_trouble(&text), !leaves) << text;
+    EXPECT_EQ(text.find("has replaced it") != std::string::npos, !leaves) << text;
+  }
 }
 
 }  // namespace

@@ -23,10 +23,14 @@ class Wire : public testing::Test {
   Wire() { setenv("RIO_RUNTIME_DIR", dir_.at("").c_str(), 1); }
   ~Wire() override { unsetenv("RIO_RUNTIME_DIR"); }
 
-  std::unique_ptr<wire::shm::ShmWire> join(uint32_t id, uint32_t ids = 1) {
+  std::unique_ptr<wire::shm::ShmWire> join(
+      uint32_t id, uint32_t ids = 1,
+      const std::shared_ptr<const base::ReadableAreas>& areas = nullptr) {
     std::unique_ptr<wire::shm::ShmWire> wire;
     std::string error;
-    EXPECT_EQ(wire::shm::ShmWire::join({.fabric = "f", .id = id, .ids = ids}, &wire, &error), 0)
+    EXPECT_EQ(wire::shm::ShmWire::join({.fabric = "f", .id = id, .ids = ids, .areas = areas}, &wire,
+                                       &error),
+              0)
         << error;
     return wire;
   }
@@ -77,8 +81,8 @@ class Evil {
     std::string error;
     EXPECT_EQ(wire::shm::Directory::join({.fabric = "f", .id = id}, &directory, &error), 0)
         << error;
-    exchange_ =
-        std::make_unique<wire::shm::Exchange>(std::move(directory), &flag_, &thread_, &troubles_);
+    exchange_ = std::make_unique<wire::shm::Exchange>(std::move(directory), &flag_, &thread_,
+                                                      &troubles_, nullptr);
     EXPECT_EQ(exchange_->start(&error), 0) << error;
     exchange_->want(victim);
     wire::shm::Event news;
