@@ -39,7 +39,7 @@ enum class FrameType : uint8_t {
   /// and, of a write, their address in the sender's process. The answer is a kResponse, which may
   /// be kInPackets, or a kReadable.
   kLongRequest,
-  /// The answer to a read by kLongRequest: the bytes may be pulled from where the PullPart says.
+  /// The answer to a read by kLongRequest: the bytes may be pulled from where the Readable says.
   kReadable,
   /// A notification of a barrier that pledges, by a wire that loses nothing: `address` has its
   /// information in the low 16 bits, and the epoch in the high 32. It has no transaction ID.
@@ -108,6 +108,15 @@ struct PullPart {
   uint32_t zero;
 };
 static_assert(sizeof(PullPart) == 16);
+/// The payload of a kReadable. The bytes before and behind the part may be read, too, at adjoining
+/// addresses of RapidIO, without asking again.
+struct Readable {
+  PullPart part;
+  uint64_t before_bytes;
+  uint64_t after_bytes;
+  uint64_t lease;  ///< all this counts as long as Puller::lease() has this number
+};
+static_assert(sizeof(Readable) == 40);
 /// Most messages that are pulled in one go, and that a kPull with bytes behind it announces.
 inline constexpr uint32_t kPullPartsMax = 64;
 /// Most messages that a kPull announces. It is more than are pulled in one go, so that the receiver

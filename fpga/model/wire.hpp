@@ -13,6 +13,15 @@
 
 namespace rio::model {
 
+class Puller;
+
+/// What a card shows a partner about reading memory without asking for each read. A lease is the
+/// leave to do that, in one range; all leases of a card end together.
+struct LeaseWords {
+  std::atomic<uint64_t> number{0};   ///< of the leases that this card gives; others have ended
+  std::atomic<uint64_t> packets{0};  ///< that this card has read of the partner's memory by leases
+};
+
 /// The rings to one partner. Responses have a ring of their own, so that they never wait behind
 /// requests, as the specification's priorities demand: two full cards cannot block each other.
 struct Outbound {
@@ -38,6 +47,8 @@ struct Outbound {
   bool takes_pledges = false;
   /// This process's memory that the partner has mapped; null or empty: none.
   Windows* mapped = nullptr;
+  /// Reads the partner's memory; null: it cannot be read.
+  Puller* puller = nullptr;
 };
 
 /// A range of bytes to be pulled out of a partner's process.
@@ -50,10 +61,32 @@ struct PullPiece {
 /// Reads memory of a partner's process.
 class Puller {
  public:
+  Puller() = default;
+  /// @param theirs the partner's words. @param mine this card's.
+  Puller(const LeaseWords* theirs, LeaseWords* mine) : theirs_(theirs), mine_(mine) {}
   virtual ~Puller() = default;
   /// Read all pieces, in order. @return bytes read: fewer than all if the partner is gone, or has
   /// no memory there.
   [[nodiscard]] virtual uint64_t pull(std::span<const PullPiece> pieces) = 0;
+
+  /// Number of the leases that the partner gives. If it has not changed after bytes were read, they
+  /// are those that were leased. @return 0: it gives none.
+  [[nodiscard]] uint64_t lease() const {
+    // acquire: the check comes after the bytes were read; pairs with the fence in end_leases().
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return theirs_ == nullptr ? 0 : theirs_->number.load(std::memory_order_acquire);
+  }
+  /// Tell the partner how many packets were read without asking.
+  void count_leased(uint32_t packets) const {
+    if (mine_ != nullptr) {
+      mine_->packets.store(mine_->packets.load(std::memory_order_relaxed) + packets,
+                           std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  const LeaseWords* theirs_ = nullptr;
+  LeaseWords* mine_ = nullptr;
 };
 
 struct Inbound {
@@ -122,6 +155,13 @@ class Wire {
   virtual void on_unmapped() {}
   /// Take the next change that pump() has found. @return false: none.
   [[nodiscard]] virtual bool next_change(PartnerChange* /*out*/) { return false; }
+  /// Number of the leases that this card gives. @return 0: none.
+  [[nodiscard]] virtual uint64_t lease() const { return 0; }
+  /// End all leases, before memory goes or a window closes: what partners read by them from now on
+  /// does not count.
+  virtual void end_leases() {}
+  /// Packets that partners have read by leases since the last call. Foreign.
+  [[nodiscard]] virtual uint64_t leased_packets() { return 0; }
   /// Check which partners take the frames sent to them. Called every now and then.
   /// @param response_ns the response time-out.
   virtual void check_partners(uint64_t /*now_ns*/, uint64_t /*response_ns*/) {}

@@ -15,6 +15,7 @@
 #include "base/trouble.hpp"
 #include "base/wake_fd.hpp"
 #include "fpga/model/frame_ring.hpp"
+#include "fpga/model/wire.hpp"
 
 namespace rio::wire {
 
@@ -30,6 +31,7 @@ struct Heads {
   model::FrameRingShared responses;
   std::atomic<uint32_t> pulls;  ///< the member can read the memory of the other's process
   std::atomic<uint32_t> maps;   ///< the member has mapped the memory that the other has offered
+  alignas(64) model::LeaseWords leases;
 };
 static_assert(sizeof(Heads) <= kHeadsBytes);
 

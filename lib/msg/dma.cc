@@ -9,14 +9,28 @@ Dma::Dma(Endpoint& endpoint)
       misaligned_(endpoint.caps().dma_addr_align - 1),
       length_bytes_max_(endpoint.caps().dma_bytes & ~(endpoint.caps().dma_addr_align - 1)) {}
 
-bool Dma::start(DmaTransfer& transfer) {
-  if (gone_) {
-    return false;
-  }
+/// @return false: gone().
+bool Dma::begin(DmaTransfer& transfer) const {
   transfer.status = pmd::Status::kOk;
   transfer.flying = 0;
   transfer.moved_bytes = 0;
   transfer.wanted_bytes = transfer.left_bytes;
+  return !gone_;
+}
+
+bool Dma::start_soon(DmaTransfer& transfer) {
+  if (!begin(transfer)) {
+    return false;
+  }
+  transfer.waits = true;
+  waiting_.append(transfer);
+  return true;
+}
+
+bool Dma::start(DmaTransfer& transfer) {
+  if (!begin(transfer)) {
+    return false;
+  }
   // In turn: this one queues behind waiting ones.
   transfer.waits = !waiting_.is_empty() || !post(transfer);
   (transfer.waits ? waiting_ : posted_).append(transfer);
@@ -43,17 +57,23 @@ pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
   return piece;
 }
 
+/// Take the next requests of a transfer, up to `most`, and no more than are enough. @return how
+/// many.
+uint16_t Dma::take_pieces(DmaTransfer& transfer, pmd::DmaRequest* out, uint16_t most) const {
+  uint16_t n = 0;
+  for (; n < most && transfer.left_bytes != 0 && !has_enough(transfer); ++n) {
+    out[n] = take_piece(transfer);
+    ++transfer.flying;
+  }
+  return n;
+}
+
 /// Post requests while there is room. @return whether the whole transfer is posted, or enough of
 /// it.
 bool Dma::post(DmaTransfer& transfer) {
   pmd::DmaRequest pieces[kBurst];
-  while (transfer.left_bytes != 0 && !has_enough(transfer, 0)) {
-    const uint16_t room = std::min(queue_.free_count(), kBurst);
-    uint16_t n = 0;
-    while (n < room && transfer.left_bytes != 0 && !has_enough(transfer, n)) {
-      pieces[n++] = take_piece(transfer);
-    }
-    transfer.flying += n;
+  while (transfer.left_bytes != 0 && !has_enough(transfer)) {
+    const uint16_t n = take_pieces(transfer, pieces, std::min(queue_.free_count(), kBurst));
     if (n == 0 || queue_.post(pieces, n) != n) {
       return false;
     }
@@ -65,8 +85,11 @@ void Dma::progress() {
   if (gone_) {
     return;  // the card is gone, so the rings are out of date
   }
+  post_waiting();  // first, so that the card has carried out what it can when it is looked at
   reap();
-  post_waiting();
+  if (!waiting_.is_empty()) {
+    post_waiting();  // there is more room
+  }
 }
 
 void Dma::reap() {
@@ -102,12 +125,26 @@ void Dma::on_piece_done(const pmd::EntryDone& done) {
   }
 }
 
+/// Post what waits, as much as there is room for, in as few bursts as possible.
 void Dma::post_waiting() {
-  for (DmaTransfer* transfer = waiting_.first(); transfer != nullptr && post(*transfer);
-       transfer = waiting_.first()) {
-    waiting_.remove(*transfer);
-    transfer->waits = false;
-    posted_.append(*transfer);
+  pmd::DmaRequest pieces[kBurst];
+  uint16_t n = kBurst;
+  while (n == kBurst && !waiting_.is_empty()) {
+    const uint16_t room = std::min(queue_.free_count(), kBurst);
+    n = 0;
+    for (DmaTransfer* first = waiting_.first(); n < room && first != nullptr;
+         first = waiting_.first()) {
+      n += take_pieces(*first, pieces + n, room - n);
+      if (first->left_bytes != 0 && !has_enough(*first)) {
+        break;
+      }
+      waiting_.remove(*first);
+      first->waits = false;
+      posted_.append(*first);
+    }
+    if (n != 0 && queue_.post(pieces, n) != n) {
+      return;
+    }
   }
 }
 

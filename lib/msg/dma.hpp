@@ -49,7 +49,11 @@ class Dma {
   /// Hot. Start a transfer: posts as much of it as the ring has room for.
   /// @pre takes() its addresses. @return false: gone(), on_done will not be called.
   [[nodiscard]] bool start(DmaTransfer& transfer);
-  /// Hot. Process completions, then post waiting pieces.
+  /// Hot. Start a transfer in the next progress(): several such transfers are posted together.
+  /// @pre,
+  /// @return as start().
+  [[nodiscard]] bool start_soon(DmaTransfer& transfer);
+  /// Hot. Post waiting pieces, and process completions.
   void progress();
   /// The card is gone: all transfers end with kLinkDown.
   void card_gone();
@@ -68,13 +72,16 @@ class Dma {
   /// and those behind it need not wait for its length. A card has enough to do with them.
   static constexpr uint64_t kUnderWayBytes = 4 << 20;
 
-  /// Whether enough of a transfer is under way. @param pieces of it that are about to be posted.
-  [[nodiscard]] static bool has_enough(const DmaTransfer& transfer, uint32_t pieces) {
-    return transfer.flying + pieces != 0 &&
+  /// Whether enough of a transfer is under way.
+  [[nodiscard]] static bool has_enough(const DmaTransfer& transfer) {
+    return transfer.flying != 0 &&
            transfer.wanted_bytes - transfer.left_bytes - transfer.moved_bytes >= kUnderWayBytes;
   }
 
   [[nodiscard]] pmd::DmaRequest take_piece(DmaTransfer& transfer) const;
+  [[nodiscard]] bool begin(DmaTransfer& transfer) const;
+  [[nodiscard]] uint16_t take_pieces(DmaTransfer& transfer, pmd::DmaRequest* out,
+                                     uint16_t most) const;
   [[nodiscard]] bool post(DmaTransfer& transfer);
   void reap();
   void end_all(pmd::Status status);

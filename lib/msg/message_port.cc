@@ -194,10 +194,12 @@ int MessagePort::start() {
 }
 
 MessagePort::CopiedBytes MessagePort::copied_bytes() const {
-  constexpr uint64_t kAloneBytes = 64 * 1024;
+  constexpr uint64_t kShownBytes = 4096;
+  constexpr uint64_t kShownAloneBytes = 6144;
   const bool shown = std::all_of(endpoints_.begin(), endpoints_.end(),
                                  [](const auto& each) { return each->shows_messages(); });
-  return {profile_.eager_bytes, shown ? kAloneBytes : 0};
+  const uint64_t usual = shown ? kShownBytes : Profile::kEagerUsual;
+  return {profile_.eager_bytes != 0 ? profile_.eager_bytes : usual, shown ? kShownAloneBytes : 0};
 }
 
 int MessagePort::join_irqs() {

@@ -218,7 +218,7 @@ class MessagePort {
   [[nodiscard]] const Profile& profile() const { return profile_; }
   /// Lengths up to which copies of a message cost less time than a question and its answer.
   struct CopiedBytes {
-    uint64_t always;  ///< the profile's
+    uint64_t always;  ///< the profile's, if it has one
     uint64_t alone;   ///< if nothing else to its receiver is under way; 0: as always
   };
   [[nodiscard]] CopiedBytes copied_bytes() const;

@@ -11,10 +11,13 @@ namespace rio::msg {
 struct Profile {
   static constexpr uint64_t kEagerMin = 256;
   static constexpr uint64_t kEagerMax = 1u << 20;
+  /// Of a port whose cards do not show memory to their peers.
+  static constexpr uint64_t kEagerUsual = 16384;
 
   /// Messages up to this length are sent at once, in several parts if need be. Longer ones go
-  /// through dedicated queues once the receiver has granted them. kEagerMin to kEagerMax.
-  uint64_t eager_bytes = 16384;
+  /// through dedicated queues once the receiver has granted them. kEagerMin to kEagerMax; 0: not
+  /// measured, see MessagePort::copied_bytes().
+  uint64_t eager_bytes = 0;
 };
 
 /// The default path: $RIO_PROFILE, else riopmd/profile in $XDG_CONFIG_HOME or ~/.config. @return

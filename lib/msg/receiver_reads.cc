@@ -6,12 +6,20 @@
 
 namespace rio::msg {
 
+/// Whether the card reads memory of the peer at once. The card is asked once in a session.
+bool Receiver::reads_directly(const RecvTransfer& transfer) {
+  std::optional<bool>& reads = transfer.link->large.reads;
+  if (!reads.has_value()) {
+    reads = transfer.path->rail.endpoint.moves_directly(transfer.path->dest_id);
+  }
+  return *reads;
+}
+
 /// Let the card read the data from where the sender shows it. @return false: it cannot.
 bool Receiver::begin_read(RecvTransfer& transfer, uint64_t shown_at) {
   Rail& rail = transfer.path->rail;
   if (shown_at == 0 || transfer.link->peer_rails != nullptr || rail.dma == nullptr ||
-      !rail.dma->takes(shown_at, transfer.rest) ||
-      !rail.endpoint.moves_directly(transfer.path->dest_id)) {
+      !rail.dma->takes(shown_at, transfer.rest) || !reads_directly(transfer)) {
     return false;
   }
   transfer.region = rail.memory.get(transfer.rest, transfer.rest_bytes);
@@ -31,7 +39,7 @@ bool Receiver::begin_read(RecvTransfer& transfer, uint64_t shown_at) {
   };
   read.user = &transfer;
   read.receiver = this;
-  read.is_on = rail.dma->start(read);
+  read.is_on = rail.dma->start_soon(read);  // with those of the requests that have come with it
   reads_ += read.is_on ? 1 : 0;
   return read.is_on;
 }

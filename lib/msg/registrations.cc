@@ -51,23 +51,42 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
       return entry.region;
     }
   }
-  // Registrations that are kept of some of the same pages would cut the new one into pieces: what
-  // is in one piece for the card is one request.
-  const uint8_t* const first = begin - reinterpret_cast<uintptr_t>(begin) % pmd::mem::kMessagePage;
-  kept_ -= static_cast<uint32_t>(std::erase_if(entries_, [&](const Entry& entry) {
-    const pmd::mem::Region& other = *entry.region;
-    return entry.users == 0 && other.va < begin + len_bytes && first < other.va + other.len_bytes &&
-           endpoint_.unregister_memory(entry.region) == 0;
-  }));
+  const Range all = take_in({static_cast<uint8_t*>(va), len_bytes});
   const pmd::mem::Region* region = nullptr;
-  while (endpoint_.register_memory(va, len_bytes, &region) != 0) {
-    if (kept_ == 0) {
-      return nullptr;
+  if (all.len_bytes == len_bytes ||
+      endpoint_.register_memory(all.va, all.len_bytes, &region) != 0) {
+    while (endpoint_.register_memory(va, len_bytes, &region) != 0) {
+      if (kept_ == 0) {
+        return nullptr;
+      }
+      drop_oldest();  // the card may be out of registrations
     }
-    drop_oldest();  // the card may be out of registrations
   }
   entries_.push_back({region, 1, false, 0});
   return region;
+}
+
+/// End the registrations that are kept of some of the pages of a range: they would cut it into
+/// pieces, and what is in one piece for the card is one request. @return the range with theirs, if
+/// that is not too long, so that buffers side by side do not end each other's registrations.
+Registrations::Range Registrations::take_in(Range range) {
+  uint8_t* const first = range.va - reinterpret_cast<uintptr_t>(range.va) % pmd::mem::kMessagePage;
+  uint8_t* const end = range.va + range.len_bytes;
+  uint8_t* all_first = range.va;
+  uint8_t* all_end = end;
+  kept_ -= static_cast<uint32_t>(std::erase_if(entries_, [&](const Entry& entry) {
+    uint8_t* const other = entry.region->va;
+    uint8_t* const other_end = other + entry.region->len_bytes;
+    if (entry.users != 0 || other >= end || first >= other_end ||
+        endpoint_.unregister_memory(entry.region) != 0) {
+      return false;
+    }
+    all_first = std::min(all_first, other);
+    all_end = std::max(all_end, other_end);
+    return true;
+  }));
+  const auto all_bytes = static_cast<uint64_t>(all_end - all_first);
+  return all_bytes <= kJoinedBytesMax ? Range{all_first, all_bytes} : range;
 }
 
 void Registrations::put(const pmd::mem::Region* region) {

@@ -41,6 +41,14 @@ class Registrations {
     uint64_t used;  // last use, counted in calls of put()
   };
 
+  struct Range {
+    uint8_t* va;
+    uint64_t len_bytes;
+  };
+  /// Registrations are joined to one of up to so many bytes.
+  static constexpr uint64_t kJoinedBytesMax = 64ull << 20;
+
+  [[nodiscard]] Range take_in(Range range);
   void drop_oldest();
 
   Endpoint& endpoint_;

@@ -187,15 +187,19 @@ bool Sender::on_total(Link& link, Kind kind, std::span<const uint8_t> bytes) {
   if (transfer == nullptr) {
     return true;
   }
-  working_.add(*transfer);
   if (kind == Kind::kDone) {
     const uint64_t read_bytes = transfer->grant.is_shown() ? transfer->rest_bytes : 0;
     if (transfer->grant.on_done(body.attempt) != 0) {
       return false;
     }
     works_.stats.placed += read_bytes;
+    // Nothing of it is under way, so its user is told by this call of progress().
+    if (read_bytes == 0 || transfer->working || look(*transfer)) {
+      working_.add(*transfer);
+    }
     return true;
   }
+  working_.add(*transfer);
   transfer->settled = true;  // also for an accepted offer
   return transfer->grant.on_extend(body.attempt, body.total) == 0;
 }

@@ -283,6 +283,7 @@ void Sessions::end(Link& link, int error, uint64_t lost) {
   link.large.control_in = RecvAccount(kControlCredits);
   link.large.control_out = SendAccount(kControlCredits);
   link.large.answers = 0;
+  link.large.reads.reset();
   on_.large.end_session(link, error);
   // Only contexts that were about to send are told.
   if (link.state == LinkState::kUp && (link.theirs.asked != 0 || link.say.open != 0)) {

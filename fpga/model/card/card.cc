@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <thread>
 
 #include "fpga/model/card/card_impl.hpp"
 
@@ -110,7 +111,7 @@ void Card::step_surely(uint32_t times) {
 
 void Card::with_lock(void (*fn)(void* arg), void* arg) {
   const Impl::Hold hold(*impl_);
-  impl_->engines.target.withdraw();  // it may be memory that goes
+  impl_->core.wire->end_leases();  // it may be memory that goes
   fn(arg);
 }
 
@@ -121,17 +122,23 @@ void Card::between_steps(void (*fn)(void* arg), void* arg) {
 
 void Card::leave() {
   const Impl::Hold hold(*impl_);
-  impl_->engines.target.withdraw();
+  impl_->core.wire->end_leases();
   if (impl_->engines.responder.pending() && !impl_->gone) {
     impl_->engines.responder.flush();
   }
 }
 
 bool Card::copies_once(uint32_t dest_id) {
-  const Impl::Hold hold(*impl_);
+  // Asked for each large message: the thread that steps the card stays the preferred one.
+  CardLock::Held held = nullptr;
+  while ((held = impl_->lock.try_lock(&thread_tag)) == nullptr) {
+    std::this_thread::yield();
+  }
   const Outbound* const way = impl_->core.wire->route(dest_id);
-  return !impl_->core.exact && way != nullptr && !way->gone && way->takes_long &&
-         way->pulls != nullptr && way->pulls->load(std::memory_order_relaxed) != 0;
+  const bool copies = !impl_->core.exact && way != nullptr && !way->gone && way->takes_long &&
+                      way->pulls != nullptr && way->pulls->load(std::memory_order_relaxed) != 0;
+  CardLock::unlock(held);
+  return copies;
 }
 
 void Card::set_link(bool up) {

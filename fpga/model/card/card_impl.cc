@@ -332,7 +332,7 @@ void Card::Impl::step(bool answers, bool pulls) {
   }
   if (core.host.begin_step()) [[unlikely]] {
     scan_in = 0;  // memory may have gone: scan before any ring is used
-    engines.target.withdraw();
+    core.wire->end_leases();
     core.wire->on_unmapped();
   }
   bool house_is_due = false;
@@ -342,9 +342,10 @@ void Card::Impl::step(bool answers, bool pulls) {
   // Send posted messages first: they need not wait for a cache line that the other side has just
   // written.
   const bool posts = send_posted(&answers);
-  // A host that posts accesses has no use yet for what was read, and what many answers tell is
-  // pulled faster in one go.
-  const bool reads = !posts || ++posts_unpulled % kSendsUnpulled == 0;
+  // A host that goes on posting accesses has no use yet for what was read, and what many answers
+  // tell is pulled faster in one go.
+  posts_unpulled = posts ? posts_unpulled + 1 : 0;
+  const bool reads = posts_unpulled <= 1 || posts_unpulled % kSendsUnpulled == 0;
   if (take_frames(answers, pulls, reads) && !core.exact &&
       engines.fast_tx.pair().rings[kTxRing].waits()) [[unlikely]] {
     engines.fast_tx.run(engines.fast_tx.pair());  // with the letters that the answers have freed
@@ -353,7 +354,7 @@ void Card::Impl::step(bool answers, bool pulls) {
   if (house_is_due) [[unlikely]] {
     upkeep.housekeep();
   }
-  finish_work();
+  finish_work(reads);
   kicks = kicks_counted = scan_in == 0 ? 0 : kicks_allowed();
   awaits_letter = false;
   allow_looks(looks_allowed());
@@ -465,7 +466,8 @@ void Card::Impl::do_chores() {
   }
 }
 
-inline void Card::Impl::finish_work() {
+/// @param reads as of take_frames().
+inline void Card::Impl::finish_work(bool reads) {
   if (engines.tx.due()) {
     engines.tx.send_due();
   }
@@ -473,7 +475,7 @@ inline void Card::Impl::finish_work() {
     engines.transactions.send_due();
   }
   if (engines.dma.busy()) {
-    engines.dma.progress();
+    engines.dma_pull.progress(reads);
   }
   if (engines.responder.pending()) {
     engines.responder.flush();

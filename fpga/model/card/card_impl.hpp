@@ -132,7 +132,7 @@ struct Card::Impl final : Neighbour {
   void look_at_slots();
   [[nodiscard]] bool send_posted(bool* answers);
   [[nodiscard]] bool take_frames(bool answers, bool pulls, bool reads);
-  void finish_work();
+  void finish_work(bool reads);
   [[gnu::noinline]] void do_chores();
   [[nodiscard]] uint32_t kicks_allowed();
   [[nodiscard]] bool looks_allowed();

@@ -46,7 +46,7 @@ void Upkeep::housekeep() {
     engines_.rx.check_timers();
   }
   engines_.transactions.check_timers(ended_);
-  engines_.target.forget_used();
+  core_.counts.rx_packets += static_cast<uint32_t>(core_.wire->leased_packets());
   control_.tell_port();
   engines_.rail.work();
 }
@@ -56,6 +56,7 @@ void Upkeep::set_link(bool up) {
   engines_.maint.csr().set_link(up);
   if (!up) {
     engines_.tx.link_down();
+    core_.wire->end_leases();  // reads are lost on the way, as all packets
   }
   control_.tell_port();
   for (Pair& pair : core_.pairs) {
@@ -123,6 +124,9 @@ void Upkeep::take_changes() {
 void Upkeep::on_change(const PartnerChange& change) {
   for (Pair& pair : core_.pairs) {
     const auto it = pair.flows.find(change.dest_id);
+    if (it != pair.flows.end()) {
+      it->second->leases.reset();  // of the partner before
+    }
     if (!change.here && it != pair.flows.end()) {
       engines_.tx.lose(*it->second);
       engines_.transactions.lose(*it->second, ended_);
@@ -134,7 +138,6 @@ void Upkeep::on_change(const PartnerChange& change) {
   }
   if (!change.here) {
     engines_.rx.lose(change.dest_id);
-    engines_.target.lose(change.dest_id);
   }
 }
 

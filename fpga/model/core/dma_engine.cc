@@ -14,6 +14,8 @@ using Control = regs::dma_desc::Control;
 /// of many. A target finds more writes in one step than a reader finds answers.
 constexpr uint32_t kWriteBytesMin = 4 * 1024;
 constexpr uint32_t kReadBytesMin = 8 * 1024;
+/// The same where the reader need not ask: it copies once, not twice.
+constexpr uint32_t kLeasedBytesMin = 2 * 1024;
 
 DmaOp op_of(const regs::DmaDesc& desc) {
   return static_cast<DmaOp>(Control::op.get(desc.control));
@@ -91,10 +93,11 @@ uint32_t DmaEngine::packet_bytes(const Operation& operation) const {
 uint32_t DmaEngine::long_min(const Operation& operation) {
   const bool reads = op_of(operation.desc) == DmaOp::kNread;
   const uint32_t bytes = operation.desc.length;
+  const bool is_leased = leased_part(operation, std::min(bytes, kLongBytesMax)).va != 0;
   if (!std::has_single_bit(used_)) {
-    return reads ? kReadBytesMin : kWriteBytesMin;
+    return !reads ? kWriteBytesMin : is_leased ? kLeasedBytesMin : kReadBytesMin;
   }
-  if (!WayChoice::decides(bytes)) {
+  if (is_leased || !WayChoice::decides(bytes)) {
     return WayChoice::kBytesMin;
   }
   const WayChoice::Turn turn = choice_.next(reads, bytes, core_.now_ns);
@@ -111,7 +114,7 @@ uint32_t DmaEngine::long_bytes(Operation& operation) {
   const bool reads = op == DmaOp::kNread;
   const uint32_t left = operation.desc.length - operation.issued;
   const Flow& flow = *operation.flow;
-  if (left < kWriteBytesMin || core_.exact || operation.in_packets ||
+  if (left < (reads ? kLeasedBytesMin : kWriteBytesMin) || core_.exact || operation.in_packets ||
       !(reads || op == DmaOp::kNwriteR) || !flow.way->takes_long || flow.way->pulls == nullptr ||
       (reads ? flow.reads_in_packets : flow.way->pulls->load(std::memory_order_relaxed) == 0)) {
     return 0;
@@ -134,7 +137,42 @@ uint32_t DmaEngine::long_bytes(Operation& operation) {
   return 0;
 }
 
-void DmaEngine::issue(Operation& operation) {
+/// The request for an operation's next bytes. @param long_bytes not 0: as a kLongRequest.
+Transaction DmaEngine::next_request(const Operation& operation, uint32_t long_bytes) {
+  Transaction request;
+  request.ring = kDmaRing;
+  request.op = static_cast<uint8_t>(op_of(operation.desc));
+  request.pulled = long_bytes != 0;
+  request.length = request.pulled ? long_bytes : packet_bytes(operation);
+  request.address = operation.desc.rio_addr + operation.issued;
+  request.bus_addr = operation.desc.bus_addr + operation.issued;
+  request.owner = static_cast<uint32_t>(&operation - operations_.data());
+  return request;
+}
+
+/// The next bytes of an operation, if it may read them without asking. @return with `va` 0: it may
+/// not, or would pass a write.
+DmaEngine::Leased DmaEngine::leased_part(const Operation& operation, uint32_t bytes) {
+  Flow& flow = *operation.flow;
+  if (flow.leases == nullptr || flow.way->puller == nullptr ||
+      op_of(operation.desc) != DmaOp::kNread || !flow.writes_are_over()) {
+    return {};
+  }
+  const uint64_t lease = flow.way->puller->lease();
+  const Transaction read = next_request(operation, bytes);
+  return {&flow, read, flow.leases->find(read.address, bytes, lease), lease};
+}
+
+void DmaEngine::add_leased(Operation& operation, const Leased& part) {
+  leased_.push_back(part);
+  leased_bytes_ += part.read.length;
+  core_.counts.tx_packets += long_packets(part.read.length);
+  operation.long_flies = true;
+  ++operation.flying;
+  operation.issued += part.read.length;
+}
+
+void DmaEngine::issue(Operation& operation, bool reads) {
   const DmaOp op = op_of(operation.desc);
   Flow& flow = *operation.flow;
   while (operation.issued < operation.desc.length && operation.status == Status::kOk) {
@@ -147,14 +185,17 @@ void DmaEngine::issue(Operation& operation) {
     if (operation.long_flies || (long_bytes != 0 && operation.flying != 0)) {
       return;
     }
-    Transaction request;
-    request.ring = kDmaRing;
-    request.op = static_cast<uint8_t>(op);
-    request.pulled = long_bytes != 0;
-    request.length = request.pulled ? long_bytes : packet_bytes(operation);
-    request.address = operation.desc.rio_addr + operation.issued;
-    request.bus_addr = operation.desc.bus_addr + operation.issued;
-    request.owner = static_cast<uint32_t>(&operation - operations_.data());
+    if (long_bytes != 0) {
+      const Leased part = leased_part(operation, long_bytes);
+      if (part.va != 0 && (!reads || leased_bytes_ >= kLeasedBytesMax)) {
+        return;
+      }
+      if (part.va != 0) {
+        add_leased(operation, part);
+        break;
+      }
+    }
+    const Transaction request = next_request(operation, long_bytes);
     const uint32_t host_bytes = request.length * (op == DmaOp::kAtomicCswap ? 2u : 1u);
     if (op != DmaOp::kNread && !request.pulled &&
         !operation.ring->pair->function->host->mapped(request.bus_addr, host_bytes)) {
@@ -176,12 +217,14 @@ void DmaEngine::issue(Operation& operation) {
   }
 }
 
-void DmaEngine::progress() {
+void DmaEngine::progress(bool reads) {
   full_ = nullptr;
+  leased_.clear();
+  leased_bytes_ = 0;
   for (uint64_t unsent = unsent_; unsent != 0; unsent &= unsent - 1) {
     Operation& operation = operations_[static_cast<size_t>(std::countr_zero(unsent))];
     if (core_.link_up) {
-      issue(operation);
+      issue(operation, reads);
     } else if (operation.status == Status::kOk) {
       // The rest is not sent. Packets that were sent may have been carried out.
       operation.status = operation.issued == 0 ? Status::kLinkDown : Status::kResponseTimeout;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <span>
+#include <vector>
 
 #include "fpga/model/core/core.hpp"
 #include "fpga/model/core/transactions.hpp"
@@ -16,8 +18,20 @@ class DmaEngine {
 
   /// Fetch descriptors while operations are free.
   void run(Ring& ring);
-  /// Send packets of the operations under way.
-  void progress();
+  /// A part of a read whose bytes are leased: they are not asked for.
+  struct Leased {
+    Flow* flow;
+    Transaction read;
+    uint64_t va;     ///< address in the partner's process
+    uint64_t lease;  ///< see Puller::lease()
+  };
+
+  /// Send packets of the operations under way. @param reads whether parts that are leased may be
+  /// read now; else they wait.
+  void progress(bool reads);
+  /// Parts to read since the last call of progress(), whose ends the caller reports by on_end() or
+  /// send_in_packets(). At most kLeasedBytesMax and what one of them has.
+  [[nodiscard]] std::span<const Leased> leased() const { return leased_; }
   [[nodiscard]] bool busy() const { return used_ != 0; }
   /// Whether progress() has something to do.
   [[nodiscard]] bool has_unsent() const { return unsent_ != 0; }
@@ -58,13 +72,17 @@ class DmaEngine {
     uint64_t since_ns = 0;
   };
   static constexpr uint32_t kOperations = 64;
+  static constexpr uint32_t kLeasedBytesMax = 512 * 1024;  // that a step reads, some 50 us
 
   [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
   [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
   [[nodiscard]] uint32_t long_min(const Operation& operation);
   [[nodiscard]] uint32_t long_bytes(Operation& operation);
+  [[nodiscard]] Transaction next_request(const Operation& operation, uint32_t long_bytes);
+  [[nodiscard]] Leased leased_part(const Operation& operation, uint32_t bytes);
+  void add_leased(Operation& operation, const Leased& part);
   void end_timed(const Operation& operation);
-  void issue(Operation& operation);
+  void issue(Operation& operation, bool reads);
   void finish_if_over(Operation& operation);
   [[nodiscard]] uint64_t bit_of(const Operation& operation) const {
     return uint64_t{1} << (&operation - operations_.data());
@@ -76,6 +94,8 @@ class DmaEngine {
   // Operations that are not free, and those of them with bytes to send, one bit each.
   uint64_t used_ = 0;
   uint64_t unsent_ = 0;
+  std::vector<Leased> leased_;
+  uint32_t leased_bytes_ = 0;
   WayChoice choice_;
   Timed timed_;
   const Flow* full_ = nullptr;  // for which there was no room, in this call of progress()

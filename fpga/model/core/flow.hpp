@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fpga/model/frame.hpp"
+#include "fpga/model/leases.hpp"
 #include "fpga/model/wire.hpp"
 #include "fpga/regs/gen/rio_regs.hpp"
 
@@ -202,13 +203,26 @@ struct Flow {
   std::vector<uint32_t> retries;  ///< refusals of messages, index as msgs; valid if TxMsg::retries
                                   ///< is not 0
   std::unique_ptr<Transaction[]> transactions;  ///< index: transaction ID; created on first use
-  std::vector<TxEntry> waiting;  ///< entries that wait inside the card, in the order of the ring
-  uint32_t waiting_lanes = 0;    ///< TxEntry::lane_bit() of those
+  std::vector<TxEntry> waiting;    ///< entries that wait inside the card, in the order of the ring
+  uint32_t waiting_lanes = 0;      ///< TxEntry::lane_bit() of those
+  std::unique_ptr<Leases> leases;  ///< created on first use
+  uint32_t written_to = 0;         ///< ring position behind the last write or atomic
+  bool writes_fly = false;         ///< whether the partner may not have taken it
   uint8_t next_tid = 0;
   bool reads_in_packets = false;  ///< the partner's memory cannot be pulled
   bool requests_wait = false;     ///< a request of a transaction waits for room on the wire
   uint32_t tids_busy = 0;         ///< transactions in flight or resting
 
+  /// Note a write or atomic, which ends at a position of the ring of requests.
+  void note_write(uint32_t position) {
+    written_to = position;
+    writes_fly = true;
+  }
+  /// Whether a read now would find what earlier writes and atomics have left.
+  [[nodiscard]] bool writes_are_over() {
+    writes_fly = writes_fly && !way->requests->passed(written_to);
+    return !writes_fly && !requests_wait;
+  }
   /// Whether a message to this mailbox is in flight. A busy letter is not enough: it may be
   /// resting, or taken by a message of several segments to a mailbox with the same low bits.
   [[nodiscard]] bool flies(uint32_t mbox) const {

@@ -29,7 +29,7 @@ void TargetEngine::read_windows(Pair& pair) {
     if (Control::gen.get(control) == Control::gen.get(window.control)) {
       continue;
     }
-    withdraw();
+    core_.wire->end_leases();
     if (bar.load(w::pasid(q, i)) != 0) {  // no capability of it
       control &= Control::gen.mask();
     }
@@ -46,7 +46,7 @@ void TargetEngine::read_windows(Pair& pair) {
 }
 
 void TargetEngine::forget(const Pair& pair) {
-  withdraw();
+  core_.wire->end_leases();
   const Bar& bar = pair.function->bar;
   for (uint32_t i = 0; i < regs::kWindowsPerQp; ++i) {
     // Only another generation opens a window after a reset.
@@ -56,31 +56,15 @@ void TargetEngine::forget(const Pair& pair) {
   }
 }
 
-HostPort* TargetEngine::find_long(const InFrame& frame, uint32_t length, uint64_t* bus) {
+TargetEngine::Place TargetEngine::find_long(const InFrame& frame, uint32_t length) {
   const Owner* const owner = core_.owner(frame.dest);
   const uint32_t pair = owner == nullptr ? kNoPair : owner->pair_of_requests;
   const Window* const window = pair == kNoPair ? nullptr : find(frame, length, pair);
   if (window == nullptr) {
-    return nullptr;
+    return {};
   }
-  *bus = window->bus + ((frame.address & kAddressMask) - window->rio);
-  return &host_of(pair);
-}
-
-void TargetEngine::promise(Outbound& out, uint32_t dest_id, uint32_t position) {
-  if (promises_.size() >= promises_max_) {
-    forget_used();
-    promises_max_ = 64 + 2 * promises_.size();
-    promises_.reserve(promises_max_);
-  }
-  promises_.push_back({&out, dest_id, position});
-}
-
-void TargetEngine::withdraw() {
-  for (const Promise& one : promises_) {
-    one.out->responses->revoke(one.position);
-  }
-  promises_.clear();
+  const uint64_t before = (frame.address & kAddressMask) - window->rio;
+  return {&host_of(pair), window->bus + before, before, window->size - before - length};
 }
 
 const TargetEngine::Window* TargetEngine::find(const InFrame& frame, uint32_t length,

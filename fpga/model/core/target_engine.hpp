@@ -26,22 +26,15 @@ class TargetEngine {
   void forget(const Pair& pair);
 
   // For kLongRequests.
-  /// Whether the whole request is inside of one window. @param bus set to its bus address. @return
-  /// the memory; null: no.
-  [[nodiscard]] HostPort* find_long(const InFrame& frame, uint32_t length, uint64_t* bus);
-  /// A partner will be told by the kReadable at a ring position where to pull bytes from.
-  void promise(Outbound& out, uint32_t dest_id, uint32_t position);
-  /// Forget the kReadables that are over. Call it now and then, at least once in 2^32 bytes of
-  /// answers to a partner.
-  void forget_used() {
-    std::erase_if(promises_, [](const Promise& one) { return one.is_over(); });
-  }
-  /// Revoke all kReadables: before a window closes, or memory goes. Their readers ask again.
-  void withdraw();
-  /// The partner is gone, and its rings with it.
-  void lose(uint32_t dest_id) {
-    std::erase_if(promises_, [=](const Promise& one) { return one.dest_id == dest_id; });
-  }
+  /// Where the bytes of a request are.
+  struct Place {
+    HostPort* host = nullptr;  ///< null: not all in one window
+    uint64_t bus = 0;
+    uint64_t before_bytes = 0;  ///< of the window
+    uint64_t after_bytes = 0;
+  };
+  /// Find the window that a request of so many bytes is inside of.
+  [[nodiscard]] Place find_long(const InFrame& frame, uint32_t length);
 
  private:
   struct Window {
@@ -52,17 +45,6 @@ class TargetEngine {
     uint64_t rio = 0;
     uint64_t size = 0;
     uint64_t bus = 0;
-  };
-  /// A kReadable that its reader may not have used yet.
-  struct Promise {
-    Outbound* out;
-    uint32_t dest_id;
-    uint32_t position;
-
-    [[nodiscard]] bool is_over() const {
-      return out->responses->is_old(position) ||
-             out->responses->passed(position + static_cast<uint32_t>(sizeof(Frame)));
-    }
   };
   using Windows = std::array<Window, regs::kWindowsPerQp>;
 
@@ -77,8 +59,6 @@ class TargetEngine {
   Core& core_;
   Responder& responder_;
   std::vector<Windows> windows_ = std::vector<Windows>(core_.pairs.size());
-  std::vector<Promise> promises_;  // as many as rings hold, and some that are over
-  size_t promises_max_ = 0;        // when those that are over are removed
 };
 
 }  // namespace rio::model

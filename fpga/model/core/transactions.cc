@@ -96,6 +96,9 @@ bool Transactions::transmit(Flow& flow, Transaction& t, uint8_t tid) {
   } else {
     flow.way->requests->send_reserved(head_of(frame), bytes, payload);
   }
+  if (type == FrameType::kRequest && static_cast<regs::DmaOp>(t.op) != regs::DmaOp::kNread) {
+    flow.note_write(flow.way->requests->tail());
+  }
   ++core_.counts.tx_packets;
   return true;
 }
@@ -135,6 +138,9 @@ bool Transactions::transmit_long(Flow& flow, Transaction& t, uint8_t tid) {
   std::memcpy(frame->payload(), &part, sizeof(part));
   t.cookie = flow.way->requests->tail();
   flow.way->requests->commit(frame, kBytes);
+  if (!returns_data(t)) {
+    flow.note_write(flow.way->requests->tail());
+  }
   if (unpublished_ != flow.way->requests) {
     publish();
     unpublished_ = flow.way->requests;

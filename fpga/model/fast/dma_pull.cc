@@ -1,10 +1,15 @@
 #include "fpga/model/fast/dma_pull.hpp"
 
+#include <algorithm>
+
 namespace rio::model {
 namespace {
 
 using regs::DmaOp;
 using regs::Status;
+
+/// Bytes of RapidIO addresses at the top that are never leased: the rail status is there.
+constexpr uint64_t kTopBytes = kDmaBytesMax + uint64_t{sizeof(regs::RailStatus)};
 
 [[nodiscard]] bool has_part(const InFrame& frame) {
   return frame.length == sizeof(PullPart) && frame_bytes(frame.length) <= frame.bytes;
@@ -14,6 +19,17 @@ using regs::Status;
 [[nodiscard]] PullPart part_of(const InFrame& frame) {
   return {pinned(load64(frame.payload())),
           static_cast<uint32_t>(pinned(load64(frame.payload() + 8))), 0};
+}
+
+[[nodiscard]] bool has_readable(const InFrame& frame) {
+  return frame.length == sizeof(Readable) && frame_bytes(frame.length) <= frame.bytes;
+}
+
+/// Read the payload of a kReadable, each word only once.
+[[nodiscard]] Readable readable_of(const InFrame& frame) {
+  const auto word = [&](size_t offset) { return pinned(load64(frame.payload() + offset)); };
+  return {part_of(frame), word(offsetof(Readable, before_bytes)),
+          word(offsetof(Readable, after_bytes)), word(offsetof(Readable, lease))};
 }
 
 }  // namespace
@@ -29,46 +45,55 @@ bool DmaPull::on_request(Puller* puller, const InFrame& frame, bool in_packets) 
   const PullPart part = has_part(frame) ? part_of(frame) : PullPart{};
   const auto op = static_cast<DmaOp>(frame.op);
   const bool fits = !in_packets && !core_.exact && part.length - 1 < kLongBytesMax;
-  uint64_t bus = 0;
-  HostPort* const host = fits ? target_.find_long(frame, part.length, &bus) : nullptr;
+  TargetEngine::Place place = fits ? target_.find_long(frame, part.length) : TargetEngine::Place{};
   if (op != DmaOp::kNwriteR) {
     end_pulls(puller);  // the read comes after them
-    return answer_read(frame, part, op == DmaOp::kNread ? host : nullptr, bus);
+    place.host = op == DmaOp::kNread ? place.host : nullptr;
+    return answer_read(frame, part, place);
   }
   if (is_full() || !responder_.ready_for(frame, count_ + 1)) {
     return false;
   }
-  uint8_t* const to = host != nullptr ? host->large(bus, part.length, true) : nullptr;
+  uint8_t* const to =
+      place.host != nullptr ? place.host->large(place.bus, part.length, true) : nullptr;
   if (puller == nullptr || to == nullptr) {
     answer(frame, false, part.length);
   } else {
-    add({frame, nullptr, {}}, {to, part.address, part.length});
+    add({frame, nullptr, {}, 0, true}, {to, part.address, part.length});
   }
   return true;
 }
 
-/// Tell the reader where the bytes are. @param host null: refuse. @return false: no room for the
-/// answer.
-bool DmaPull::answer_read(const InFrame& frame, const PullPart& part, HostPort* host,
-                          uint64_t bus) {
+/// Tell the reader where the bytes are, and how many there are around them. @return false: no room
+/// for the answer.
+bool DmaPull::answer_read(const InFrame& frame, const PullPart& part,
+                          const TargetEngine::Place& place) {
+  HostPort* const host = place.host;
   const uint8_t* const from =
-      host != nullptr && !host->is_silent() ? host->large(bus, part.length, false) : nullptr;
-  Outbound* const out = core_.wire->route(frame.source);
-  if (from == nullptr || out == nullptr) {
+      host != nullptr && !host->is_silent() ? host->large(place.bus, part.length, false) : nullptr;
+  const uint64_t lease = core_.wire->lease();
+  if (from == nullptr || lease == 0) {
     if (!responder_.ready_for(frame, 1)) {
       return false;
     }
     answer(frame, false, part.length);
     return true;
   }
-  Frame* const response = responder_.begin(frame, FrameType::kReadable, sizeof(PullPart));
+  Frame* const response = responder_.begin(frame, FrameType::kReadable, sizeof(Readable));
   if (response == nullptr) {
     return false;
   }
-  const PullPart told = {reinterpret_cast<uintptr_t>(from), part.length, 0};
+  const HostWindow& mapped = host->large_read_window();
+  const uint64_t before = place.bus - mapped.iova;
+  const uint64_t below_top = ~(frame.address + part.length) + 1;
+  const uint64_t most_after = below_top - std::min(below_top, kTopBytes);
+  const Readable told = {.part = {reinterpret_cast<uintptr_t>(from), part.length, 0},
+                         .before_bytes = std::min(before, place.before_bytes),
+                         .after_bytes = std::min({mapped.len_bytes - before - part.length,
+                                                  place.after_bytes, most_after}),
+                         .lease = lease};
   std::memcpy(response->payload(), &told, sizeof(told));
   response->op = static_cast<uint8_t>(Answer::kDone);
-  target_.promise(*out, frame.source, out->responses->tail());
   core_.counts.rx_packets += long_packets(part.length);
   responder_.send(response);
   return true;
@@ -89,8 +114,7 @@ void DmaPull::on_response(Puller* puller, Flow& flow, Transaction& transaction,
   const Transaction ended = transaction;
   transactions_.end(flow, transaction);  // a second answer finds nothing
   const bool reads = static_cast<DmaOp>(ended.op) == DmaOp::kNread;
-  if (response.type == FrameType::kRevoked ||
-      (response.type == FrameType::kResponse && response.op == kInPackets)) {
+  if (response.type == FrameType::kResponse && response.op == kInPackets) {
     end(ended, std::nullopt);
     return;
   }
@@ -99,18 +123,38 @@ void DmaPull::on_response(Puller* puller, Flow& flow, Transaction& transaction,
     end(ended, Status::kOk);
     return;
   }
-  const PullPart part = has_part(response) ? part_of(response) : PullPart{};
-  if (response.type != FrameType::kReadable || !reads || part.length != ended.length) {
+  const Readable told = has_readable(response) ? readable_of(response) : Readable{};
+  if (response.type != FrameType::kReadable || !reads || told.part.length != ended.length) {
     end(ended, Status::kErrorResponse);
     return;
   }
   uint8_t* const to = flow.pair.function->host->large(ended.bus_addr, ended.length, true);
-  if (puller == nullptr || to == nullptr) {
+  if (puller == nullptr || to == nullptr || puller->lease() != told.lease) {
     flow.reads_in_packets = flow.reads_in_packets || puller == nullptr;
     end(ended, std::nullopt);
     return;
   }
-  add({response, &flow, ended}, {to, part.address, part.length});
+  if (flow.leases == nullptr) {
+    flow.leases = std::make_unique<Leases>();
+  }
+  flow.leases->add(ended.address, told);
+  add({{}, &flow, ended, told.lease, true}, {to, told.part.address, told.part.length});
+}
+
+void DmaPull::progress(bool reads) {
+  dma_.progress(reads);
+  Puller* puller = nullptr;
+  for (const DmaEngine::Leased& one : dma_.leased()) {
+    Puller* const from = one.flow->way->puller;
+    if (from != puller || count_ == kPiecesMax) {
+      end_turn(puller);
+      puller = from;
+    }
+    HostPort& host = *one.flow->pair.function->host;
+    uint8_t* const to = host.large(one.read.bus_addr, one.read.length, true);
+    add({{}, one.flow, one.read, one.lease, false}, {to, one.va, one.read.length});
+  }
+  end_turn(puller);
 }
 
 void DmaPull::end(const Transaction& transaction, std::optional<Status> status) {
@@ -132,17 +176,24 @@ void DmaPull::end_pulls(Puller* puller) {
     const uint32_t bytes = pieces_[i].len_bytes;
     const bool is_whole = pulled >= bytes;
     pulled -= is_whole ? bytes : pulled;
+    if (pull.flow != nullptr) {
+      end_read(pull, *puller, is_whole);
+      continue;
+    }
     // The sender may have revoked the frame meanwhile: then the bytes are not those that it meant.
     const bool is_valid = is_still(pull.frame.type, pull.frame.at);
-    const bool is_done = is_whole && is_valid;
-    if (pull.flow == nullptr) {
-      answer(pull.frame, is_done, bytes);
-    } else {
-      pull.flow->reads_in_packets = pull.flow->reads_in_packets || (is_valid && !is_whole);
-      end(pull.transaction, is_done ? std::optional(Status::kOk) : std::nullopt);
-    }
+    answer(pull.frame, is_whole && is_valid, bytes);
   }
   count_ = 0;
+}
+
+void DmaPull::end_read(const Pull& pull, const Puller& puller, bool is_whole) {
+  const bool is_valid = puller.lease() == pull.lease;
+  pull.flow->reads_in_packets = pull.flow->reads_in_packets || (is_valid && !is_whole);
+  if (is_valid && is_whole && !pull.is_asked) {
+    puller.count_leased(long_packets(pull.transaction.length));
+  }
+  end(pull.transaction, is_valid && is_whole ? std::optional(Status::kOk) : std::nullopt);
 }
 
 }  // namespace rio::model

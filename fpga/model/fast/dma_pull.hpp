@@ -33,6 +33,10 @@ class DmaPull {
   /// those of a write.
   void on_response(Puller* puller, Flow& flow, Transaction& transaction, const InFrame& response);
 
+  /// Send packets of the operations under way, and read what is leased. @param reads see
+  /// DmaEngine::progress().
+  void progress(bool reads);
+
   /// Whether end_pulls() must be called before a frame of another kind is handled, or frames are
   /// released.
   [[nodiscard]] bool pulling() const { return count_ != 0; }
@@ -55,16 +59,20 @@ class DmaPull {
   static constexpr uint32_t kTurnBytes = 512 * 1024;
   static constexpr uint32_t kPiecesMax = 16;
 
-  /// A frame that points to bytes: a write's request, or the answer to a read.
+  /// A frame that points to bytes, a write's request or the answer to a read; or a read without
+  /// one.
   struct Pull {
-    InFrame frame;
+    InFrame frame;            // of a write; of a read it does not matter
     Flow* flow;               // of the read; null: a write
     Transaction transaction;  // of the read
+    uint64_t lease;           // of the read
+    bool is_asked;            // the partner has counted the read
   };
 
   void add(const Pull& pull, const PullPiece& piece);
-  [[nodiscard]] bool answer_read(const InFrame& frame, const PullPart& part, HostPort* host,
-                                 uint64_t bus);
+  [[nodiscard]] bool answer_read(const InFrame& frame, const PullPart& part,
+                                 const TargetEngine::Place& place);
+  void end_read(const Pull& pull, const Puller& puller, bool is_whole);
   void answer(const InFrame& frame, bool is_done, uint32_t length);
   /// End a read or write. @param status nullopt: nothing was done, it goes in packets.
   void end(const Transaction& transaction, std::optional<regs::Status> status);

@@ -19,7 +19,7 @@
 namespace rio::wire::shm {
 
 inline constexpr uint32_t kMagic = 0x4D48534Du;  // "MSHM"
-inline constexpr uint16_t kVersion = 6;
+inline constexpr uint16_t kVersion = 7;
 
 enum class Say : uint16_t { kCall = 1, kAnswer = 2, kReady = 3 };
 

@@ -16,7 +16,10 @@ class ProcessPuller final : public model::Puller {
   /// @param allowed read by the partner; cleared once the system no longer allows reading, as when
   /// a process gives up its privileges.
   /// @param pid of the partner, in this process's pid namespace; 0: it is not in there.
-  ProcessPuller(int pid, std::atomic<uint32_t>* allowed) : pid_(pid), allowed_(allowed) {}
+  /// @param theirs, mine of model::Puller.
+  ProcessPuller(int pid, std::atomic<uint32_t>* allowed, const model::LeaseWords* theirs = nullptr,
+                model::LeaseWords* mine = nullptr)
+      : Puller(theirs, mine), pid_(pid), allowed_(allowed) {}
 
   /// Test the reading. @param at address of `expected` in the partner's process.
   [[nodiscard]] bool works(uint64_t at, uint64_t expected);

@@ -1,6 +1,7 @@
 #include "fpga/wire/shm/shm_wire.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/no_cancel.hpp"
 #include "fpga/wire/shm/process_puller.hpp"
@@ -11,7 +12,8 @@ struct ShmWire::End : Partner {
   explicit End(std::shared_ptr<Link> l)
       : Partner{l->they.first_id, l->they.ids},
         link(std::move(l)),
-        puller(link->pid, &link->joint.mine.heads()->pulls),
+        puller(link->pid, &link->joint.mine.heads()->pulls, &link->joint.theirs.heads()->leases,
+               &link->joint.mine.heads()->leases),
         rings(link->joint) {}
 
   std::shared_ptr<Link> link;
@@ -21,6 +23,7 @@ struct ShmWire::End : Partner {
   model::Windows mapped;         // memory of this process that the partner has mapped
   Rings rings;
   bool cut = false;
+  uint64_t leased_packets = 0;  // that the partner had read at the last look
 
   uint32_t mark = 0;  // tail of the requests' ring when the mark was set
   TakenMark taken;
@@ -117,14 +120,36 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
       troubles_.tell(end.puller.why_not());
     }
   }
+  link->joint.mine.heads()->leases.number.store(lease_, std::memory_order_relaxed);
   link->joint.mine.heads()->maps.store(link->memory.windows().empty() ? 0 : 1,
                                        std::memory_order_relaxed);
-  open(end,
-       {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
-        &link->joint.theirs.heads()->pulls, true, model::kAnnouncedMax, true, true, &end.mapped});
+  open(end, {&end.rings.out_requests, &end.rings.out_responses, false, true, 0,
+             &link->joint.theirs.heads()->pulls, true, model::kAnnouncedMax, true, true,
+             &end.mapped, end.pulls ? &end.puller : nullptr});
+}
+
+void ShmWire::end_leases() {
+  ++lease_;
+  for (const auto& end : ends_) {
+    end->link->joint.mine.heads()->leases.number.store(lease_, std::memory_order_relaxed);
+  }
+  // The end is visible before memory changes; pairs with the fence in Puller::lease().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+uint64_t ShmWire::leased_packets() {
+  for (const auto& end : ends_) {
+    const uint64_t all =
+        end->link->joint.theirs.heads()->leases.packets.load(std::memory_order_relaxed);
+    leased_packets_ += all - std::exchange(end->leased_packets, all);
+  }
+  return std::exchange(leased_packets_, 0);
 }
 
 void ShmWire::close(End& end) {
+  leased_packets_ +=
+      end.link->joint.theirs.heads()->leases.packets.load(std::memory_order_relaxed) -
+      end.leased_packets;
   Member::close(end);
   std::erase_if(ends_, [&](const auto& each) { return each.get() == &end; });
   list_inbound();

@@ -30,6 +30,9 @@ class ShmWire final : public Member {
   void pump(uint64_t now_ns) override;
   void check_partners(uint64_t now_ns, uint64_t response_ns) override;
   void on_unmapped() override;
+  [[nodiscard]] uint64_t lease() const override { return lease_; }
+  void end_leases() override;
+  [[nodiscard]] uint64_t leased_packets() override;
 
  private:
   struct End;
@@ -43,6 +46,8 @@ class ShmWire final : public Member {
   void close(End& end);
 
   bool pull_ = true;
+  uint64_t lease_ = 1;
+  uint64_t leased_packets_ = 0;                       // of partners that have gone
   std::shared_ptr<const base::ReadableAreas> areas_;  // that partners may map; null: none
   std::vector<std::unique_ptr<End>> ends_;
   std::unique_ptr<Exchange> exchange_;  // last, since its thread uses the rest

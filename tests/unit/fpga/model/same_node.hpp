@@ -26,6 +26,7 @@ inline constexpr uint32_t kResponseTimeoutUs = 10'000;
 struct OneWay {
   model::RingBox requests{64 * 1024};
   model::RingBox responses{32 * 1024};
+  model::LeaseWords leases;  // of the sender
 };
 
 /// Reads memory of this process, as a wire between processes reads the memory of another one.
@@ -47,6 +48,22 @@ class MemoryPuller final : public model::Puller {
   uint64_t pulls = 0;
   uint64_t bytes = 0;                // of them all
   std::function<void()> after_pull;  // called before the bytes count
+};
+
+/// The same, of one partner.
+class LeasedPuller final : public model::Puller {
+ public:
+  LeasedPuller(MemoryPuller* all, OneWay* in, OneWay* out)
+      : Puller(&in->leases, out == nullptr ? nullptr : &out->leases),
+        all_(*all),
+        theirs_(in->leases) {}
+  uint64_t pull(std::span<const model::PullPiece> pieces) override { return all_.pull(pieces); }
+  /// Packets that the partner has read by leases.
+  [[nodiscard]] const model::LeaseWords& theirs() const { return theirs_; }
+
+ private:
+  MemoryPuller& all_;
+  const model::LeaseWords& theirs_;
 };
 
 /// How long messages travel between two cards that are not stepped by one thread.
@@ -74,14 +91,35 @@ class RingsWire final : public model::Wire {
       }
     }
     pulls_ = longs == LongMessages::kPulled || longs == LongMessages::kPushed || maps ? 1 : 0;
-    for (OneWay* way : in) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      OneWay* const way = in[i];
       if (way != nullptr) {
+        LeasedPuller& puller = pullers_.emplace_back(&puller_, way, out[i]);
+        out_[i].puller = &puller;
         in_.push_back({&way->requests.reader, &way->responses.reader});
-        in_.back().puller = &puller_;
+        in_.back().puller = &puller;
         in_.back().windows = maps ? &all_ : nullptr;
       }
     }
     inbound_ = in_;
+    mine_ = out;
+    end_leases();
+  }
+  [[nodiscard]] uint64_t lease() const override { return lease_; }
+  void end_leases() override {
+    ++lease_;
+    for (OneWay* way : mine_) {
+      if (way != nullptr) {
+        way->leases.number = lease_;
+      }
+    }
+  }
+  uint64_t leased_packets() override {
+    uint64_t all = 0;
+    for (const LeasedPuller& puller : pullers_) {
+      all += puller.theirs().packets;
+    }
+    return all - std::exchange(packets_, all);
   }
   model::Outbound* route(uint32_t dest_id) override {
     const uint32_t node = (dest_id >> 8) - 1;
@@ -97,6 +135,10 @@ class RingsWire final : public model::Wire {
   std::vector<model::Inbound> in_;
   std::atomic<uint32_t> pulls_{0};
   MemoryPuller puller_;
+  std::deque<LeasedPuller> pullers_;
+  std::vector<OneWay*> mine_;
+  uint64_t lease_ = 0;
+  uint64_t packets_ = 0;
   model::Windows all_;
 };
 

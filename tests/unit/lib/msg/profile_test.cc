@@ -42,8 +42,8 @@ class ProfileTest : public testing::Test {
 };
 
 TEST_F(ProfileTest, ValidProfiles) {
-  EXPECT_EQ(parsed(""), 16384u);
-  EXPECT_EQ(parsed("# nothing\n\n  \t\r\n"), 16384u);
+  EXPECT_EQ(parsed(""), 0u);
+  EXPECT_EQ(parsed("# nothing\n\n  \t\r\n"), 0u);
   EXPECT_EQ(parsed("eager_bytes = 4096\n"), 4096u);
   EXPECT_EQ(parsed("# x\r\n eager_bytes=256# least\r\n"), 256u);
   EXPECT_EQ(parsed("eager_bytes = 1048576"), 1048576u);
@@ -69,7 +69,7 @@ TEST_F(ProfileTest, InvalidProfiles) {
 TEST_F(ProfileTest, IsFoundInItsPlaces) {
   Profile profile;
   EXPECT_EQ(load_profile("", &profile), 0);  // there is no profile
-  EXPECT_EQ(profile.eager_bytes, 16384u);
+  EXPECT_EQ(profile.eager_bytes, 0u);
   const std::string usual = write("config/riopmd/profile", "eager_bytes = 1000\n");
   EXPECT_EQ(profile_path(), usual);
   EXPECT_EQ(load_profile("", &profile), 0);
@@ -81,7 +81,7 @@ TEST_F(ProfileTest, IsFoundInItsPlaces) {
   EXPECT_EQ(load_profile(usual, &profile), 0);
   EXPECT_EQ(profile.eager_bytes, 1000u);
   EXPECT_EQ(load_profile("none", &profile), 0);
-  EXPECT_EQ(profile.eager_bytes, 16384u);
+  EXPECT_EQ(profile.eager_bytes, 0u);
 
   setenv("RIO_PROFILE", folder_.at("missing").c_str(), 1);
   EXPECT_EQ(load_profile("", &profile),
@@ -95,7 +95,7 @@ TEST_F(ProfileTest, IsFoundInItsPlaces) {
   setenv("RIO_PROFILE", "none", 1);
   EXPECT_EQ(profile_path(), "");
   EXPECT_EQ(load_profile("", &profile), 0);
-  EXPECT_EQ(profile.eager_bytes, 16384u);
+  EXPECT_EQ(profile.eager_bytes, 0u);
 }
 
 TEST_F(ProfileTest, PortsAndEndpointsUseIt) {

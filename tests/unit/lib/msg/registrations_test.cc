@@ -65,6 +65,23 @@ TEST_F(RegistrationsTest, KeptRegistrationsDoNotCutALargerOneIntoPieces) {
   registrations_->put(used);
 }
 
+/// As two arrays of a heap: a program that sends from one and receives into the other uses them in
+/// turn.
+TEST_F(RegistrationsTest, BuffersThatShareAPageAreKeptTogether) {
+  constexpr uint64_t kBytes = kPage + kPage / 2;
+  uint8_t* const one = page(4);
+  uint8_t* const other = page(4) + kBytes;
+  registrations_->put(registrations_->get(one, kBytes));
+  const pmd::mem::Region* const both = registrations_->get(other, kBytes);
+  ASSERT_NE(both, nullptr);
+  EXPECT_EQ(both->runs.size(), 1u);
+  EXPECT_EQ(registrations_->get(one, kBytes), both);
+  registrations_->put(both);
+  registrations_->put(both);
+  EXPECT_EQ(registrations_->count(), 1u);
+  EXPECT_EQ(registrations_->kept(), 1u);
+}
+
 TEST_F(RegistrationsTest, TheOldestKeptRegistrationIsDropped) {
   for (uint32_t i = 0; i < Registrations::kKeptMax; ++i) {
     registrations_->put(registrations_->get(page(2ul * i), kPage));

@@ -14,11 +14,11 @@
 namespace rio::test {
 namespace {
 
-constexpr uint64_t kLoneBytes = 64 * 1024;
+constexpr uint64_t kLoneBytes = 6 * 1024;
 constexpr uint32_t kShare = 64;
-constexpr uint32_t kParts = 17;  // of a message of kLoneBytes
-constexpr uint64_t kStreamBytes = 16 * 1024;
-constexpr uint64_t kProfileBytes = 8 * 1024;
+constexpr uint32_t kParts = 2;  // of a message of kLoneBytes
+constexpr uint64_t kStreamBytes = 4 * 1024;
+constexpr uint64_t kProfileBytes = 2 * 1024;
 
 class TagLone : public testing::Test {
  protected:
@@ -90,7 +90,7 @@ TEST_F(TagLone, BetweenProcessesOnlyALoneMessageIsCopied) {
 TEST_F(TagLone, AStreamIsCopiedUpToALengthThatAProfileChanges) {
   for (const bool is_measured : {false, true}) {
     const std::string profile = is_measured ? dir_.at("profile") : "none";
-    std::ofstream(dir_.at("profile")) << "eager_bytes = 8192\n";
+    std::ofstream(dir_.at("profile")) << "eager_bytes = 2048\n";
     setenv("RIO_PROFILE", profile.c_str(), 1);
     TagNode a("shm:lone,id=1", 1, 1, kShare);
     TagNode b("shm:lone,id=2", 2, 1, kShare);
@@ -108,27 +108,33 @@ TEST_F(TagLone, AStreamIsCopiedUpToALengthThatAProfileChanges) {
 }
 
 TEST_F(TagLone, OtherCardsMoveIt) {
+  constexpr uint64_t kUsualBytes = msg::Profile::kEagerUsual;
   for (const std::string card : {"emu:lone", "shm:lone,pull=0,id="}) {
     const bool is_shm = card.front() == 's';
     TagNode a(is_shm ? card + "1" : card, 1, 1, kShare);
     TagNode b(is_shm ? card + "2" : card, 2, 1, kShare);
     EXPECT_EQ(moved(a, b, 1), 0u);
     rest(a, b);
-    EXPECT_EQ(moved(a, b, kLoneBytes), 1u) << card;
+    EXPECT_EQ(moved(a, b, kUsualBytes), 0u) << card;
+    rest(a, b);
+    EXPECT_EQ(moved(a, b, kUsualBytes + 1), 1u) << card;
   }
 }
 
 TEST_F(TagLone, ItNeedsCreditForAllItsParts) {
   TagNode a("shm:lone,id=1", 1);
   TagNode b("shm:lone,id=2", 2);  // gives 16 credits
+  constexpr uint64_t kMostBytes = 17 * 4096;
+  a.endpoints[0].reset();
+  ASSERT_EQ(tag::TaggedContext::create(*a.port, 0, {.lone_bytes = kMostBytes}, &a.endpoints[0]), 0);
   EXPECT_EQ(moved(a, b, 1), 0u);
   rest(a, b, 1);
-  EXPECT_EQ(moved(a, b, kLoneBytes), 1u);
+  EXPECT_EQ(moved(a, b, kMostBytes), 1u);
   EXPECT_EQ(a->stats().asked, 0u) << "it does not wait for credit first";
 }
 
 TEST_F(TagLone, ALengthThatTheUserGivesHolds) {
-  constexpr uint64_t kGiven = 8192;
+  constexpr uint64_t kGiven = 2048;
   TagNode a("shm:lone,id=1", 1, 1, kShare, kGiven);
   TagNode b("shm:lone,id=2", 2, 1, kShare, kGiven);
   EXPECT_EQ(moved(a, b, kGiven), 0u);

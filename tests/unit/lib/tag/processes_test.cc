@@ -39,7 +39,7 @@ struct Planned {
 /// The messages of one member to another, in order. Every third pair has a message of 16 MiB.
 std::vector<Planned> planned(const Plan& plan, uint32_t from, uint32_t to) {
   std::mt19937_64 random(plan.seed * 64 + from * 8 + to);
-  Sizes sizes(msg::Profile{}.eager_bytes, kBudgetBytes);
+  Sizes sizes(msg::Profile::kEagerUsual, kBudgetBytes);
   const uint64_t longest =
       plan.may_fail ? 1u << 20 : kLongestBytes;  // with faults, 16 MiB takes long
   std::vector<Planned> all;

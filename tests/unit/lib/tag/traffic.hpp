@@ -22,7 +22,7 @@ struct TrafficPlan {
   uint32_t first_id = 0;  ///< 0: the cards already have destIDs
   uint64_t seed = 0;
   uint32_t steps = 0;
-  uint64_t eager_bytes = msg::Profile{}.eager_bytes;
+  uint64_t eager_bytes = msg::Profile::kEagerUsual;
   uint64_t budget_bytes = 0;  ///< of all messages of more than a few KiB together
   uint32_t deliver_ms = msg::PortConfig{}.deliver_ms;
   bool may_fail = false;  ///< large data may end with -EIO, since the cards fail again and again

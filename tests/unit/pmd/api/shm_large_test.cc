@@ -146,6 +146,101 @@ TEST_F(Shm, ALongReadIsNotRepeatedSinceItsTargetSleeps) {
   EXPECT_EQ(one.endpoint().card().counters().rx_packets - before, kPackets);
 }
 
+/// A card reads memory of another process's card.
+class ShmReads : public Shm {
+ protected:
+  static constexpr uint32_t kBytes = 200 * 1024;
+
+  /// @return a window onto `memory` of the target.
+  static uint32_t show(Member& target, const pmd::DmaMemory& memory) {
+    uint32_t window = 0;
+    const pmd::Window wanted{.rio_addr = 0x1000,
+                             .size_bytes = kBytes,
+                             .iova = memory.iova,
+                             .rights = pmd::WindowRights::kRead};
+    EXPECT_EQ(target.endpoint().queues().windows().open(wanted, &window), 0);
+    return window;
+  }
+  static void post(Member& reader, const pmd::DmaMemory& to) {
+    const pmd::DmaRequest read{.rio_addr = 0x1000,
+                               .iova = to.iova,
+                               .cookie = 7,
+                               .dest_id = 1,
+                               .length_bytes = kBytes,
+                               .op = regs::DmaOp::kNread,
+                               .prio = 0};
+    EXPECT_EQ(reader.endpoint().dma().post(&read, 1), 1u);
+  }
+  /// @param target null: it does not poll.
+  static Status end(Member& reader, Member* target) {
+    pmd::EntryDone done{};
+    EXPECT_TRUE(wait_until([&] {
+      if (target != nullptr) {
+        target->polls(1);
+      }
+      return reader.endpoint().dma().reap(&done, 1) == 1;
+    }));
+    return done.status;
+  }
+  void SetUp() override {
+    Shm::SetUp();
+    one_ = std::make_unique<Member>("shm:x,id=1");
+    two_ = std::make_unique<Member>("shm:x,id=2");
+    meet(*one_, *two_);
+    ASSERT_EQ(one_->endpoint().alloc(kBytes, 4096, &from_), 0);
+    ASSERT_EQ(two_->endpoint().alloc(kBytes, 4096, &to_), 0);
+    window_ = show(*one_, from_);
+    post(*two_, to_);
+    ASSERT_EQ(end(*two_, one_.get()), Status::kOk) << "the first read asks";
+    std::memset(from_.va, 0x5A, kBytes);
+  }
+  void TearDown() override {
+    two_.reset();
+    one_.reset();
+    Shm::TearDown();
+  }
+
+  std::unique_ptr<Member> one_;
+  std::unique_ptr<Member> two_;
+  pmd::DmaMemory from_;
+  pmd::DmaMemory to_;
+  uint32_t window_ = 0;
+};
+
+TEST_F(ShmReads, LeasedMemoryIsReadWithoutItsOwner) {
+  one_->polls(300);  // the counters have what came before
+  const uint32_t before = one_->endpoint().card().counters().rx_packets;
+  post(*two_, to_);
+  ASSERT_EQ(end(*two_, nullptr), Status::kOk);
+  EXPECT_EQ(std::memcmp(from_.va, to_.va, kBytes), 0);
+  one_->polls(600);
+  EXPECT_EQ(one_->endpoint().card().counters().rx_packets, before + kBytes / 4096);
+}
+
+TEST_F(ShmReads, AClosedWindowEndsTheLease) {
+  ASSERT_EQ(one_->endpoint().queues().windows().close(window_), 0);
+  post(*two_, to_);
+  EXPECT_EQ(end(*two_, one_.get()), Status::kErrorResponse);
+}
+
+/// It has the destID of the one before, and perhaps memory at the same addresses.
+TEST_F(ShmReads, ANewPartnerHasLeasedNothing) {
+  one_.reset();
+  one_ = std::make_unique<Member>("shm:x,id=1");
+  two_->send(1, "here");
+  EXPECT_TRUE(wait_until([&] {
+    one_->polls(1);
+    pmd::TxDone done{};
+    const bool is_done = two_->endpoint().tx().reap(&done, 1) == 1;
+    if (is_done && done.status != Status::kOk) {
+      two_->send(1, "here");  // the first ones may be lost with the partner before
+    }
+    return is_done && done.status == Status::kOk;
+  }));
+  post(*two_, to_);
+  EXPECT_EQ(end(*two_, one_.get()), Status::kErrorResponse);
+}
+
 /// Without pulls, messages in order also travel several at a time; otherwise each would wait for
 /// the answer to the one before, and both sides would sleep and wake for each.
 TEST_F(Shm, OrderedMessagesThatAreNotPulledTravelTogether) {
