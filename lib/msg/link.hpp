@@ -193,8 +193,7 @@ struct LargeLink {
   base::Fifo<RecvTransfer, &RecvTransfer::links> receives;
   uint32_t requests_seen = 0;
   uint32_t answers = 0;         ///< answers that wait to be sent
-  std::optional<bool> reads{};  ///< whether the card reads the peer's memory at once, in this
-                                ///< session; nullopt: not asked yet
+  std::optional<bool> reads{};  ///< MessagePort::reads_directly(); nullopt: not asked yet
 };
 
 /// A peer. The port owns it and frees it only with itself, so pointers stay valid. State remembered

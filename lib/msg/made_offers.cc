@@ -25,9 +25,10 @@ int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_
   // If other transfers are under way, the peer has probably sent its next request already.
   // What the card reads needs no place. Making room for OFFER may end the session, so may_say()
   // comes before a place is taken.
-  if (link.large.reads.value_or(false) || !link.in[context].open || link.peer_rails != nullptr || !link.large.receives.is_empty() ||
-      !link.large.requests.is_empty() || link.path->rail.queues.rules().dedicated_size < kUnitMin ||
-      buffer == nullptr || capacity == 0 || capacity > kTransferMax || !control_.may_say(link)) {
+  if (link.large.reads.value_or(false) || !link.in[context].open || link.peer_rails != nullptr ||
+      !link.large.receives.is_empty() || !link.large.requests.is_empty() ||
+      link.path->rail.queues.rules().dedicated_size < kUnitMin || buffer == nullptr ||
+      capacity == 0 || capacity > kTransferMax || !control_.may_say(link)) {
     return -EAGAIN;
   }
   Offer* offer = find(link, context);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -219,9 +220,19 @@ class MessagePort {
   /// Lengths up to which copies of a message cost less time than a question and its answer.
   struct CopiedBytes {
     uint64_t always;  ///< the profile's, if it has one
-    uint64_t alone;   ///< if nothing else to its receiver is under way; 0: as always
+    uint64_t read;    ///< to a peer whose card reads this port's memory
+    uint64_t alone;   ///< if nothing else to its receiver is under way; 0: as the others
   };
   [[nodiscard]] CopiedBytes copied_bytes() const;
+  /// Whether a peer and this port read each other's memory directly. The card is asked once in a
+  /// session.
+  [[nodiscard]] static bool reads_directly(Link& link) {
+    std::optional<bool>& reads = link.large.reads;
+    if (!reads.has_value()) [[unlikely]] {
+      reads = link.path->rail.endpoint.moves_directly(link.path->dest_id);
+    }
+    return *reads;
+  }
   /// Whether nothing to a peer is under way.
   [[nodiscard]] static bool is_idle(Link& link) {
     return link.large.sends.is_empty() && link.outbox->is_idle(link.dest_id());

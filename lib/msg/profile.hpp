@@ -11,12 +11,11 @@ namespace rio::msg {
 struct Profile {
   static constexpr uint64_t kEagerMin = 256;
   static constexpr uint64_t kEagerMax = 1u << 20;
-  /// Of a port whose cards do not show memory to their peers.
-  static constexpr uint64_t kEagerUsual = 16384;
+  static constexpr uint64_t kEagerUsual = 16384;  ///< without a profile
 
   /// Messages up to this length are sent at once, in several parts if need be. Longer ones go
   /// through dedicated queues once the receiver has granted them. kEagerMin to kEagerMax; 0: not
-  /// measured, see MessagePort::copied_bytes().
+  /// measured.
   uint64_t eager_bytes = 0;
 };
 

@@ -47,7 +47,6 @@ class Receiver {
 
  private:
   void accept(const Request& request, RecvTransfer& transfer);
-  [[nodiscard]] static bool reads_directly(const RecvTransfer& transfer);
   [[nodiscard]] bool begin_read(RecvTransfer& transfer, uint64_t shown_at);
   void end_read(RecvTransfer& transfer);
   [[nodiscard]] bool say_read(RecvTransfer& transfer);

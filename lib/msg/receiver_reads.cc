@@ -1,25 +1,17 @@
 // The receiver lets the card read data from where its sender shows it.
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "lib/msg/message_port.hpp"
 #include "lib/msg/rail.hpp"
 #include "lib/msg/receiver.hpp"
 
 namespace rio::msg {
 
-/// Whether the card reads memory of the peer at once. The card is asked once in a session.
-bool Receiver::reads_directly(const RecvTransfer& transfer) {
-  std::optional<bool>& reads = transfer.link->large.reads;
-  if (!reads.has_value()) {
-    reads = transfer.path->rail.endpoint.moves_directly(transfer.path->dest_id);
-  }
-  return *reads;
-}
-
 /// Let the card read the data from where the sender shows it. @return false: it cannot.
 bool Receiver::begin_read(RecvTransfer& transfer, uint64_t shown_at) {
   Rail& rail = transfer.path->rail;
   if (shown_at == 0 || transfer.link->peer_rails != nullptr || rail.dma == nullptr ||
-      !rail.dma->takes(shown_at, transfer.rest) || !reads_directly(transfer)) {
+      !rail.dma->takes(shown_at, transfer.rest) || !MessagePort::reads_directly(*transfer.link)) {
     return false;
   }
   transfer.region = rail.memory.get(transfer.rest, transfer.rest_bytes);

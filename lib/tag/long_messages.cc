@@ -9,8 +9,9 @@ using msg::Kind;
 int LongMessages::create(msg::MessagePort& port, uint16_t context,
                          std::unique_ptr<LongMessages>* out) {
   TaggedConfig config;
-  const auto [always, alone] = port.copied_bytes();
+  const auto [always, read, alone] = port.copied_bytes();
   config.eager_bytes = std::max<uint64_t>(always, msg::kPartBytesMax);
+  config.read_bytes = std::max<uint64_t>(read, msg::kPartBytesMax);
   config.lone_bytes = alone;
   return make(port, context, config, out);
 }

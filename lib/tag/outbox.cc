@@ -133,7 +133,8 @@ int Outbox::push_part(Peer& peer, SendRequest& request) {
 
 /// Whether a message is asked for and moved, and not copied.
 bool Outbox::is_moved(const Peer& peer, uint64_t length_bytes, uint32_t parts) const {
-  if (length_bytes <= eager_bytes_) {
+  if (length_bytes <= std::min(read_bytes_, eager_bytes_) ||
+      (length_bytes <= eager_bytes_ && !msg::MessagePort::reads_directly(*peer.route.link))) {
     return false;
   }
   return length_bytes > lone_bytes_ || peer.route.out->available() < parts ||

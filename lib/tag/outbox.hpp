@@ -16,6 +16,7 @@ class Outbox {
       : port_(state.port),
         tagged_(state.tagged),
         eager_bytes_(state.config.eager_bytes),
+        read_bytes_(state.config.read_bytes),
         lone_bytes_(state.config.lone_bytes),
         state_(state),
         large_(large) {}
@@ -87,6 +88,7 @@ class Outbox {
   std::vector<Peer*> senders_;  // peers that have something to send
   const bool tagged_;           // like port_ and eager_bytes_ a copy of the state's, for each send
   const uint64_t eager_bytes_;
+  const uint64_t read_bytes_;
   const uint64_t lone_bytes_;
   EngineState& state_;
   LargeMoves& large_;

@@ -17,9 +17,12 @@ struct TaggedConfig {
   /// Longer messages are moved by dedicated queues, where they are, once they are matched. So are
   /// others for which there is no credit. 0: as the port chooses (MessagePort::copied_bytes()).
   uint64_t eager_bytes = 0;
+  /// To a peer whose card reads this one's memory, longer messages are moved, too. Values from
+  /// eager_bytes on have no effect. 0: eager_bytes; beside an eager_bytes of 0: as the port
+  /// chooses.
+  uint64_t read_bytes = 0;
   /// A message up to this length is not moved either if no other one to its peer is under way, and
-  /// there is credit for all of it. Values up to eager_bytes have no effect. 0 beside an
-  /// eager_bytes of 0: as the port chooses.
+  /// there is credit for all of it. 0 beside an eager_bytes of 0: as the port chooses.
   uint64_t lone_bytes = 0;
   /// How long a send that may not wait is not taken by a peer that is new, in ms.
   uint32_t new_peer_ms = 1000;
@@ -57,7 +60,7 @@ struct EngineState {
   msg::MessagePort& port;
   std::unique_ptr<msg::MessageContext> context;
   bool tagged;  ///< match bits stand before the bytes; a message may be asked for at any size
-  TaggedConfig config;  ///< with an `eager_bytes` above 0
+  TaggedConfig config;  ///< with `eager_bytes` and `read_bytes` above 0
   Peers peers{port, context->id()};
   Matcher matcher = {};
   Completions completions = {};

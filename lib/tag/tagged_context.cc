@@ -20,10 +20,12 @@ int TaggedContext::create(msg::MessagePort& port, uint16_t context, const Tagged
   std::unique_ptr<TaggedContext> made;
   TaggedConfig own = config;
   if (own.eager_bytes == 0) {
-    const auto [always, alone] = port.copied_bytes();
+    const auto [always, read, alone] = port.copied_bytes();
     own.eager_bytes = always;
+    own.read_bytes = own.read_bytes != 0 ? own.read_bytes : read;
     own.lone_bytes = own.lone_bytes != 0 ? own.lone_bytes : alone;
   }
+  own.read_bytes = own.read_bytes != 0 ? own.read_bytes : own.eager_bytes;
   int rc = make(port, context, own, &made);
   rc = rc != 0 ? rc : made->state_.context->accept_large();
   if (rc == 0) {

@@ -109,7 +109,7 @@ TEST_F(TagLone, AStreamIsCopiedUpToALengthThatAProfileChanges) {
 
 TEST_F(TagLone, OtherCardsMoveIt) {
   constexpr uint64_t kUsualBytes = msg::Profile::kEagerUsual;
-  for (const std::string card : {"emu:lone", "shm:lone,pull=0,id="}) {
+  for (const std::string card : {"emu:lone", "shm:lone,pull=0,id=", "shm:lone,exact=1,id="}) {
     const bool is_shm = card.front() == 's';
     TagNode a(is_shm ? card + "1" : card, 1, 1, kShare);
     TagNode b(is_shm ? card + "2" : card, 2, 1, kShare);
