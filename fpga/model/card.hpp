@@ -45,8 +45,9 @@ class Card {
   /// bounded.
   void step_surely(uint32_t times);
 
-  /// Run `fn(arg)` while no thread is inside the card, and no partner reads this process's memory:
-  /// memory may go meanwhile. Waits for the end of a step. Any thread, bounded.
+  /// Run `fn(arg)` while no thread is inside the card, and what partners read of this process's
+  /// memory does not count: memory may go meanwhile. Waits for the end of a step. Any thread,
+  /// bounded.
   void with_lock(void (*fn)(void* arg), void* arg);
   /// Run `fn(arg)` while no thread is inside the card. Unlike with_lock(), partners may read this
   /// process's memory meanwhile: all of it must stay. Waits as with_lock(). Any thread, bounded.

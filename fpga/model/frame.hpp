@@ -108,13 +108,13 @@ struct PullPart {
   uint32_t zero;
 };
 static_assert(sizeof(PullPart) == 16);
-/// The payload of a kReadable. The bytes before and behind the part may be read, too, at adjoining
-/// addresses of RapidIO, without asking again.
+/// The payload of a kReadable: where the part lies that was asked for, and a lease of the memory
+/// around it, at the RapidIO addresses around that of the part.
 struct Readable {
   PullPart part;
   uint64_t before_bytes;
   uint64_t after_bytes;
-  uint64_t lease;  ///< all this counts as long as Puller::lease() has this number
+  uint64_t lease;  ///< number of the lease, of which the part is one, too
 };
 static_assert(sizeof(Readable) == 40);
 /// Most messages that are pulled in one go, and that a kPull with bytes behind it announces.

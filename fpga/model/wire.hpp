@@ -15,11 +15,13 @@ namespace rio::model {
 
 class Puller;
 
-/// What a card shows a partner about reading memory without asking for each read. A lease is the
-/// leave to do that, in one range; all leases of a card end together.
+/// The words about leases that a card writes for one partner. A lease is the leave to read a range
+/// of the card's memory without asking; all leases that a card gives have one number, and end when
+/// it gives another number.
 struct LeaseWords {
-  std::atomic<uint64_t> number{0};   ///< of the leases that this card gives; others have ended
-  std::atomic<uint64_t> packets{0};  ///< that this card has read of the partner's memory by leases
+  alignas(64) std::atomic<uint64_t> number{0};  ///< of the leases that this card gives; 0: none
+  /// Packets that this card has read of the partner's memory by the partner's leases.
+  alignas(64) std::atomic<uint64_t> packets{0};
 };
 
 /// The rings to one partner. Responses have a ring of their own, so that they never wait behind
@@ -69,9 +71,9 @@ class Puller {
   /// no memory there.
   [[nodiscard]] virtual uint64_t pull(std::span<const PullPiece> pieces) = 0;
 
-  /// Number of the leases that the partner gives. If it has not changed after bytes were read, they
-  /// are those that were leased. @return 0: it gives none.
-  [[nodiscard]] uint64_t lease() const {
+  /// Number of the leases that the partner gives now. Bytes that were read by a lease count only if
+  /// the number is still that of the lease afterwards. @return 0: it gives none.
+  [[nodiscard]] uint64_t lease_number() const {
     // acquire: the check comes after the bytes were read; pairs with the fence in end_leases().
     std::atomic_thread_fence(std::memory_order_acquire);
     return theirs_ == nullptr ? 0 : theirs_->number.load(std::memory_order_acquire);
@@ -156,11 +158,11 @@ class Wire {
   /// Take the next change that pump() has found. @return false: none.
   [[nodiscard]] virtual bool next_change(PartnerChange* /*out*/) { return false; }
   /// Number of the leases that this card gives. @return 0: none.
-  [[nodiscard]] virtual uint64_t lease() const { return 0; }
-  /// End all leases, before memory goes or a window closes: what partners read by them from now on
-  /// does not count.
+  [[nodiscard]] virtual uint64_t lease_number() const { return 0; }
+  /// End all leases: before memory goes, a window closes, or requests get another answer for
+  /// another reason. Bytes that partners read by them from now on do not count.
   virtual void end_leases() {}
-  /// Packets that partners have read by leases since the last call. Foreign.
+  /// Packets that partners say they have read by leases since the last call.
   [[nodiscard]] virtual uint64_t leased_packets() { return 0; }
   /// Check which partners take the frames sent to them. Called every now and then.
   /// @param response_ns the response time-out.

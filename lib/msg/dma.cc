@@ -57,8 +57,7 @@ pmd::DmaRequest Dma::take_piece(DmaTransfer& transfer) const {
   return piece;
 }
 
-/// Take the next requests of a transfer, up to `most`, and no more than are enough. @return how
-/// many.
+/// Take the next requests of a transfer, up to `most`, until has_enough(). @return how many.
 uint16_t Dma::take_pieces(DmaTransfer& transfer, pmd::DmaRequest* out, uint16_t most) const {
   uint16_t n = 0;
   for (; n < most && transfer.left_bytes != 0 && !has_enough(transfer); ++n) {
@@ -85,7 +84,7 @@ void Dma::progress() {
   if (gone_) {
     return;  // the card is gone, so the rings are out of date
   }
-  post_waiting();  // first, so that the card has carried out what it can when it is looked at
+  post_waiting();  // first, since an emulated card may have carried it out when it is reaped
   reap();
   if (!waiting_.is_empty()) {
     post_waiting();  // there is more room

@@ -49,9 +49,8 @@ class Dma {
   /// Hot. Start a transfer: posts as much of it as the ring has room for.
   /// @pre takes() its addresses. @return false: gone(), on_done will not be called.
   [[nodiscard]] bool start(DmaTransfer& transfer);
-  /// Hot. Start a transfer in the next progress(): several such transfers are posted together.
-  /// @pre,
-  /// @return as start().
+  /// Hot. Start a transfer in the next progress(), which posts several together. The conditions and
+  /// the result are those of start().
   [[nodiscard]] bool start_soon(DmaTransfer& transfer);
   /// Hot. Post waiting pieces, and process completions.
   void progress();

@@ -23,8 +23,8 @@ MadeOffers::Offer* MadeOffers::find(const Link& link, uint32_t context) {
 int MadeOffers::offer(Link& link, uint16_t context, uint64_t match_bits, uint64_t ignore_bits,
                       void* buffer, uint64_t capacity) {
   // If other transfers are under way, the peer has probably sent its next request already.
-  // What the card reads needs no place. Making room for OFFER may end the session, so may_say()
-  // comes before a place is taken.
+  // Data that the card reads needs no place. Making room for OFFER may end the session, so
+  // may_say() comes before a place is taken.
   if (link.large.reads.value_or(false) || !link.in[context].open || link.peer_rails != nullptr ||
       !link.large.receives.is_empty() || !link.large.requests.is_empty() ||
       link.path->rail.queues.rules().dedicated_size < kUnitMin || buffer == nullptr ||

@@ -228,10 +228,14 @@ class MessagePort {
   /// session.
   [[nodiscard]] static bool reads_directly(Link& link) {
     std::optional<bool>& reads = link.large.reads;
-    if (!reads.has_value()) [[unlikely]] {
-      reads = link.path->rail.endpoint.moves_directly(link.path->dest_id);
+    if (reads.has_value()) [[likely]] {
+      return *reads;
     }
-    return *reads;
+    const bool moves = link.path->rail.endpoint.moves_directly(link.path->dest_id);
+    if (link.state == LinkState::kUp) {  // before, the cards may not have met
+      reads = moves;
+    }
+    return moves;
   }
   /// Whether nothing to a peer is under way.
   [[nodiscard]] static bool is_idle(Link& link) {

@@ -31,7 +31,8 @@ bool Receiver::begin_read(RecvTransfer& transfer, uint64_t shown_at) {
   };
   read.user = &transfer;
   read.receiver = this;
-  read.is_on = rail.dma->start_soon(read);  // with those of the requests that have come with it
+  // Soon: the next requests may have come together with this one.
+  read.is_on = rail.dma->start_soon(read);
   reads_ += read.is_on ? 1 : 0;
   return read.is_on;
 }

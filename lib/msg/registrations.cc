@@ -51,7 +51,10 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
       return entry.region;
     }
   }
-  const Range all = take_in({static_cast<uint8_t*>(va), len_bytes});
+  Range all = {static_cast<uint8_t*>(va), len_bytes};
+  for (Range joined = join_kept(all); joined.len_bytes != all.len_bytes; joined = join_kept(all)) {
+    all = joined;
+  }
   const pmd::mem::Region* region = nullptr;
   if (all.len_bytes == len_bytes ||
       endpoint_.register_memory(all.va, all.len_bytes, &region) != 0) {
@@ -66,10 +69,10 @@ const pmd::mem::Region* Registrations::get(void* va, uint64_t len_bytes) {
   return region;
 }
 
-/// End the registrations that are kept of some of the pages of a range: they would cut it into
-/// pieces, and what is in one piece for the card is one request. @return the range with theirs, if
-/// that is not too long, so that buffers side by side do not end each other's registrations.
-Registrations::Range Registrations::take_in(Range range) {
+/// End the registrations that are kept of some of the pages of a range, since they would cut it
+/// into pieces, each of which is a request of its own for the card. @return the range with theirs,
+/// if that is not too long, so that buffers side by side do not end each other's registrations.
+Registrations::Range Registrations::join_kept(Range range) {
   uint8_t* const first = range.va - reinterpret_cast<uintptr_t>(range.va) % pmd::mem::kMessagePage;
   uint8_t* const end = range.va + range.len_bytes;
   uint8_t* all_first = range.va;

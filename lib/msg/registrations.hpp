@@ -48,7 +48,7 @@ class Registrations {
   /// Registrations are joined to one of up to so many bytes.
   static constexpr uint64_t kJoinedBytesMax = 64ull << 20;
 
-  [[nodiscard]] Range take_in(Range range);
+  [[nodiscard]] Range join_kept(Range range);
   void drop_oldest();
 
   Endpoint& endpoint_;

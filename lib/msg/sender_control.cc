@@ -193,7 +193,7 @@ bool Sender::on_total(Link& link, Kind kind, std::span<const uint8_t> bytes) {
       return false;
     }
     works_.stats.placed += read_bytes;
-    // Nothing of it is under way, so its user is told by this call of progress().
+    // Of a transfer that was shown nothing is under way: its user is told by this progress().
     if (read_bytes == 0 || transfer->working || look(*transfer)) {
       working_.add(*transfer);
     }

@@ -11,7 +11,7 @@ int LongMessages::create(msg::MessagePort& port, uint16_t context,
   TaggedConfig config;
   const auto [always, read, alone] = port.copied_bytes();
   config.eager_bytes = std::max<uint64_t>(always, msg::kPartBytesMax);
-  config.read_bytes = std::max<uint64_t>(read, msg::kPartBytesMax);
+  config.read_bytes = config.eager_bytes;  // a sender of a shorter message need not wait
   config.lone_bytes = alone;
   return make(port, context, config, out);
 }

@@ -19,11 +19,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int rc = rio::msg::parse_profile(text, "fuzz", &profile);
   Profile again;
   const bool has_value = profile.eager_bytes != 0;
-  if ((has_value && (profile.eager_bytes < Profile::kEagerMin ||
-                     profile.eager_bytes > Profile::kEagerMax)) ||
+  if ((has_value &&
+       (profile.eager_bytes < Profile::kEagerMin || profile.eager_bytes > Profile::kEagerMax)) ||
       (rc == 0 && has_value &&
        (rio::msg::parse_profile(to_text(profile), "again", &again) != 0 ||
-                   again.eager_bytes != profile.eager_bytes))) {
+        again.eager_bytes != profile.eager_bytes))) {
     std::abort();
   }
   return 0;

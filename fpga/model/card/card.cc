@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <thread>
 
 #include "fpga/model/card/card_impl.hpp"
 
@@ -129,11 +128,9 @@ void Card::leave() {
 }
 
 bool Card::copies_once(uint32_t dest_id) {
-  // Asked for each large message: the thread that steps the card stays the preferred one.
-  CardLock::Held held = nullptr;
-  while ((held = impl_->lock.try_lock(&thread_tag)) == nullptr) {
-    std::this_thread::yield();
-  }
+  // The thread that steps the card stays the preferred one.
+  CardLock::Held held = impl_->lock.try_lock(&thread_tag);
+  held = held != nullptr ? held : impl_->lock.lock();
   const Outbound* const way = impl_->core.wire->route(dest_id);
   const bool copies = !impl_->core.exact && way != nullptr && !way->gone && way->takes_long &&
                       way->pulls != nullptr && way->pulls->load(std::memory_order_relaxed) != 0;
@@ -178,6 +175,7 @@ void Card::set_faults(const FaultConfig& faults) {
   impl_->core.end_gathering();
   impl_->core.faults = Faults(faults);
   impl_->core.exact = always_exact(impl_->core.config) || impl_->core.faults.enabled();
+  impl_->core.wire->end_leases();  // faults are drawn for requests
 }
 
 Activity Card::activity() {

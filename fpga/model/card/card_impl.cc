@@ -342,8 +342,8 @@ void Card::Impl::step(bool answers, bool pulls) {
   // Send posted messages first: they need not wait for a cache line that the other side has just
   // written.
   const bool posts = send_posted(&answers);
-  // A host that goes on posting accesses has no use yet for what was read, and what many answers
-  // tell is pulled faster in one go.
+  // While the host posts one access after the other, it does not look for those that are done. So
+  // reads wait, since one system call for many takes less time.
   posts_unpulled = posts ? posts_unpulled + 1 : 0;
   const bool reads = posts_unpulled <= 1 || posts_unpulled % kSendsUnpulled == 0;
   if (take_frames(answers, pulls, reads) && !core.exact &&

@@ -135,6 +135,7 @@ void Control::scan() {
 }
 
 void Control::read_owners() {
+  core_.wire->end_leases();  // of the pairs that had the requests before
   const Bar& bar = core_.bar;
   const uint32_t apply = bar.load(map::apply());
   core_.owners.clear();
@@ -175,6 +176,9 @@ void Control::scan_pair(Pair& pair) {
   const uint32_t dest_id = core_.bar.load(id::qp_dest_id(pair.number));
   if (dest_id != pair.dest_id) {
     pair.dest_id = dest_id;
+    for (const auto& [partner, flow] : pair.flows) {
+      flow->leases.reset();  // they were given to the destID before
+    }
     core_.bar.store(qp::dest_id(pair.number), dest_id);
     bar.store(qp::dest_id(pair.slot), dest_id);
     if (pair.number == 0) {

@@ -56,7 +56,7 @@ void Upkeep::set_link(bool up) {
   engines_.maint.csr().set_link(up);
   if (!up) {
     engines_.tx.link_down();
-    core_.wire->end_leases();  // reads are lost on the way, as all packets
+    core_.wire->end_leases();  // packets that ask are lost on the way
   }
   control_.tell_port();
   for (Pair& pair : core_.pairs) {
@@ -125,7 +125,7 @@ void Upkeep::on_change(const PartnerChange& change) {
   for (Pair& pair : core_.pairs) {
     const auto it = pair.flows.find(change.dest_id);
     if (it != pair.flows.end()) {
-      it->second->leases.reset();  // of the partner before
+      it->second->forget_partner();
     }
     if (!change.here && it != pair.flows.end()) {
       engines_.tx.lose(*it->second);

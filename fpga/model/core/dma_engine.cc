@@ -14,7 +14,7 @@ using Control = regs::dma_desc::Control;
 /// of many. A target finds more writes in one step than a reader finds answers.
 constexpr uint32_t kWriteBytesMin = 4 * 1024;
 constexpr uint32_t kReadBytesMin = 8 * 1024;
-/// The same where the reader need not ask: it copies once, not twice.
+/// Fewest bytes that are read together with others without asking.
 constexpr uint32_t kLeasedBytesMin = 2 * 1024;
 
 DmaOp op_of(const regs::DmaDesc& desc) {
@@ -63,6 +63,7 @@ void DmaEngine::run(Ring& ring) {
     timed_.operation = nullptr;  // it is not alone any more
     used_ |= bit_of(operation);
     unsent_ |= bit_of(operation);
+    writes_ |= op_of(operation.desc) != DmaOp::kNread ? bit_of(operation) : 0;
     ++ring.outstanding;
     operation.flow = core_.flow(*ring.pair, operation.desc.dest_id);
     if (!acceptable(operation.desc)) {
@@ -150,15 +151,25 @@ Transaction DmaEngine::next_request(const Operation& operation, uint32_t long_by
   return request;
 }
 
+/// Whether a write or atomic of a flow has not ended.
+bool DmaEngine::writes_to(const Flow& flow) const {
+  for (uint64_t left = writes_; left != 0; left &= left - 1) {
+    if (operations_[static_cast<size_t>(std::countr_zero(left))].flow == &flow) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// The next bytes of an operation, if it may read them without asking. @return with `va` 0: it may
 /// not, or would pass a write.
 DmaEngine::Leased DmaEngine::leased_part(const Operation& operation, uint32_t bytes) {
   Flow& flow = *operation.flow;
   if (flow.leases == nullptr || flow.way->puller == nullptr ||
-      op_of(operation.desc) != DmaOp::kNread || !flow.writes_are_over()) {
+      op_of(operation.desc) != DmaOp::kNread || !flow.writes_are_over() || writes_to(flow)) {
     return {};
   }
-  const uint64_t lease = flow.way->puller->lease();
+  const uint64_t lease = flow.way->puller->lease_number();
   const Transaction read = next_request(operation, bytes);
   return {&flow, read, flow.leases->find(read.address, bytes, lease), lease};
 }
@@ -170,9 +181,10 @@ void DmaEngine::add_leased(Operation& operation, const Leased& part) {
   operation.long_flies = true;
   ++operation.flying;
   operation.issued += part.read.length;
+  next_ = (part.read.owner + 1) % kOperations;
 }
 
-void DmaEngine::issue(Operation& operation, bool reads) {
+void DmaEngine::issue(Operation& operation, bool may_read) {
   const DmaOp op = op_of(operation.desc);
   Flow& flow = *operation.flow;
   while (operation.issued < operation.desc.length && operation.status == Status::kOk) {
@@ -187,7 +199,7 @@ void DmaEngine::issue(Operation& operation, bool reads) {
     }
     if (long_bytes != 0) {
       const Leased part = leased_part(operation, long_bytes);
-      if (part.va != 0 && (!reads || leased_bytes_ >= kLeasedBytesMax)) {
+      if (part.va != 0 && (!may_read || leased_bytes_ >= kLeasedBytesMax)) {
         return;
       }
       if (part.va != 0) {
@@ -217,21 +229,28 @@ void DmaEngine::issue(Operation& operation, bool reads) {
   }
 }
 
-void DmaEngine::progress(bool reads) {
+/// In turn, since a step reads a bounded number of bytes.
+void DmaEngine::progress(bool may_read) {
   full_ = nullptr;
   leased_.clear();
   leased_bytes_ = 0;
-  for (uint64_t unsent = unsent_; unsent != 0; unsent &= unsent - 1) {
+  const uint64_t from_next = ~uint64_t{0} << next_;
+  progress(unsent_ & from_next, may_read);
+  progress(unsent_ & ~from_next, may_read);
+  transactions_.publish();
+}
+
+void DmaEngine::progress(uint64_t unsent, bool may_read) {
+  for (; unsent != 0; unsent &= unsent - 1) {
     Operation& operation = operations_[static_cast<size_t>(std::countr_zero(unsent))];
     if (core_.link_up) {
-      issue(operation, reads);
+      issue(operation, may_read);
     } else if (operation.status == Status::kOk) {
       // The rest is not sent. Packets that were sent may have been carried out.
       operation.status = operation.issued == 0 ? Status::kLinkDown : Status::kResponseTimeout;
     }
     finish_if_over(operation);
   }
-  transactions_.publish();
 }
 
 DmaEngine::Load DmaEngine::load() const {
@@ -268,8 +287,12 @@ void DmaEngine::on_end(const Transaction& transaction, Status status) {
 }
 
 void DmaEngine::send_in_packets(const Transaction& transaction) {
+  operations_[transaction.owner].in_packets = true;
+  ask(transaction);
+}
+
+void DmaEngine::ask(const Transaction& transaction) {
   Operation& operation = operations_[transaction.owner];
-  operation.in_packets = true;
   timed_.operation = nullptr;
   operation.long_flies = false;
   operation.issued -= transaction.length;
@@ -294,8 +317,7 @@ void DmaEngine::finish_if_over(Operation& operation) {
                        operation.status, operation.retries);
   --ring.outstanding;
   operation.ring = nullptr;
-  used_ &= ~bit_of(operation);
-  unsent_ &= ~bit_of(operation);
+  free(operation);
 }
 
 /// The operation that was timed has ended, and was alone.
@@ -323,8 +345,7 @@ void DmaEngine::forget(const Pair& pair) {
     if (operation.ring != nullptr && operation.ring->pair == &pair) {
       operation = {};
       timed_.operation = nullptr;
-      used_ &= ~bit_of(operation);
-      unsent_ &= ~bit_of(operation);
+      free(operation);
     }
   }
 }

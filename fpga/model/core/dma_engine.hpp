@@ -26,11 +26,10 @@ class DmaEngine {
     uint64_t lease;  ///< see Puller::lease()
   };
 
-  /// Send packets of the operations under way. @param reads whether parts that are leased may be
-  /// read now; else they wait.
-  void progress(bool reads);
-  /// Parts to read since the last call of progress(), whose ends the caller reports by on_end() or
-  /// send_in_packets(). At most kLeasedBytesMax and what one of them has.
+  /// Send packets of the operations under way. @param may_read whether leased() may have parts.
+  void progress(bool may_read);
+  /// Parts that the last progress() lets the caller read. It calls on_end(), send_in_packets() or
+  /// ask() for each of them. Less than kLeasedBytesMax + kLongBytesMax.
   [[nodiscard]] std::span<const Leased> leased() const { return leased_; }
   [[nodiscard]] bool busy() const { return used_ != 0; }
   /// Whether progress() has something to do.
@@ -45,6 +44,8 @@ class DmaEngine {
   void on_end(const Transaction& transaction, regs::Status status);
   /// The partner has done nothing of a kLongRequest: send its requests one by one.
   void send_in_packets(const Transaction& transaction);
+  /// A part was leased no more when it was read: ask for it.
+  void ask(const Transaction& transaction);
   /// Begin to stop the ring. Transfers under way continue.
   void begin_stop(Ring& ring);
   void forget(const Pair& pair);
@@ -72,7 +73,7 @@ class DmaEngine {
     uint64_t since_ns = 0;
   };
   static constexpr uint32_t kOperations = 64;
-  static constexpr uint32_t kLeasedBytesMax = 512 * 1024;  // that a step reads, some 50 us
+  static constexpr uint32_t kLeasedBytesMax = 512 * 1024;  // a step that has so many adds no more
 
   [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
   [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
@@ -82,8 +83,15 @@ class DmaEngine {
   [[nodiscard]] Leased leased_part(const Operation& operation, uint32_t bytes);
   void add_leased(Operation& operation, const Leased& part);
   void end_timed(const Operation& operation);
-  void issue(Operation& operation, bool reads);
+  void issue(Operation& operation, bool may_read);
+  void progress(uint64_t unsent, bool may_read);
+  [[nodiscard]] bool writes_to(const Flow& flow) const;
   void finish_if_over(Operation& operation);
+  void free(const Operation& operation) {
+    used_ &= ~bit_of(operation);
+    unsent_ &= ~bit_of(operation);
+    writes_ &= ~bit_of(operation);
+  }
   [[nodiscard]] uint64_t bit_of(const Operation& operation) const {
     return uint64_t{1} << (&operation - operations_.data());
   }
@@ -94,8 +102,10 @@ class DmaEngine {
   // Operations that are not free, and those of them with bytes to send, one bit each.
   uint64_t used_ = 0;
   uint64_t unsent_ = 0;
+  uint64_t writes_ = 0;  // operations that are not free and not reads
   std::vector<Leased> leased_;
   uint32_t leased_bytes_ = 0;
+  uint32_t next_ = 0;  // number of the operation behind the last one that had a part in leased_
   WayChoice choice_;
   Timed timed_;
   const Flow* full_ = nullptr;  // for which there was no room, in this call of progress()

@@ -207,7 +207,7 @@ struct Flow {
   uint32_t waiting_lanes = 0;      ///< TxEntry::lane_bit() of those
   std::unique_ptr<Leases> leases;  ///< created on first use
   uint32_t written_to = 0;         ///< ring position behind the last write or atomic
-  bool writes_fly = false;         ///< whether the partner may not have taken it
+  bool writes_fly = false;         ///< whether it may still be in the ring
   uint8_t next_tid = 0;
   bool reads_in_packets = false;  ///< the partner's memory cannot be pulled
   bool requests_wait = false;     ///< a request of a transaction waits for room on the wire
@@ -220,8 +220,15 @@ struct Flow {
   }
   /// Whether a read now would find what earlier writes and atomics have left.
   [[nodiscard]] bool writes_are_over() {
-    writes_fly = writes_fly && !way->requests->passed(written_to);
+    writes_fly =
+        writes_fly && !way->requests->is_old(written_to) && !way->requests->passed(written_to);
     return !writes_fly && !requests_wait;
+  }
+  /// The partner is another one now, or gone: what is known of the one before does not count.
+  void forget_partner() {
+    leases.reset();
+    writes_fly = false;
+    reads_in_packets = false;
   }
   /// Whether a message to this mailbox is in flight. A busy letter is not enough: it may be
   /// resting, or taken by a message of several segments to a mailbox with the same low bits.

@@ -46,7 +46,7 @@ class HostPort {
   /// The window of the last large() that wrote; possibly empty, or another one if memory may go
   /// without notice.
   [[nodiscard]] const HostWindow& large_write_window() const { return large_windows_[1]; }
-  /// The same of the last large() that only read.
+  /// As large_write_window(), of the last large() that did not write.
   [[nodiscard]] const HostWindow& large_read_window() const { return large_windows_[0]; }
 
   /// A ring's memory in one piece; null: refused, and counted. Valid until begin_step() returns

@@ -8,7 +8,8 @@ namespace {
 using regs::DmaOp;
 using regs::Status;
 
-/// Bytes of RapidIO addresses at the top that are never leased: the rail status is there.
+/// RapidIO addresses at the top are never leased: the rail status is there, and what may reach it
+/// goes in packets (RailBlock::claims_long()).
 constexpr uint64_t kTopBytes = kDmaBytesMax + uint64_t{sizeof(regs::RailStatus)};
 
 [[nodiscard]] bool has_part(const InFrame& frame) {
@@ -71,7 +72,7 @@ bool DmaPull::answer_read(const InFrame& frame, const PullPart& part,
   HostPort* const host = place.host;
   const uint8_t* const from =
       host != nullptr && !host->is_silent() ? host->large(place.bus, part.length, false) : nullptr;
-  const uint64_t lease = core_.wire->lease();
+  const uint64_t lease = core_.wire->lease_number();
   if (from == nullptr || lease == 0) {
     if (!responder_.ready_for(frame, 1)) {
       return false;
@@ -129,7 +130,7 @@ void DmaPull::on_response(Puller* puller, Flow& flow, Transaction& transaction,
     return;
   }
   uint8_t* const to = flow.pair.function->host->large(ended.bus_addr, ended.length, true);
-  if (puller == nullptr || to == nullptr || puller->lease() != told.lease) {
+  if (puller == nullptr || to == nullptr || puller->lease_number() != told.lease) {
     flow.reads_in_packets = flow.reads_in_packets || puller == nullptr;
     end(ended, std::nullopt);
     return;
@@ -141,8 +142,8 @@ void DmaPull::on_response(Puller* puller, Flow& flow, Transaction& transaction,
   add({{}, &flow, ended, told.lease, true}, {to, told.part.address, told.part.length});
 }
 
-void DmaPull::progress(bool reads) {
-  dma_.progress(reads);
+void DmaPull::progress(bool may_read) {
+  dma_.progress(may_read);
   Puller* puller = nullptr;
   for (const DmaEngine::Leased& one : dma_.leased()) {
     Puller* const from = one.flow->way->puller;
@@ -173,27 +174,36 @@ void DmaPull::end_pulls(Puller* puller) {
   uint64_t pulled = puller->pull({pieces_.data(), count_});
   for (uint32_t i = 0; i < count_; ++i) {
     const Pull& pull = pulls_[i];
-    const uint32_t bytes = pieces_[i].len_bytes;
-    const bool is_whole = pulled >= bytes;
-    pulled -= is_whole ? bytes : pulled;
+    const uint32_t wanted = pieces_[i].len_bytes;
+    const uint64_t bytes = std::min<uint64_t>(pulled, wanted);
+    pulled -= bytes;
     if (pull.flow != nullptr) {
-      end_read(pull, *puller, is_whole);
+      end_read(pull, *puller, bytes);
       continue;
     }
     // The sender may have revoked the frame meanwhile: then the bytes are not those that it meant.
-    const bool is_valid = is_still(pull.frame.type, pull.frame.at);
-    answer(pull.frame, is_whole && is_valid, bytes);
+    answer(pull.frame, bytes == wanted && is_still(pull.frame.type, pull.frame.at), wanted);
   }
   count_ = 0;
 }
 
-void DmaPull::end_read(const Pull& pull, const Puller& puller, bool is_whole) {
-  const bool is_valid = puller.lease() == pull.lease;
-  pull.flow->reads_in_packets = pull.flow->reads_in_packets || (is_valid && !is_whole);
-  if (is_valid && is_whole && !pull.is_asked) {
-    puller.count_leased(long_packets(pull.transaction.length));
+void DmaPull::end_read(const Pull& pull, const Puller& puller, uint64_t pulled_bytes) {
+  const Transaction& read = pull.transaction;
+  const bool is_valid = puller.lease_number() == pull.lease;
+  if (!is_valid && !pull.is_asked) {
+    transactions_.uncount(read);
+    dma_.ask(read);
+    return;
   }
-  end(pull.transaction, is_valid && is_whole ? std::optional(Status::kOk) : std::nullopt);
+  if (!is_valid || pulled_bytes != read.length) {
+    pull.flow->reads_in_packets = pull.flow->reads_in_packets || is_valid;
+    end(read, std::nullopt);
+    return;
+  }
+  if (!pull.is_asked) {
+    puller.count_leased(long_packets(read.length));
+  }
+  end(read, Status::kOk);
 }
 
 }  // namespace rio::model

@@ -33,9 +33,8 @@ class DmaPull {
   /// those of a write.
   void on_response(Puller* puller, Flow& flow, Transaction& transaction, const InFrame& response);
 
-  /// Send packets of the operations under way, and read what is leased. @param reads see
-  /// DmaEngine::progress().
-  void progress(bool reads);
+  /// DmaEngine::progress(), and read what is leased.
+  void progress(bool may_read);
 
   /// Whether end_pulls() must be called before a frame of another kind is handled, or frames are
   /// released.
@@ -59,20 +58,19 @@ class DmaPull {
   static constexpr uint32_t kTurnBytes = 512 * 1024;
   static constexpr uint32_t kPiecesMax = 16;
 
-  /// A frame that points to bytes, a write's request or the answer to a read; or a read without
-  /// one.
+  /// Bytes to be pulled: those of a partner's write, or of a read of this card's.
   struct Pull {
-    InFrame frame;            // of a write; of a read it does not matter
+    InFrame frame;            // of the write
     Flow* flow;               // of the read; null: a write
     Transaction transaction;  // of the read
-    uint64_t lease;           // of the read
-    bool is_asked;            // the partner has counted the read
+    uint64_t lease;           // number of the lease by which it reads
+    bool is_asked;            // whether the read asked, so that the partner has counted it
   };
 
   void add(const Pull& pull, const PullPiece& piece);
   [[nodiscard]] bool answer_read(const InFrame& frame, const PullPart& part,
                                  const TargetEngine::Place& place);
-  void end_read(const Pull& pull, const Puller& puller, bool is_whole);
+  void end_read(const Pull& pull, const Puller& puller, uint64_t pulled_bytes);
   void answer(const InFrame& frame, bool is_done, uint32_t length);
   /// End a read or write. @param status nullopt: nothing was done, it goes in packets.
   void end(const Transaction& transaction, std::optional<regs::Status> status);

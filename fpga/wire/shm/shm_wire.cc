@@ -23,14 +23,18 @@ struct ShmWire::End : Partner {
   model::Windows mapped;         // memory of this process that the partner has mapped
   Rings rings;
   bool cut = false;
-  uint64_t leased_packets = 0;  // that the partner had read at the last look
+  uint64_t leased_packets = 0;  // LeaseWords::packets of the partner at the last look
 
   uint32_t mark = 0;  // tail of the requests' ring when the mark was set
   TakenMark taken;
 };
 
 ShmWire::ShmWire() = default;
-ShmWire::~ShmWire() = default;
+ShmWire::~ShmWire() {
+  for (const auto& end : ends_) {
+    end_leases_of(*end);
+  }
+}
 
 int ShmWire::join(const Seat& seat, std::unique_ptr<ShmWire>* out, std::string* error) {
   std::unique_ptr<Directory> directory;
@@ -128,12 +132,17 @@ void ShmWire::connect(const std::shared_ptr<Link>& link) {
              &end.mapped, end.pulls ? &end.puller : nullptr});
 }
 
+/// No lease of a link holds any more.
+void ShmWire::end_leases_of(const End& end) {
+  end.link->joint.mine.heads()->leases.number.store(0, std::memory_order_seq_cst);
+}
+
 void ShmWire::end_leases() {
   ++lease_;
   for (const auto& end : ends_) {
     end->link->joint.mine.heads()->leases.number.store(lease_, std::memory_order_relaxed);
   }
-  // The end is visible before memory changes; pairs with the fence in Puller::lease().
+  // The end is visible before memory changes; pairs with the fence in Puller::lease_number().
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
@@ -147,6 +156,7 @@ uint64_t ShmWire::leased_packets() {
 }
 
 void ShmWire::close(End& end) {
+  end_leases_of(end);
   leased_packets_ +=
       end.link->joint.theirs.heads()->leases.packets.load(std::memory_order_relaxed) -
       end.leased_packets;

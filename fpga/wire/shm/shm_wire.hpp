@@ -30,7 +30,7 @@ class ShmWire final : public Member {
   void pump(uint64_t now_ns) override;
   void check_partners(uint64_t now_ns, uint64_t response_ns) override;
   void on_unmapped() override;
-  [[nodiscard]] uint64_t lease() const override { return lease_; }
+  [[nodiscard]] uint64_t lease_number() const override { return lease_; }
   void end_leases() override;
   [[nodiscard]] uint64_t leased_packets() override;
 
@@ -44,6 +44,7 @@ class ShmWire final : public Member {
   void on_event(const Event& event);
   void connect(const std::shared_ptr<Link>& link);
   void close(End& end);
+  static void end_leases_of(const End& end);
 
   bool pull_ = true;
   uint64_t lease_ = 1;

@@ -78,6 +78,61 @@ TEST_F(DmaLease, AStepReadsABoundedNumberOfBytes) {
   EXPECT_EQ(done_alone().size(), kReads);
 }
 
+/// The card takes descriptors of one place again and again, as long as others are posted.
+TEST_F(DmaLease, NoReadWaitsForEverBehindLongOnes) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    read(i, 0, model::kLongBytesMax);
+  }
+  std::vector<uint32_t> ended;
+  for (uint32_t i = 3; i < 40; i += 2) {
+    cards_.steps(0, 1);
+    for (const DmaResult& each : cards_.take()) {
+      ended.push_back(each.cookie);
+    }
+    read(i, 0, model::kLongBytesMax);
+    read(i + 1, 0, model::kLongBytesMax);
+    cards_.steps(0, 1);
+  }
+  for (const uint32_t first : {0u, 1u, 2u}) {
+    EXPECT_TRUE(std::ranges::find(ended, first) != ended.end()) << first;
+  }
+}
+
+/// Memory elsewhere has gone: the read asks, and no packets are needed.
+TEST_F(DmaLease, AReadWhoseLeaseEndsMeanwhileAsks) {
+  const uint64_t before = cards_.puller(0).pulls;
+  cards_.puller(0).after_pull = [this] {
+    cards_.puller(0).after_pull = nullptr;
+    cards_.node(1).card().with_lock([](void* /*arg*/) {}, nullptr);
+  };
+  read(1);
+  EXPECT_TRUE(done_alone().empty());
+  EXPECT_EQ(done(), ok_);
+  EXPECT_TRUE(same(kBytes));
+  EXPECT_EQ(cards_.puller(0).pulls, before + 2);
+  EXPECT_EQ(cards_.node(1).card().statistics().port.rx_packets,
+            cards_.node(0).card().statistics().port.tx_packets);
+}
+
+TEST_F(DmaLease, ItEndsWithTheReceiveMap) {
+  namespace map = regs::rx_map;
+  SameNode& target = cards_.node(1);
+  target.write32(map::entry(0), map::Entry::valid.put(1));  // requests go to no pair
+  target.write32(map::apply(), 2);
+  cards_.steps(1, 40);
+  ASSERT_EQ(target.read32(map::applied()), 2u);
+  read(1);
+  EXPECT_TRUE(done_alone().empty());
+  EXPECT_EQ(done(), error_);
+}
+
+TEST_F(DmaLease, ItEndsWithFaults) {
+  cards_.node(1).card().set_faults({.seed = 1, .rate = 1e-9});
+  read(1);
+  EXPECT_TRUE(done_alone().empty());
+  EXPECT_EQ(done(), ok_);
+}
+
 TEST_F(DmaLease, ItEndsWithTheWindow) {
   cards_.set_window(false);
   cards_.steps(1, 20);
@@ -123,7 +178,7 @@ TEST_F(DmaLease, ItEndsWithTheCard) {
   EXPECT_TRUE(done_alone().empty());
 }
 
-/// What is mapped ends behind the window's begin, and the window before the end of the memory.
+/// The window ends before the memory that is mapped.
 TEST_F(DmaLease, ItHasItsEnds) {
   for (const uint64_t at : {uint64_t{kWindowBytes} - kBytes + 1, uint64_t{kWindowBytes}}) {
     cards_.post({DmaOp::kNread, kBytes, 0, at, 1});

@@ -50,7 +50,7 @@ class MemoryPuller final : public model::Puller {
   std::function<void()> after_pull;  // called before the bytes count
 };
 
-/// The same, of one partner.
+/// A MemoryPuller for one partner, which gives and has leases.
 class LeasedPuller final : public model::Puller {
  public:
   LeasedPuller(MemoryPuller* all, OneWay* in, OneWay* out)
@@ -105,7 +105,7 @@ class RingsWire final : public model::Wire {
     mine_ = out;
     end_leases();
   }
-  [[nodiscard]] uint64_t lease() const override { return lease_; }
+  [[nodiscard]] uint64_t lease_number() const override { return lease_; }
   void end_leases() override {
     ++lease_;
     for (OneWay* way : mine_) {
