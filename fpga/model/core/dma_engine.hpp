@@ -23,7 +23,7 @@ class DmaEngine {
     Flow* flow;
     Transaction read;
     uint64_t va;     ///< address in the partner's process
-    uint64_t lease;  ///< see Puller::lease()
+    uint64_t lease;  ///< see Puller::lease_number()
   };
 
   /// Send packets of the operations under way. @param may_read whether leased() may have parts.
