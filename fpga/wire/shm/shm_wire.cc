@@ -146,20 +146,23 @@ void ShmWire::end_leases() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
+/// Count what a partner says it has read since the last look.
+void ShmWire::count_leased(End& end) {
+  const uint64_t all =
+      end.link->joint.theirs.heads()->leases.packets.load(std::memory_order_relaxed);
+  leased_packets_ += all - std::exchange(end.leased_packets, all);
+}
+
 uint64_t ShmWire::leased_packets() {
   for (const auto& end : ends_) {
-    const uint64_t all =
-        end->link->joint.theirs.heads()->leases.packets.load(std::memory_order_relaxed);
-    leased_packets_ += all - std::exchange(end->leased_packets, all);
+    count_leased(*end);
   }
   return std::exchange(leased_packets_, 0);
 }
 
 void ShmWire::close(End& end) {
   end_leases_of(end);
-  leased_packets_ +=
-      end.link->joint.theirs.heads()->leases.packets.load(std::memory_order_relaxed) -
-      end.leased_packets;
+  count_leased(end);
   Member::close(end);
   std::erase_if(ends_, [&](const auto& each) { return each.get() == &end; });
   list_inbound();

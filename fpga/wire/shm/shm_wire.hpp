@@ -45,10 +45,11 @@ class ShmWire final : public Member {
   void connect(const std::shared_ptr<Link>& link);
   void close(End& end);
   static void end_leases_of(const End& end);
+  void count_leased(End& end);
 
   bool pull_ = true;
   uint64_t lease_ = 1;
-  uint64_t leased_packets_ = 0;                       // of partners that have gone
+  uint64_t leased_packets_ = 0;                       // counted since the last leased_packets()
   std::shared_ptr<const base::ReadableAreas> areas_;  // that partners may map; null: none
   std::vector<std::unique_ptr<End>> ends_;
   std::unique_ptr<Exchange> exchange_;  // last, since its thread uses the rest
