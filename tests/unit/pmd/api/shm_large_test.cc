@@ -107,49 +107,11 @@ void meet(Member& one, Member& two) {
   EXPECT_EQ(two.done(), Status::kOk);
 }
 
-/// A card that was told where to read goes on while the memory's owner sleeps: nothing is read
-/// twice.
-TEST_F(Shm, ALongReadIsNotRepeatedSinceItsTargetSleeps) {
-  constexpr uint32_t kBytes = 200 * 1024;
-  constexpr uint32_t kPackets = kBytes / 4096;
-  Member one("shm:x,id=1");
-  Member two("shm:x,id=2");
-  meet(one, two);
-  pmd::DmaMemory from;
-  pmd::DmaMemory to;
-  ASSERT_EQ(one.endpoint().alloc(kBytes, 4096, &from), 0);
-  ASSERT_EQ(two.endpoint().alloc(kBytes, 4096, &to), 0);
-  std::memset(from.va, 0x5A, kBytes);
-  uint32_t window = 0;
-  const pmd::Window wanted{.rio_addr = 0x1000,
-                           .size_bytes = kBytes,
-                           .iova = from.iova,
-                           .rights = pmd::WindowRights::kRead};
-  ASSERT_EQ(one.endpoint().queues().windows().open(wanted, &window), 0);
-  one.polls(300);  // the counters have the message
-  const uint32_t before = one.endpoint().card().counters().rx_packets;
-  const pmd::DmaRequest read{.rio_addr = 0x1000,
-                             .iova = to.iova,
-                             .cookie = 7,
-                             .dest_id = 1,
-                             .length_bytes = kBytes,
-                             .op = regs::DmaOp::kNread,
-                             .prio = 0};
-  ASSERT_EQ(two.endpoint().dma().post(&read, 1), 1u);
-  one.polls(4);
-  one.endpoint().card().bus().emulation().before_sleep();
-  pmd::EntryDone done{};
-  ASSERT_TRUE(wait_until([&] { return two.endpoint().dma().reap(&done, 1) == 1; }));
-  EXPECT_EQ(done.status, Status::kOk);
-  EXPECT_EQ(std::memcmp(from.va, to.va, kBytes), 0);
-  one.polls(300);
-  EXPECT_EQ(one.endpoint().card().counters().rx_packets - before, kPackets);
-}
-
 /// A card reads memory of another process's card.
 class ShmReads : public Shm {
  protected:
   static constexpr uint32_t kBytes = 200 * 1024;
+  static constexpr uint32_t kPackets = kBytes / 4096;
 
   /// @return a window onto `memory` of the target.
   static uint32_t show(Member& target, const pmd::DmaMemory& memory) {
@@ -190,9 +152,18 @@ class ShmReads : public Shm {
     ASSERT_EQ(one_->endpoint().alloc(kBytes, 4096, &from_), 0);
     ASSERT_EQ(two_->endpoint().alloc(kBytes, 4096, &to_), 0);
     window_ = show(*one_, from_);
-    post(*two_, to_);
-    ASSERT_EQ(end(*two_, one_.get()), Status::kOk) << "the first read asks";
     std::memset(from_.va, 0x5A, kBytes);
+    one_->polls(300);  // the counters have what came before
+    before_ = rx_packets();
+  }
+  [[nodiscard]] uint32_t rx_packets() { return one_->endpoint().card().counters().rx_packets; }
+  /// The first read asks, and leases.
+  void lease() {
+    post(*two_, to_);
+    ASSERT_EQ(end(*two_, one_.get()), Status::kOk);
+    std::memset(from_.va, 0xA5, kBytes);
+    one_->polls(300);
+    before_ = rx_packets();
   }
   void TearDown() override {
     two_.reset();
@@ -205,19 +176,32 @@ class ShmReads : public Shm {
   pmd::DmaMemory from_;
   pmd::DmaMemory to_;
   uint32_t window_ = 0;
+  uint32_t before_ = 0;  // packets that the owner of the memory has counted
 };
 
+/// A card that was told where to read goes on while the memory's owner sleeps: nothing is read
+/// twice.
+TEST_F(ShmReads, ALongReadIsNotRepeatedSinceItsTargetSleeps) {
+  post(*two_, to_);
+  one_->polls(4);
+  one_->endpoint().card().bus().emulation().before_sleep();
+  ASSERT_EQ(end(*two_, nullptr), Status::kOk);
+  EXPECT_EQ(std::memcmp(from_.va, to_.va, kBytes), 0);
+  one_->polls(300);
+  EXPECT_EQ(rx_packets() - before_, kPackets);
+}
+
 TEST_F(ShmReads, LeasedMemoryIsReadWithoutItsOwner) {
-  one_->polls(300);  // the counters have what came before
-  const uint32_t before = one_->endpoint().card().counters().rx_packets;
+  lease();
   post(*two_, to_);
   ASSERT_EQ(end(*two_, nullptr), Status::kOk);
   EXPECT_EQ(std::memcmp(from_.va, to_.va, kBytes), 0);
   one_->polls(600);
-  EXPECT_EQ(one_->endpoint().card().counters().rx_packets, before + kBytes / 4096);
+  EXPECT_EQ(rx_packets() - before_, kPackets);
 }
 
 TEST_F(ShmReads, AClosedWindowEndsTheLease) {
+  lease();
   ASSERT_EQ(one_->endpoint().queues().windows().close(window_), 0);
   post(*two_, to_);
   EXPECT_EQ(end(*two_, one_.get()), Status::kErrorResponse);
@@ -225,6 +209,7 @@ TEST_F(ShmReads, AClosedWindowEndsTheLease) {
 
 /// It has the destID of the one before, and perhaps memory at the same addresses.
 TEST_F(ShmReads, ANewPartnerHasLeasedNothing) {
+  lease();
   one_.reset();
   one_ = std::make_unique<Member>("shm:x,id=1");
   two_->send(1, "here");
