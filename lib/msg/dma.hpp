@@ -54,6 +54,8 @@ class Dma {
   [[nodiscard]] bool start_soon(DmaTransfer& transfer);
   /// Hot. Post waiting pieces, and process completions.
   void progress();
+  /// Hot. Whether progress() would end transfers, as far as the card has come.
+  [[nodiscard]] bool has_done() const { return !gone_ && queue_.has_done(); }
   /// The card is gone: all transfers end with kLinkDown.
   void card_gone();
   /// Stop permanently: afterwards no transfer accesses memory. Transfers not carried out end with

@@ -70,7 +70,13 @@ class CardWay {
     --under_way_;
     bytes_under_way_ -= transfer.wanted_bytes;
   }
-  void progress() { rail_->dma->progress(); }
+  void progress() {
+    if (rail_ != nullptr) {
+      rail_->dma->progress();
+    }
+  }
+  /// Hot. Whether progress() would end transfers that the card has done.
+  [[nodiscard]] bool has_done() const { return rail_ != nullptr && rail_->dma->has_done(); }
   /// Stop the DMA queue if transfers of this endpoint are under way there, for good.
   void stop() {
     if (under_way_ != 0) {

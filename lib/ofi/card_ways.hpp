@@ -3,6 +3,7 @@
 /// them. See docs/decisions/0046-memory-of-peers-over-rails.md.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -48,6 +49,11 @@ class CardWays {
     for (uint32_t i = 0; i < count_; ++i) {
       ways_[i].progress();
     }
+  }
+  /// Hot. Whether progress() would end transfers at once.
+  [[nodiscard]] bool has_done() const {
+    return std::any_of(ways_.begin(), ways_.begin() + count_,
+                       [](const CardWay& way) { return way.has_done(); });
   }
   /// Stop the DMA queues where transfers of this endpoint are under way, for good.
   void stop() {

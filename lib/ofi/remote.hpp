@@ -52,6 +52,12 @@ class Remote {
     }
   }
 
+  /// Hot. Let transfers end that the cards have done.
+  void look_at_cards() {
+    if (by_card_ != 0 && cards_.has_done()) {
+      progress_cards();
+    }
+  }
   /// Hot. After MessagePort::progress().
   void progress() {
     if (tag_ == nullptr) {

@@ -16,6 +16,7 @@
 #include <ompi/request/request.h>
 #include <opal/class/opal_free_list.h>
 #include <opal/class/opal_list.h>
+#include <opal/mca/btl/base/base.h>
 #include <opal/runtime/opal_progress.h>
 
 #if OMPI_MAJOR_VERSION < 5
@@ -89,12 +90,16 @@ static inline bool mtl_rio_may_take_plain(void) {
 }
 
 /** Whether a wait shall call opal_progress(), which is less urgent than its own looks for a
- *  message: at each 16th look; but at each second one if Open MPI was told that there are more
- * ranks than cores. opal_progress() yields then, and a look in vain delays a rank that has to send.
+ *  message: at each 16th look. At each second one where others wait for it: the peers that read and
+ *  write this rank's memory by a transport of Open MPI (besides the one to itself), and the ranks
+ *  that want this core, if Open MPI was told that there are more ranks than cores. opal_progress()
+ *  yields then, and a look in vain delays a rank that has to send.
  * Any thread. @param looks how many looks this wait has made. */
 static inline bool rio_is_progress_due(unsigned looks) {
-  enum { kLooks = 16, kLooksOfCrowd = 2 }; /* powers of two */
-  return (looks & (opal_progress_yield_when_idle ? kLooksOfCrowd - 1 : kLooks - 1)) == 0;
+  enum { kLooks = 16, kLooksOfOthers = 2 }; /* powers of two */
+  const bool others =
+      opal_progress_yield_when_idle || opal_list_get_size(&mca_btl_base_modules_initialized) > 1;
+  return (looks & (others ? kLooksOfOthers - 1 : kLooks - 1)) == 0;
 }
 
 /** @return a number that all members of the communicator compute alike, and that no other living

@@ -29,6 +29,8 @@ class alignas(64) DmaQueue : public PostingQueue {
   /// length. Calls the poll hook once, and looks again, when there is nothing.
   /// @return how many, 0 to `n`.
   uint16_t reap(EntryDone* out, uint16_t n);
+  /// Hot. Whether reap() would fetch something without the poll hook.
+  [[nodiscard]] bool has_done() const { return cursor_.ready<regs::EntryCpl>(); }
 
  private:
   [[nodiscard]] Reject check(const DmaRequest& request) const;

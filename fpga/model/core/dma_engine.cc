@@ -91,21 +91,23 @@ uint32_t DmaEngine::packet_bytes(const Operation& operation) const {
 
 /// Decide what an operation of which nothing was sent sends in one kLongRequest. @return the fewest
 /// bytes of one.
-uint32_t DmaEngine::long_min(const Operation& operation) {
+uint32_t DmaEngine::long_min(Operation& operation) {
   const bool reads = op_of(operation.desc) == DmaOp::kNread;
   const uint32_t bytes = operation.desc.length;
-  const bool is_leased = leased_part(operation, std::min(bytes, kLongBytesMax)).va != 0;
   if (!std::has_single_bit(used_)) {
+    const bool is_leased = leased_part(operation, std::min(bytes, kLongBytesMax)).va != 0;
     return !reads ? kWriteBytesMin : is_leased ? kLeasedBytesMin : kReadBytesMin;
   }
-  if (is_leased || !WayChoice::decides(bytes)) {
-    return WayChoice::kBytesMin;
+  if (!WayChoice::decides(reads, bytes)) {
+    return WayChoice::kWriteBytesMin;
   }
   const WayChoice::Turn turn = choice_.next(reads, bytes, core_.now_ns);
+  operation.ends_timed = turn.is_timed || turn.is_before_timed;
   if (turn.is_timed) {
-    timed_ = {&operation, turn.is_long, core_.clock->now_ns()};
+    const uint64_t before_ns = core_.clock->now_ns() - WayChoice::kBeforeNs;
+    timed_ = {&operation, turn.is_long, std::max(before_ns, last_end_ns_)};
   }
-  return turn.is_long ? WayChoice::kBytesMin : WayChoice::kBytesMax + 1;
+  return turn.is_long ? 1 : WayChoice::kBytesMax + 1;
 }
 
 /// Bytes of the next kLongRequest. @return 0: send a packet. One at a time of each operation, so
@@ -115,8 +117,9 @@ uint32_t DmaEngine::long_bytes(Operation& operation) {
   const bool reads = op == DmaOp::kNread;
   const uint32_t left = operation.desc.length - operation.issued;
   const Flow& flow = *operation.flow;
-  if (left < (reads ? kLeasedBytesMin : kWriteBytesMin) || core_.exact || operation.in_packets ||
-      !(reads || op == DmaOp::kNwriteR) || !flow.way->takes_long || flow.way->pulls == nullptr ||
+  if (left < (reads ? WayChoice::kReadBytesMin : kWriteBytesMin) || core_.exact ||
+      operation.in_packets || !(reads || op == DmaOp::kNwriteR) || !flow.way->takes_long ||
+      flow.way->pulls == nullptr ||
       (reads ? flow.reads_in_packets : flow.way->pulls->load(std::memory_order_relaxed) == 0)) {
     return 0;
   }
@@ -309,7 +312,7 @@ void DmaEngine::finish_if_over(Operation& operation) {
   if (operation.flying > 0 || (operation.status == Status::kOk && !all)) {
     return;
   }
-  if (timed_.operation == &operation) [[unlikely]] {
+  if (operation.ends_timed) {
     end_timed(operation);
   }
   Ring& ring = *operation.ring;
@@ -320,12 +323,16 @@ void DmaEngine::finish_if_over(Operation& operation) {
   free(operation);
 }
 
-/// The operation that was timed has ended, and was alone.
+/// An operation that was timed has ended, or the one before.
 void DmaEngine::end_timed(const Operation& operation) {
+  last_end_ns_ = core_.clock->now_ns();
+  if (timed_.operation != &operation) {
+    return;  // it was not timed, or not alone
+  }
   timed_.operation = nullptr;
   if (operation.status == Status::kOk) {
     choice_.took(op_of(operation.desc) == DmaOp::kNread, operation.desc.length, timed_.is_long,
-                 core_.clock->now_ns() - timed_.since_ns);
+                 last_end_ns_ - timed_.since_ns);
   }
 }
 

@@ -64,6 +64,7 @@ class DmaEngine {
     regs::Status status = regs::Status::kOk;
     bool long_flies = false;  // a kLongRequest is in flight, and nothing else
     bool in_packets = false;  // no more kLongRequests
+    bool ends_timed = false;  // the time of its end is needed
     uint32_t long_min = 0;    // fewest bytes of a kLongRequest; 0: not decided yet
   };
   /// The operation that is timed for the choice.
@@ -77,7 +78,7 @@ class DmaEngine {
 
   [[nodiscard]] bool acceptable(const regs::DmaDesc& desc) const;
   [[nodiscard]] uint32_t packet_bytes(const Operation& operation) const;
-  [[nodiscard]] uint32_t long_min(const Operation& operation);
+  [[nodiscard]] uint32_t long_min(Operation& operation);
   [[nodiscard]] uint32_t long_bytes(Operation& operation);
   [[nodiscard]] Transaction next_request(const Operation& operation, uint32_t long_bytes);
   [[nodiscard]] Leased leased_part(const Operation& operation, uint32_t bytes);
@@ -108,6 +109,7 @@ class DmaEngine {
   uint32_t next_ = 0;  // number of the operation behind the last one that had a part in leased_
   WayChoice choice_;
   Timed timed_;
+  uint64_t last_end_ns_ = 0;    // of the last operation for which there was a choice
   const Flow* full_ = nullptr;  // for which there was no room, in this call of progress()
   // Most operations of one pair, so that no pair blocks another.
   uint32_t share_ = static_cast<uint32_t>(operations_.size() / core_.pairs.size());
