@@ -78,7 +78,7 @@ CompletionQueue::~CompletionQueue() {
 inline ssize_t CompletionQueue::look_and_take(void* out, size_t count, fi_addr_t* sources) {
   const msg::Guard guard(domain_.port());
   if (is_empty() && count != 0) {
-    domain_.look_at_cards();
+    domain_.reap_transfers();
   }
   if (is_empty() || count == 0) {  // with a count of 0 the caller wants progress only
     domain_.progress();

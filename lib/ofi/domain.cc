@@ -81,13 +81,13 @@ int Domain::open_on(std::unique_ptr<msg::MessagePort> port, fid_fabric* fabric, 
   return 0;
 }
 
-void Domain::look_at_cards() {
+void Domain::reap_transfers() {
   if (count_look() % kLooks == 0) {
     return;
   }
   for (uint32_t i = 0; i < endpoints_end_; ++i) {
     if (endpoints_[i] != nullptr) {
-      endpoints_[i]->remote().look_at_cards();
+      endpoints_[i]->remote().reap_transfers();
     }
   }
 }

@@ -65,10 +65,10 @@ class Domain : public fid_domain, public Used {
     count_look();
     work();
   }
-  /// Hot. Under a Guard. Let reads and writes by cards end, and do nothing else: for a user's call
-  /// that makes progress only if none has ended. Of kLooks such calls one does nothing, so that
-  /// a user who only reads and writes makes progress, too.
-  void look_at_cards();
+  /// Hot. Under a Guard. End reads and writes that the cards have done, before a user's call that
+  /// then need not make progress. One call in kLooks does nothing: a user whose reads always end at
+  /// once must serve its peers, too.
+  void reap_transfers();
   /// Hot. Under a Guard. Make progress outside of a user's call.
   void work();
   /// How often the user has made progress. Any thread.
@@ -102,7 +102,7 @@ class Domain : public fid_domain, public Used {
   Domain(Used& fabric, const fi_info& info, const Params& params,
          std::unique_ptr<msg::MessagePort> port, void* user_context);
 
-  static constexpr uint32_t kLooks = 8;
+  static constexpr uint32_t kLooks = 4;
 
   uint64_t count_look() {
     const uint64_t looks = looks_.load(std::memory_order_relaxed) + 1;

@@ -52,8 +52,8 @@ class Remote {
     }
   }
 
-  /// Hot. Let transfers end that the cards have done.
-  void look_at_cards() {
+  /// Hot. End transfers that the cards have done.
+  void reap_transfers() {
     if (by_card_ != 0 && cards_.has_done()) {
       progress_cards();
     }

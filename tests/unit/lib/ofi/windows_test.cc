@@ -135,6 +135,40 @@ TEST_F(OfiWindows, ReadsAndWritesNeedNoMessage) {
   EXPECT_TRUE(until([&] { return peer_.bytes[0] == 42; }));
 }
 
+// Each read takes the answer to the one before, so that fi_cq_read() mostly finds an entry at once.
+TEST_F(OfiWindows, AUserWhoseReadsHaveEndedServesItsPeers) {
+  constexpr uint32_t kReadsMax = 1024;
+  uint32_t index = 0;
+  const fi_addr_t to = insert_peer();
+  introduce(to, open_window(kBoth, &index));
+  std::array<uint8_t, 8> back{};
+  const auto read = [&] {
+    EXPECT_EQ(fi_read(node_.ep(), back.data(), back.size(), nullptr, to, 0, kKey, nullptr), 0);
+    for (uint32_t i = 0; i < 4; ++i) {
+      peer_.progress();
+    }
+  };
+  AskHeader header = {};
+  header.verb = Verb::kWindow;
+  header.id = 5;
+  WindowReply window;
+  tag::RecvRequest reply;
+  tag::SendRequest sent;
+  const tag::Pattern answer = {ofi::reply_bits(5), 0, owner_replies()};
+  ASSERT_EQ(peer_.replies().receive(answer, &window, sizeof(window), reply), 0);
+  ASSERT_GE(peer_.remote().send(owner(), ofi::kAskBits, &header, sizeof(header), sent), 0);
+  read();
+  uint32_t reads = 0;
+  uint32_t ended = 0;
+  for (; reads < kReadsMax && !peer_.replies().test(reply); ++reads) {
+    read();
+    fi_cq_tagged_entry entry{};
+    ended += fi_cq_read(node_.tx(), &entry, 1) == 1 ? 1 : 0;
+  }
+  EXPECT_LT(reads, kReadsMax);
+  EXPECT_GT(ended, reads / 2) << "each call made progress, so that this test shows nothing";
+}
+
 // The user's memory is in pieces for the card, since it shares pages with memory registered before.
 TEST_F(OfiWindows, MemoryInPiecesIsReadAndWritten) {
   constexpr size_t kPage = 4096;
