@@ -94,7 +94,7 @@ TEST(DmaPullChoice, AWriteThatIsAloneTakesTheFasterWay) {
   EXPECT_EQ(pulled_of(cards, kOp, 4096, 256, 0), 0u) << "one packet";
 }
 
-/// What is leased is read in the step that finds the descriptor, and so needs no answer.
+/// Leased bytes are read in the step that finds the descriptor, and so need no answer.
 TEST(DmaPullChoice, AReadThatIsAloneTakesTheFasterWay) {
   constexpr uint32_t kTried = kAtFirst / 2;
   for (const uint32_t bytes : {65u, 1024u, 1025u, 4096u, 4097u, 12'000u, 20'000u}) {
