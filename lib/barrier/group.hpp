@@ -20,6 +20,9 @@
 
 namespace rio::barrier {
 
+/// Most bytes that a member of a group shows the others at a barrier.
+inline constexpr uint32_t kShownMost = 512;
+
 /// How the members of a group meet.
 enum class Way : uint8_t {
   kAny,       ///< memory, if all members are on one machine; else the card, if all members' cards
@@ -133,7 +136,19 @@ class Group {
   /// later rounds in its calls of progress(), and other members wait for these.
   /// @return 0; -EAGAIN: not ready(); -EBUSY: the last barrier has not ended; the error of
   /// failure().
-  [[nodiscard]] virtual int arrive() = 0;
+  [[nodiscard]] int arrive() { return arrive({}); }
+  /// Hot. Arrive, and show bytes to all members: shown() has them once the barrier has ended. All
+  /// members show as many. @param shows at most shown_most(). Copied.
+  /// @return as arrive(); -EMSGSIZE: too many.
+  [[nodiscard]] virtual int arrive(std::span<const uint8_t> shows) = 0;
+  /// How many bytes arrive() shows; 0 before the group is ready, and where the members do not meet
+  /// in memory.
+  [[nodiscard]] virtual uint32_t shown_most() const = 0;
+  /// Hot. What a member has shown at the barrier that has ended, until this member arrives at the
+  /// next one. Written by another process. @pre shown_most() is not 0, and test() has returned 1
+  /// since arrive(). @param rank below ranks(). @return of another length than this member has
+  /// shown: the bytes are not valid.
+  [[nodiscard]] virtual std::span<const uint8_t> shown(uint32_t rank) const = 0;
   /// Hot. Whether the barrier that this member last arrived at has ended; makes no progress.
   /// @return 1: all members have arrived (also if the group has failed since, and before the first
   /// arrival); 0: not yet; the error of failure(): perhaps not all members have arrived.

@@ -286,7 +286,7 @@ int GroupMember::ready() const {
   return agreement_.stage() == Agreement::Stage::kReady ? 1 : 0;
 }
 
-int GroupMember::arrive() {
+int GroupMember::arrive(std::span<const uint8_t> shows) {
   if (failure_.error != 0) {
     return failure_.error;
   }
@@ -295,6 +295,9 @@ int GroupMember::arrive() {
   }
   if (!has_passed()) {
     return -EBUSY;
+  }
+  if (!shows.empty() && shows.size() > shown_most()) {
+    return -EMSGSIZE;
   }
   if (first_left_ != kNoPeer && epoch() == left_epoch_) {
     end(-ECONNREFUSED, first_left_, true);
@@ -311,7 +314,7 @@ int GroupMember::arrive() {
   if (memory_) {
     host_.stats.passed +=
         arrivals_ > 1 ? 1 : 0;  // the previous barrier: perhaps no call saw its end
-    memory_->arrive();
+    memory_->arrive(shows);
     return 0;
   }
   meeting_->arrive(

@@ -29,7 +29,14 @@ class GroupMember final : public Group, private Agreement::Ends {
   // Group.
   [[nodiscard]] int ready() const override;
   [[nodiscard]] int wait_ready(uint32_t timeout_ms) override;
-  [[nodiscard]] int arrive() override;
+  using Group::arrive;
+  [[nodiscard]] int arrive(std::span<const uint8_t> shows) override;
+  [[nodiscard]] uint32_t shown_most() const override {
+    return way() == Way::kMemory ? kShownMost : 0;
+  }
+  [[nodiscard]] std::span<const uint8_t> shown(uint32_t rank) const override {
+    return memory_->shown(rank);
+  }
   [[nodiscard]] int test() const override;
   [[nodiscard]] int wait(uint32_t timeout_ms) override;
   [[nodiscard]] Failure failure() const override { return failure_; }

@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/mapping.hpp"
+#include "lib/barrier/group.hpp"
 
 namespace rio::barrier {
 
@@ -46,12 +49,21 @@ class MemoryMeeting {
   void hide();
 
   /// Hot. Arrive at the next barrier. @pre has_passed().
-  void arrive() {
+  /// @param shows bytes for shown() at all members, at most kShownMost; all show as many. Copied.
+  void arrive(std::span<const uint8_t> shows = {}) {
     ++epoch_;
-    own().arrived.store(epoch_, std::memory_order_release);  // pairs with look_for_lost()
-    // release: all that the members have done before is visible to those that pass; acquire: the
-    // last member to arrive sees the work of the others, and passes it on by `ended`. Pairs with
-    // has_passed().
+    own().shown_bytes[epoch_ & 1] = static_cast<uint16_t>(shows.size());
+    if (!shows.empty()) {
+      is_brief_ = shows.size() <= kBriefMost;
+      std::memcpy(shown_by(own()), shows.data(), shows.size());
+    }
+    // release: all that this member has done before is visible to those that pass. Pairs with
+    // has_passed() and look_for_lost().
+    own().arrived.store(epoch_, std::memory_order_release);
+    if (members_ <= kLookedAtMost) {
+      return;
+    }
+    // acquire: the last member to arrive sees the work of the others, and passes it on by `ended`.
     const uint64_t arrived = words_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (arrived == epoch_ * members_) {
       words_->ended.store(epoch_, std::memory_order_release);
@@ -60,8 +72,22 @@ class MemoryMeeting {
   /// Hot. Whether the last barrier at which this member has arrived has ended; true before the
   /// first.
   [[nodiscard]] bool has_passed() const {
-    // acquire: pairs with arrive().
-    return words_->ended.load(std::memory_order_acquire) == epoch_;
+    if (members_ > kLookedAtMost) {
+      return words_->ended.load(std::memory_order_acquire) == epoch_;
+    }
+    for (uint32_t rank = 0; rank < members_; ++rank) {
+      if (member(rank).arrived.load(std::memory_order_acquire) < epoch_) {
+        return false;
+      }
+    }
+    return true;
+  }
+  /// Hot. What a member has shown at the last barrier, until this member arrives at the next one:
+  /// a member can be one barrier ahead, for which it uses the other half of its bytes.
+  /// @pre has_passed(). @return of another length than this member's: its bytes are not valid.
+  [[nodiscard]] std::span<const uint8_t> shown(uint32_t rank) const {
+    Member& from = member(rank);
+    return {shown_by(from), from.shown_bytes[epoch_ & 1]};
   }
   /// The epoch of the last barrier at which this member has arrived.
   [[nodiscard]] uint64_t epoch() const { return epoch_; }
@@ -80,10 +106,15 @@ class MemoryMeeting {
   void look_for_lost();
 
  private:
+  static constexpr uint32_t kBriefMost = 16;
+  /// Most members that look at each other's `arrived`: one cache line moves, where a count of all
+  /// takes two, and `ended` a third.
+  static constexpr uint32_t kLookedAtMost = 4;
+
   /// In the shared memory. Each word has a cache line of its own: members that wait read `ended`.
   struct Words {
-    alignas(64) std::atomic<uint64_t> arrived;  ///< of all members, at all barriers
-    alignas(64) std::atomic<uint64_t> ended;    ///< number of barriers
+    alignas(64) std::atomic<uint64_t> arrived;  ///< of all members, at all barriers; if they count
+    alignas(64) std::atomic<uint64_t> ended;    ///< number of barriers; if members count
     std::atomic<uint64_t> failed;               ///< error << 32 | rank; 0: not
     alignas(64) uint64_t magic;
     uint64_t members;
@@ -91,10 +122,14 @@ class MemoryMeeting {
   struct alignas(64) Member {
     std::atomic<uint64_t> arrived;  ///< at how many barriers
     std::atomic<uint64_t> left;     ///< 0: it has not left; else `arrived` when it left, plus one
-    std::atomic<uint64_t> process;
+    // By the lowest bit of the barrier's number. Few bytes move with `arrived`.
+    uint16_t shown_bytes[2];
+    uint8_t brief[2][kBriefMost];
+    alignas(64) std::atomic<uint64_t> process;
     std::atomic<uint64_t> started;  ///< of the process, in ticks since the machine's start
+    alignas(64) uint8_t shown[2][kShownMost];
   };
-  static constexpr uint64_t kMagic = 0x7269'6F62'6172'7201;  // "riobarr", and the edition
+  static constexpr uint64_t kMagic = 0x7269'6F62'6172'7202;  // "riobarr", and the edition
 
   MemoryMeeting(base::Mapping memory, uint32_t members, uint32_t rank);
   [[nodiscard]] static size_t bytes_for(uint32_t members);
@@ -104,6 +139,9 @@ class MemoryMeeting {
     return reinterpret_cast<Member*>(words_ + 1)[rank];
   }
   [[nodiscard]] Member& own() const { return member(rank_); }
+  [[nodiscard]] uint8_t* shown_by(Member& member) const {
+    return is_brief_ ? member.brief[epoch_ & 1] : member.shown[epoch_ & 1];
+  }
   void sign();
   [[nodiscard]] static bool has_died(const Member& member);
 
@@ -112,7 +150,8 @@ class MemoryMeeting {
   uint64_t members_;
   uint32_t rank_;
   uint64_t epoch_ = 0;
-  std::string path_;  // to be removed; empty: it was
+  bool is_brief_ = false;  // what the members show at this barrier
+  std::string path_;       // to be removed; empty: it was
 };
 
 }  // namespace rio::barrier

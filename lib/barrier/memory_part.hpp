@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 
 #include "lib/barrier/group.hpp"
 #include "lib/barrier/memory_meeting.hpp"
@@ -27,7 +28,10 @@ class MemoryPart {
   /// All members have opened the memory.
   void start() { meeting_->hide(); }
   /// Hot.
-  void arrive() { meeting_->arrive(); }
+  void arrive(std::span<const uint8_t> shows) { meeting_->arrive(shows); }
+  [[nodiscard]] std::span<const uint8_t> shown(uint32_t rank) const {
+    return meeting_->shown(rank);
+  }
   [[nodiscard]] bool has_passed() const { return meeting_->has_passed(); }
   [[nodiscard]] uint32_t epoch() const { return static_cast<uint32_t>(meeting_->epoch()); }
   /// Tell all members of a failure. @return the failure of the group: that of the member that was

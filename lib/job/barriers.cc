@@ -11,7 +11,8 @@
 namespace rio::job {
 namespace {
 
-static_assert(RIO_FI_BARRIER_NAME_BYTES == sizeof(Name));
+static_assert(RIO_FI_BARRIER_NAME_BYTES == sizeof(Name) &&
+              RIO_FI_BARRIER_SHOWN_MOST == barrier::kShownMost);
 
 /// Programs of MPI may compute for any time before their first barrier.
 constexpr uint32_t kCreateMs = 3'600'000;
@@ -66,8 +67,10 @@ int guarded(rio_fi_group* group, Function&& call) {
   return rc == 1 ? 0 : rc == 0 ? -EAGAIN : rc;
 }
 
-int arrive(rio_fi_group* group) {
-  return guarded(group, [](barrier::Group& each) { return each.arrive(); });
+int arrive(rio_fi_group* group, const void* shows, uint32_t bytes) {
+  return guarded(group, [&](barrier::Group& each) {
+    return each.arrive({static_cast<const uint8_t*>(shows), bytes});
+  });
 }
 
 /// Ask a group, and if the answer is "not yet", make progress and ask again. @param look asks.
@@ -91,6 +94,26 @@ int test(rio_fi_group* group) {
   return look_twice(group, [](const barrier::Group& each) { return each.test(); });
 }
 
+uint32_t shown_most(rio_fi_group* group) {
+  uint32_t bytes = 0;
+  static_cast<void>(guarded(group, [&](const barrier::Group& each) {
+    bytes = each.shown_most();
+    return 0;
+  }));
+  return bytes;
+}
+
+const void* shown(rio_fi_group* group, uint32_t rank, uint32_t bytes) {
+  std::span<const uint8_t> found;
+  static_cast<void>(guarded(group, [&](const barrier::Group& each) {
+    if (each.shown_most() != 0 && rank < each.ranks()) {
+      found = each.shown(rank);
+    }
+    return 0;
+  }));
+  return found.size() == bytes ? found.data() : nullptr;
+}
+
 int64_t failed_rank(rio_fi_group* group) {
   int64_t rank = -1;
   static_cast<void>(guarded(group, [&](const barrier::Group& each) {
@@ -112,7 +135,7 @@ void end(rio_fi_group* group) {
 }
 
 constexpr rio_fi_barrier_calls kCalls = {
-    RIO_FI_BARRIER_VERSION, 0, begin, ready, arrive, test, failed_rank, end};
+    RIO_FI_BARRIER_VERSION, 0, begin, ready, arrive, test, shown_most, shown, failed_rank, end};
 
 }  // namespace
 

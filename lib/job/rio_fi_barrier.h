@@ -19,8 +19,10 @@
 extern "C" {
 #endif
 
-#define RIO_FI_BARRIER_VERSION 1u     /**< of struct rio_fi_barrier_calls */
+#define RIO_FI_BARRIER_VERSION 2u     /**< of struct rio_fi_barrier_calls */
 #define RIO_FI_BARRIER_NAME_BYTES 64u /**< of an endpoint: fi_getname(), or the modex */
+
+#define RIO_FI_BARRIER_SHOWN_MOST 512u /**< bytes; shown_most() is never above it */
 
 typedef struct rio_fi_group rio_fi_group; /**< a member's part of a group */
 
@@ -40,11 +42,21 @@ struct rio_fi_barrier_calls {
    *  error: the group cannot be used, and all members are told. */
   int (*ready)(rio_fi_group* group);
   /** Arrive at the next barrier of a group that is ready, and whose last one has ended.
-   *  @return 0; an error: the group has failed, and ends all later barriers with it. */
-  int (*arrive)(rio_fi_group* group);
+   *  @param shows `bytes` bytes that shown() gives all members once the barrier has ended. Copied.
+   *  All members show as many, at most shown_most(); null if `bytes` is 0.
+   *  @return 0; -EMSGSIZE: too many; an error: the group has failed, and ends all later barriers
+   *  with it. */
+  int (*arrive)(rio_fi_group* group, const void* shows, uint32_t bytes);
   /** Whether the barrier has ended. Makes progress. @return 0: all members have arrived; -EAGAIN:
    * not yet; another error: the group has failed. */
   int (*test)(rio_fi_group* group);
+  /** @return most bytes that a member of a group that is ready can show; 0: the members do not meet
+   *  in memory. The same at all members. */
+  uint32_t (*shown_most)(rio_fi_group* group);
+  /** After test() has returned 0. @param rank below the number of members. @param bytes those that
+   *  this member has shown. @return what that member has shown, until this one arrives at the next
+   *  barrier; null: it has shown fewer or more, or the port was closed. */
+  const void* (*shown)(rio_fi_group* group, uint32_t rank, uint32_t bytes);
   /** @return rank of the member that caused the failure; -1: none, or not known. */
   int64_t (*failed_rank)(rio_fi_group* group);
   /** End this member's part. Other members whose barrier it leaves are told. Allowed at any time,

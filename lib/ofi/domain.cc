@@ -82,7 +82,7 @@ int Domain::open_on(std::unique_ptr<msg::MessagePort> port, fid_fabric* fabric, 
 }
 
 void Domain::reap_transfers() {
-  if (count_look() % kLooks == 0) {
+  if (++reaps_ % kReaps == 0) {
     return;
   }
   for (uint32_t i = 0; i < endpoints_end_; ++i) {

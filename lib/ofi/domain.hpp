@@ -62,12 +62,12 @@ class Domain : public fid_domain, public Used {
 
   /// Hot. Under a Guard. Make progress with all endpoints, in a user's call.
   void progress() {
-    count_look();
+    looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     work();
   }
-  /// Hot. Under a Guard. End reads and writes that the cards have done, before a user's call that
-  /// then need not make progress. One call in kLooks does nothing: a user whose reads always end at
-  /// once must serve its peers, too.
+  /// Hot. Under a Guard. End reads and writes that the cards have done, without other progress; a
+  /// user's call that finds a completion then makes none. One call in kReaps does nothing: a user
+  /// whose reads always end at once must serve its peers, too.
   void reap_transfers();
   /// Hot. Under a Guard. Make progress outside of a user's call.
   void work();
@@ -102,13 +102,7 @@ class Domain : public fid_domain, public Used {
   Domain(Used& fabric, const fi_info& info, const Params& params,
          std::unique_ptr<msg::MessagePort> port, void* user_context);
 
-  static constexpr uint32_t kLooks = 4;
-
-  uint64_t count_look() {
-    const uint64_t looks = looks_.load(std::memory_order_relaxed) + 1;
-    looks_.store(looks, std::memory_order_relaxed);
-    return looks;
-  }
+  static constexpr uint32_t kReaps = 4;
 
   Use use_;  // of the fabric
   job::Process process_;
@@ -119,6 +113,7 @@ class Domain : public fid_domain, public Used {
   uint32_t endpoints_end_ = 0;
   uint32_t next_number_ = 0;  // where the search for a free one begins
   uint32_t next_question_;
+  uint32_t reaps_ = 0;
   std::array<FiEndpoint*, kEndpoints> endpoints_{};
   std::vector<CompletionQueue*> queues_;
   std::vector<AddressVector*> vectors_;

@@ -12,6 +12,8 @@ enum {
   kRanksAtOnce = kMtlRioSwapsMost + 1, /* of a communicator in which each rank meets all others */
   kPiecesMost = 1 << 20,               /* bytes of a vector that they reduce in pieces */
   kDoublingMost = RIO_MTL_COPIED_MOST, /* of one that more than two ranks exchange, in rounds */
+  kShowingRanks = 16,                  /* of a communicator in which each rank shows its vector */
+  kShownLater = 8,                     /* vectors before they are shown: that takes a barrier */
   kAtOnceMost = 16 << 10,              /* of a message that need not be asked for, by default */
   kPairMost = 128 << 10,               /* of a vector that two ranks exchange, whatever it costs */
 };
@@ -47,13 +49,17 @@ static enum Way way_of_two(size_t bytes) {
   return halves_spare_a_question || bytes > kPairMost ? kWayPieces : kWayDoubling;
 }
 
+/* Whether the vector is one of those that this component reduces, as far as its elements go. */
+static bool is_plain(const struct vector* vector) {
+  return is_plain_op(vector->op) && ompi_datatype_is_predefined(vector->type) &&
+         ompi_datatype_is_contiguous_memory_layout(vector->type, vector->count);
+}
+
 /* All ranks have the same arguments, so they find the same. */
 static enum Way way_of(const struct vector* vector) {
   const size_t bytes = bytes_of(vector);
   const int ranks = ompi_comm_size(vector->comm);
-  if (bytes == 0 || bytes > kPiecesMost || !is_plain_op(vector->op) ||
-      !ompi_datatype_is_predefined(vector->type) ||
-      !ompi_datatype_is_contiguous_memory_layout(vector->type, vector->count)) {
+  if (bytes == 0 || bytes > kPiecesMost || !is_plain(vector)) {
     return kWayBefore;
   }
   if (ranks == 2) {
@@ -232,12 +238,46 @@ static int reduce_here(const struct vector* vector, enum Way way) {
   return reduce_with_room(vector, way, bytes + ranks * vector->element_bytes);
 }
 
+/* Whether the ranks show each other the vector in memory. All ranks count the same vectors, so they
+ * find the same. @param rc set to an error that ends the reduction. */
+static bool is_shown(coll_rio_module_t* module, const struct vector* vector, int* rc) {
+  const size_t bytes = bytes_of(vector);
+  if (bytes == 0 || bytes > RIO_FI_BARRIER_SHOWN_MOST ||
+      ompi_comm_size(vector->comm) > kShowingRanks || !is_plain(vector)) {
+    return false;
+  }
+  if (module->reductions <= kShownLater) {
+    if (module->reductions == kShownLater) {
+      *rc = coll_rio_find_shown_most(module, &module->shown_most);
+    }
+    module->reductions += *rc == MPI_SUCCESS ? 1 : 0;
+  }
+  return bytes <= module->shown_most;
+}
+
+/* Each rank reduces the vectors of all. */
+static int reduce_shown(coll_rio_module_t* module, const struct vector* vector) {
+  const uint8_t* parts[kShowingRanks];
+  const int rc = coll_rio_show(module, vector->own, (uint32_t)bytes_of(vector), parts);
+  if (rc == MPI_SUCCESS) {
+    fold(vector, parts, ompi_comm_size(vector->comm), vector->result, vector->count);
+  }
+  return rc;
+}
+
 int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_datatype_t* type,
                        struct ompi_op_t* op, ompi_communicator_t* comm,
                        mca_coll_base_module_t* super) {
   coll_rio_module_t* const module = (coll_rio_module_t*)super;
   struct vector vector = {send == MPI_IN_PLACE ? receive : send, receive, count, 0, type, op, comm};
   ompi_datatype_type_size(type, &vector.element_bytes);
+  int rc = MPI_SUCCESS;
+  if (is_shown(module, &vector, &rc)) {
+    return reduce_shown(module, &vector);
+  }
+  if (rc != MPI_SUCCESS) {
+    return rc;
+  }
   const enum Way way = way_of(&vector);
   if (way == kWayBefore) {
     return module->allreduce_before(send, receive, count, type, op, comm,

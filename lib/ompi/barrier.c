@@ -78,7 +78,7 @@ static bool advance_before(coll_rio_module_t* module, coll_rio_request_t* reques
 static bool advance_group(coll_rio_module_t* module, coll_rio_request_t* request) {
   int rc = 0;
   if (!module->is_under_way) {
-    rc = calls()->arrive(module->group);
+    rc = calls()->arrive(module->group, NULL, 0);
     module->is_under_way = rc == 0;
   }
   if (rc == 0) {
@@ -255,6 +255,13 @@ static int wait_for_others(rio_fi_group* group) {
   return rc;
 }
 
+/* Arrives at a barrier of the group, and waits for its end. @param shows as for
+ * rio_fi_barrier_calls::arrive. @return as calls()->test() has. */
+static int meet(rio_fi_group* group, const void* shows, uint32_t bytes) {
+  const int rc = calls()->arrive(group, shows, bytes);
+  return rc == 0 ? wait_for_others(group) : rc;
+}
+
 static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
   coll_rio_module_t* const module = (coll_rio_module_t*)super;
   if (module->way != RIO_COLL_GROUP || !opal_list_is_empty(&module->waiting)) {
@@ -262,8 +269,34 @@ static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
                ? module->barrier_before(comm, module->barrier_module_before)
                : barrier_slow(comm, module);
   }
-  const int rc = calls()->arrive(module->group);
-  return mpi_error(module, rc == 0 ? wait_for_others(module->group) : rc);
+  return mpi_error(module, meet(module->group, NULL, 0));
+}
+
+int coll_rio_find_shown_most(coll_rio_module_t* module, uint32_t* most) {
+  *most = 0;
+  if (ompi_group_have_remote_peers(module->comm->c_local_group)) {
+    return MPI_SUCCESS;
+  }
+  const int rc = barrier(module->comm, &module->super); /* creates the group */
+  if (rc == MPI_SUCCESS && module->way == RIO_COLL_GROUP) {
+    *most = calls()->shown_most(module->group);
+  }
+  return rc;
+}
+
+int coll_rio_show(coll_rio_module_t* module, const void* bytes, uint32_t count,
+                  const uint8_t** shown) {
+  while (!opal_list_is_empty(&module->waiting)) {
+    opal_progress(); /* all members have begun these barriers before */
+  }
+  const int rc = meet(module->group, bytes, count);
+  for (int rank = 0; rc == 0 && rank < ompi_comm_size(module->comm); ++rank) {
+    shown[rank] = calls()->shown(module->group, (uint32_t)rank, count);
+    if (shown[rank] == NULL) {
+      return MPI_ERR_TRUNCATE; /* all ranks find that the lengths differ */
+    }
+  }
+  return mpi_error(module, rc);
 }
 
 static int enable(mca_coll_base_module_t* super, ompi_communicator_t* comm) {
@@ -302,6 +335,8 @@ static void construct_module(coll_rio_module_t* module) {
   module->is_under_way = false;
   module->has_told_failure = false;
   module->has_told_reduction = false;
+  module->reductions = 0;
+  module->shown_most = 0;
   OBJ_CONSTRUCT(&module->waiting, opal_list_t);
   OBJ_CONSTRUCT(&module->place, opal_list_item_t);
 }

@@ -41,6 +41,8 @@ struct coll_rio_module {
   bool is_under_way;       /**< the member has arrived at the barrier of the first request */
   bool has_told_failure;   /**< the output has named the rank that failed */
   bool has_told_reduction; /**< the output has told that MPI_Allreduce failed at another rank */
+  unsigned reductions;     /**< of vectors that may be shown, before `shown_most` was known */
+  uint32_t shown_most;     /**< bytes that the members show each other; 0: not known, or none */
   opal_list_item_t place;  /**< in the component's list, unless `waiting` is empty */
 };
 typedef struct coll_rio_module coll_rio_module_t;
@@ -77,6 +79,16 @@ mca_coll_base_module_t* coll_rio_query(ompi_communicator_t* comm, int* priority)
 int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_datatype_t* type,
                        struct ompi_op_t* op, ompi_communicator_t* comm,
                        mca_coll_base_module_t* super);
+/** Find out how many bytes the members of a communicator can show each other. All call it at the
+ *  same place among their collective calls: it is a barrier. @param most 0: they do not meet in
+ *  memory. @return MPI_SUCCESS, or the error of the barrier. */
+int coll_rio_find_shown_most(coll_rio_module_t* module, uint32_t* most);
+/** Show bytes to all members, and wait until all have done so. @param count the same at all
+ * members, at most what coll_rio_find_shown_most() has found. @param shown set by rank; valid until
+ * the next collective call on the communicator. @return MPI_SUCCESS; MPI_ERR_TRUNCATE: the members
+ * show different numbers of bytes; an error as MPI_Barrier has it. */
+int coll_rio_show(coll_rio_module_t* module, const void* bytes, uint32_t count,
+                  const uint8_t** shown);
 /** Called by opal_progress(): advance the barriers of all communicators. @return how many ended. */
 int coll_rio_progress(void);
 /** Begin the group of a communicator.

@@ -14,9 +14,9 @@
 #include <ompi/communicator/communicator.h>
 #include <ompi/mca/coll/coll.h>
 #include <ompi/request/request.h>
+#include <ompi/win/win.h>
 #include <opal/class/opal_free_list.h>
 #include <opal/class/opal_list.h>
-#include <opal/mca/btl/base/base.h>
 #include <opal/runtime/opal_progress.h>
 
 #if OMPI_MAJOR_VERSION < 5
@@ -89,17 +89,22 @@ static inline bool mtl_rio_may_take_plain(void) {
 #endif
 }
 
+/** Whether this process has opened a window, onto which peers read and write by transports that
+ * only opal_progress() serves. */
+static inline bool rio_has_windows(void) {
+  enum { kOfNone = 1 }; /* MPI_WIN_NULL */
+  return ompi_mpi_windows.size - ompi_mpi_windows.number_free > kOfNone;
+}
+
 /** Whether a wait shall call opal_progress(), which is less urgent than its own looks for a
- *  message: at each 16th look. At each second one where others wait for it: the peers that read and
- *  write this rank's memory by a transport of Open MPI (besides the one to itself), and the ranks
- *  that want this core, if Open MPI was told that there are more ranks than cores. opal_progress()
- *  yields then, and a look in vain delays a rank that has to send.
+ *  message: at each 16th look. At each second look if this process has windows, so that its peers'
+ *  accesses do not wait. Also if Open MPI was told that there are more ranks than cores: then
+ *  opal_progress() yields, and a look in vain delays a rank that has to send.
  * Any thread. @param looks how many looks this wait has made. */
 static inline bool rio_is_progress_due(unsigned looks) {
   enum { kLooks = 16, kLooksOfOthers = 2 }; /* powers of two */
-  const bool others =
-      opal_progress_yield_when_idle || opal_list_get_size(&mca_btl_base_modules_initialized) > 1;
-  return (looks & (others ? kLooksOfOthers - 1 : kLooks - 1)) == 0;
+  const bool others_wait = opal_progress_yield_when_idle || rio_has_windows();
+  return (looks & (others_wait ? kLooksOfOthers - 1 : kLooks - 1)) == 0;
 }
 
 /** @return a number that all members of the communicator compute alike, and that no other living

@@ -341,10 +341,11 @@ void Card::Impl::step(bool answers, bool pulls) {
   }
   // Send posted messages first: they need not wait for a cache line that the other side has just
   // written.
+  const bool has_accesses = engines.dma.busy();
   const bool posts = send_posted(&answers);
   // While the host posts one access after the other, it does not look for those that are done. So
   // reads wait, since one system call for many takes less time.
-  posts_unpulled = posts ? posts_unpulled + 1 : 0;
+  posts_unpulled = !posts ? 0 : has_accesses ? posts_unpulled + 1 : 1;
   const bool reads = posts_unpulled <= 1 || posts_unpulled % kSendsUnpulled == 0;
   if (take_frames(answers, pulls, reads) && !core.exact &&
       engines.fast_tx.pair().rings[kTxRing].waits()) [[unlikely]] {

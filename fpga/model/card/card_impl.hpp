@@ -109,7 +109,8 @@ struct Card::Impl final : Neighbour {
   bool comes_at_once = false;   // the first look after a kick has found the last message
   bool acks_put_off = false;    // the last look after an answer has left the peer's answers
   uint32_t sends_unpulled = 0;  // steps for a host that sends, which pull nothing but now and then
-  uint32_t posts_unpulled = 0;  // successive steps that found posted accesses of remote memory
+  // Successive steps that found posted accesses of remote memory, while others were under way.
+  uint32_t posts_unpulled = 0;
   // Valid until the next step; at most one of both.
   bool look_allowed = false;
   bool barrier_look_allowed = false;

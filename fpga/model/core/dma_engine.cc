@@ -12,10 +12,10 @@ using Control = regs::dma_desc::Control;
 
 /// Fewest bytes of a kLongRequest while other operations are under way: one system call pulls those
 /// of many. A target finds more writes in one step than a reader finds answers.
-constexpr uint32_t kWriteBytesMin = 4 * 1024;
-constexpr uint32_t kReadBytesMin = 8 * 1024;
+constexpr uint32_t kSeveralWriteBytes = 4 * 1024;
+constexpr uint32_t kSeveralReadBytes = 8 * 1024;
 /// Fewest bytes that are read together with others without asking.
-constexpr uint32_t kLeasedBytesMin = 2 * 1024;
+constexpr uint32_t kSeveralLeasedBytes = 2 * 1024;
 
 DmaOp op_of(const regs::DmaDesc& desc) {
   return static_cast<DmaOp>(Control::op.get(desc.control));
@@ -95,8 +95,11 @@ uint32_t DmaEngine::long_min(Operation& operation) {
   const bool reads = op_of(operation.desc) == DmaOp::kNread;
   const uint32_t bytes = operation.desc.length;
   if (!std::has_single_bit(used_)) {
+    if (reads && bytes < kSeveralLeasedBytes) {
+      return kSeveralReadBytes;
+    }
     const bool is_leased = leased_part(operation, std::min(bytes, kLongBytesMax)).va != 0;
-    return !reads ? kWriteBytesMin : is_leased ? kLeasedBytesMin : kReadBytesMin;
+    return !reads ? kSeveralWriteBytes : is_leased ? kSeveralLeasedBytes : kSeveralReadBytes;
   }
   if (!WayChoice::decides(reads, bytes)) {
     return WayChoice::kWriteBytesMin;
@@ -117,7 +120,7 @@ uint32_t DmaEngine::long_bytes(Operation& operation) {
   const bool reads = op == DmaOp::kNread;
   const uint32_t left = operation.desc.length - operation.issued;
   const Flow& flow = *operation.flow;
-  if (left < (reads ? WayChoice::kReadBytesMin : kWriteBytesMin) || core_.exact ||
+  if (left < (reads ? WayChoice::kReadBytesMin : kSeveralWriteBytes) || core_.exact ||
       operation.in_packets || !(reads || op == DmaOp::kNwriteR) || !flow.way->takes_long ||
       flow.way->pulls == nullptr ||
       (reads ? flow.reads_in_packets : flow.way->pulls->load(std::memory_order_relaxed) == 0)) {
@@ -323,7 +326,7 @@ void DmaEngine::finish_if_over(Operation& operation) {
   free(operation);
 }
 
-/// An operation that was timed has ended, or the one before.
+/// An operation has ended that is timed, or that is the last of its kind before one.
 void DmaEngine::end_timed(const Operation& operation) {
   last_end_ns_ = core_.clock->now_ns();
   if (timed_.operation != &operation) {

@@ -109,7 +109,7 @@ class DmaEngine {
   uint32_t next_ = 0;  // number of the operation behind the last one that had a part in leased_
   WayChoice choice_;
   Timed timed_;
-  uint64_t last_end_ns_ = 0;    // of the last operation for which there was a choice
+  uint64_t last_end_ns_ = 0;    // of the last operation with `ends_timed`
   const Flow* full_ = nullptr;  // for which there was no room, in this call of progress()
   // Most operations of one pair, so that no pair blocks another.
   uint32_t share_ = static_cast<uint32_t>(operations_.size() / core_.pairs.size());

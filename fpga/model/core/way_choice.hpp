@@ -27,10 +27,10 @@ class WayChoice {
   static constexpr uint32_t kAtFirst = 4 * kRow;  ///< accesses of a kind that go both ways in turn
   static constexpr uint32_t kTimedEvery = 4 * kRow;   ///< of so many later ones, two are timed
   static constexpr uint32_t kOtherEvery = 64 * kRow;  ///< of so many, one row goes the other way
-  /// After a longer pause of a kind, one row of the next kTimedEvery accesses goes the other way.
+  /// After a longer pause of a kind, one of its next rows goes the other way.
   static constexpr uint64_t kPauseNs = 20'000'000;
-  /// Time before an access that counts as its own, from the end of the access before it: what a
-  /// system call leaves behind slows the program down.
+  /// Time before an access that counts as its own, at most, from the end of the one before it: a
+  /// system call leaves cold caches, which slow the program down.
   static constexpr uint64_t kBeforeNs = 2000;
 
   /// How to send an access.
@@ -74,7 +74,7 @@ class WayChoice {
     if (mean == 0 || (kind.turns <= kAtFirst && capped < mean)) {
       mean = capped;  // the very first ones find cold caches
     } else if (capped < mean) {
-      mean = mean / 2 + capped / 2;  // no chance makes an access faster
+      mean = mean / 2 + capped / 2;  // chance rarely makes an access faster
     } else if (kind.turns > kAtFirst) {
       mean = mean - mean / 4 + capped / 4;
     }
@@ -86,7 +86,7 @@ class WayChoice {
  private:
   static constexpr uint32_t kLongAtFirst = 16 * 1024;
   static constexpr uint32_t kShortBytes = 1024;  // reads up to here are a kind of their own
-  static constexpr uint32_t kTimed = 2;          // accesses of a row that is timed, its last ones
+  static constexpr uint32_t kTimed = 2;          // accesses that are timed, the last ones of a row
   static constexpr uint64_t kNsMax = 100'000;
 
   struct Kind {
@@ -95,8 +95,12 @@ class WayChoice {
     bool row_is_long = false;
     uint64_t last_ns = 0;  // of next()
 
-    /// Let one row of the next kTimedEvery accesses go the other way.
-    void try_soon() { turns |= (kOtherEvery - 1) & ~(kTimedEvery - 1); }
+    /// Let one row of the next kTimedEvery + kRow accesses go the other way: the last row before a
+    /// multiple of kOtherEvery, of which no access has gone yet.
+    void try_soon() {
+      turns = (turns + kRow - 1) & ~(kRow - 1);
+      turns |= (kOtherEvery - 1) & ~(kTimedEvery - 1);
+    }
   };
 
   /// Whether a turn is one of the last `count` of its `of`.

@@ -4,10 +4,10 @@
  *   mpirun -np N … sums killed COUNT
  *     The last rank kills itself among sums of COUNT integers. The others go on with sums, for the
  *     launcher to end them.
- *   mpirun -np N … sums differ COUNT
- *     The last rank gives one integer more. The sum after that must be right.
- *   mpirun -np N … sums starved COUNT
- *     The last rank gets no memory for a vector. The sum after that must be right. */
+ *   mpirun -np N … sums differ COUNT [BEFORE]
+ *     After BEFORE good sums the last rank gives one integer more. The sum after that must be
+ * right. mpirun -np N … sums starved COUNT The last rank gets no memory for a vector. The sum after
+ * that must be right. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -79,11 +79,17 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
-  if (argc != 3 || count < 1 || count > kCountMost) {
+  const long before = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
+  if (argc < 3 || count < 1 || count > kCountMost) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   if (strcmp(argv[1], "killed") == 0) {
     be_killed(count);
+  }
+  for (long turn = 0; turn < before; ++turn) {
+    if (sum(count) != MPI_SUCCESS) {
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
   }
   const int is_last = rank == ranks - 1;
   const int starves = strcmp(argv[1], "starved") == 0;

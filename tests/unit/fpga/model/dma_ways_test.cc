@@ -206,13 +206,15 @@ TEST(DmaPullChoice, AnotherWayThatHasBecomeFasterIsFoundSoon) {
 
 /// While no accesses of a kind are made, nothing is learnt.
 TEST(DmaPullChoice, AfterAPauseTheOtherWayIsTriedSoon) {
-  Accesses accesses;
-  static_cast<void>(accesses.longs_of(1024));
-  accesses.between_ns = WayChoice::kPauseNs + 1;
-  EXPECT_EQ(accesses.longs_of(1), 0u);
-  accesses.between_ns = 10'000;
-  EXPECT_EQ(accesses.longs_of(WayChoice::kTimedEvery - 1), kRow);
-  EXPECT_EQ(accesses.longs_of(kOtherEvery - kRow), 0u);
+  for (uint32_t before = 1024; before < 1024 + WayChoice::kTimedEvery; ++before) {
+    Accesses accesses;
+    static_cast<void>(accesses.longs_of(before));
+    accesses.between_ns = WayChoice::kPauseNs + 1;
+    const uint32_t first = accesses.longs_of(1);
+    accesses.between_ns = 10'000;
+    EXPECT_EQ(first + accesses.longs_of(WayChoice::kTimedEvery), kRow) << before;
+    EXPECT_EQ(accesses.longs_of(kOtherEvery - kRow - WayChoice::kTimedEvery), 0u) << before;
+  }
 }
 
 /// A process that loses its core within one access says nothing of the way.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/random.hpp"
 #include "lib/barrier/early_joins.hpp"
@@ -58,6 +60,33 @@ TEST_P(GroupWays, NoMemberPassesBeforeTheLastArrives) {
     }
     ASSERT_EQ(groups[last]->arrive(), 0);
     ASSERT_TRUE(pass(groups));
+  }
+}
+
+TEST_P(GroupWays, MembersShowBytesWhereTheyMeetInMemory) {
+  open(3);
+  const Groups groups = begin_all(first(3));
+  EXPECT_EQ(groups[0]->shown_most(), 0u) << "not ready";
+  ASSERT_TRUE(make_ready(groups));
+  const std::vector<uint8_t> too_many(kShownMost + 1);
+  EXPECT_EQ(groups[0]->arrive(too_many), -EMSGSIZE);
+  if (GetParam() != Way::kMemory) {
+    EXPECT_EQ(groups[0]->shown_most(), 0u);
+    EXPECT_EQ(groups[0]->arrive(std::span(too_many).first(1)), -EMSGSIZE);
+    return;
+  }
+  EXPECT_EQ(groups[0]->shown_most(), kShownMost);
+  for (const size_t bytes : {size_t{1}, size_t{100}, size_t{kShownMost}}) {
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      const std::vector<uint8_t> shows(bytes, static_cast<uint8_t>(bytes + rank));
+      ASSERT_EQ(groups[rank]->arrive(std::span(shows).first(rank == 2 ? bytes - 1 : bytes)), 0);
+    }
+    ASSERT_TRUE(pass(groups));
+    for (uint32_t from = 0; from < 3; ++from) {
+      const std::span<const uint8_t> shown = groups[0]->shown(from);
+      EXPECT_EQ(shown.size(), from == 2 ? bytes - 1 : bytes) << "the other lengths differ";
+      EXPECT_TRUE(from == 2 || shown.back() == static_cast<uint8_t>(bytes + from));
+    }
   }
 }
 

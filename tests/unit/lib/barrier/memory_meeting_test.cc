@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -45,14 +47,14 @@ class MemoryMeetingTest : public testing::Test {
     return out;
   }
 
-  /// Another process opens the memory as rank 1 of 2, arrives, and is killed on its way.
+  /// Another process opens the memory as rank 1, arrives, and is killed on its way.
   /// @param steps how many instructions it carries out first, from shortly before arrive().
   /// @return whether it was killed before the call had ended.
-  static bool kill_in_arrive(uint32_t steps) {
+  static bool kill_in_arrive(uint32_t members, uint32_t steps) {
     const pid_t child = fork();
     if (child == 0) {
       std::unique_ptr<MemoryMeeting> own;
-      if (MemoryMeeting::open("meeting", 2, 1, &own) != 0 ||
+      if (MemoryMeeting::open("meeting", members, 1, &own) != 0 ||
           ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
         _exit(1);
       }
@@ -78,17 +80,46 @@ class MemoryMeetingTest : public testing::Test {
   TempDir dir_;
 };
 
+/// A few members look at each other, and more count.
+constexpr uint32_t kFew = 3;
+constexpr uint32_t kMany = 6;
+
 TEST_F(MemoryMeetingTest, NonePassesBeforeTheLastHasArrived) {
-  const auto members = make(3);
-  for (uint32_t epoch = 1; epoch <= 5; ++epoch) {
-    for (uint32_t i = 0; i < 3; ++i) {
-      EXPECT_TRUE(members[i]->has_passed());
+  for (const uint32_t count : {kFew, kMany}) {
+    const auto members = make(count);
+    for (uint32_t epoch = 1; epoch <= 2 * count; ++epoch) {
+      for (const auto& each : members) {
+        EXPECT_TRUE(each->has_passed());
+      }
+      for (uint32_t i = 0; i < count; ++i) {
+        const uint32_t at = (epoch + i) % count;  // each is the last one at some time
+        members[at]->arrive();
+        EXPECT_EQ(members[at]->epoch(), epoch);
+        EXPECT_EQ(members[at]->has_passed(), i + 1 == count);
+      }
     }
-    for (uint32_t i = 0; i < 3; ++i) {
-      const uint32_t at = (epoch + i) % 3;  // each is the last one at some time
-      members[at]->arrive();
-      EXPECT_EQ(members[at]->epoch(), epoch);
-      EXPECT_EQ(members[at]->has_passed(), i == 2);
+  }
+}
+
+TEST_F(MemoryMeetingTest, EachMemberSeesWhatAllHaveShown) {
+  for (const uint32_t count : {kFew, kMany}) {
+    const auto members = make(count);
+    const auto bytes_of = [](uint32_t rank, uint32_t epoch) {
+      const size_t bytes[] = {barrier::kShownMost, 16, 17, 1};
+      return std::vector<uint8_t>(bytes[epoch % 4], static_cast<uint8_t>(16 * epoch + rank));
+    };
+    for (uint32_t epoch = 1; epoch <= 5; ++epoch) {
+      for (uint32_t rank = 0; rank < count; ++rank) {
+        if (members[rank]->epoch() != epoch) {
+          members[rank]->arrive(bytes_of(rank, epoch));
+        }
+      }
+      members[1]->arrive(bytes_of(1, epoch + 1));  // it is ahead of all others
+      for (uint32_t from = 0; from < count; ++from) {
+        const std::vector<uint8_t> expected = bytes_of(from, epoch);
+        const std::span<const uint8_t> found = members[0]->shown(from);
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found.begin(), found.end()));
+      }
     }
   }
 }
@@ -107,59 +138,68 @@ TEST_F(MemoryMeetingTest, AMemberMayBeAtTheNextBarrierBeforeAnotherHasLookedAtTh
 }
 
 TEST_F(MemoryMeetingTest, WritesBeforeABarrierAreVisibleBehindIt) {
-  constexpr uint32_t kMembers = 3;
   constexpr uint32_t kBarriers = 300;
-  const auto members = make(kMembers);
-  std::vector<uint32_t> steps(kMembers);  // written without atomics: the barrier orders them
-  std::vector<std::thread> threads;
-  for (uint32_t own = 0; own < kMembers; ++own) {
-    threads.emplace_back([&, own] {
-      const auto meet = [&] {
-        members[own]->arrive();
-        while (!members[own]->has_passed()) {
-          std::this_thread::yield();
+  for (const uint32_t count : {kFew, kMany}) {
+    const auto members = make(count);
+    std::vector<uint32_t> steps(count);  // written without atomics: the barrier orders them
+    std::vector<std::thread> threads;
+    for (uint32_t own = 0; own < count; ++own) {
+      threads.emplace_back([&, own] {
+        const auto meet = [&](uint32_t step) {
+          members[own]->arrive({reinterpret_cast<const uint8_t*>(&step), sizeof(step)});
+          while (!members[own]->has_passed()) {
+            std::this_thread::yield();
+          }
+        };
+        for (uint32_t step = 1; step <= kBarriers; ++step) {
+          steps[own] = step;
+          meet(step);
+          for (uint32_t from = 0; from < count; ++from) {
+            EXPECT_EQ(steps[from], step);
+            EXPECT_EQ(std::memcmp(members[own]->shown(from).data(), &step, sizeof(step)), 0);
+          }
+          meet(0);
         }
-      };
-      for (uint32_t step = 1; step <= kBarriers; ++step) {
-        steps[own] = step;
-        meet();
-        for (const uint32_t each : steps) {
-          EXPECT_EQ(each, step);
-        }
-        meet();
-      }
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
   }
 }
 
 TEST_F(MemoryMeetingTest, AMemberThatIsKilledAtAnyInstructionOfItsArrivalStopsNone) {
   uint32_t passed = 0;
   uint32_t failed = 0;
-  bool is_within = true;
-  for (uint32_t steps = 1; is_within; ++steps) {
-    for (const bool is_last : {false, true}) {
-      std::unique_ptr<MemoryMeeting> own;
-      ASSERT_EQ(MemoryMeeting::create("meeting", 2, 0, &own), 0);
-      if (is_last) {
-        own->arrive();
+  for (const uint32_t count : {2u, kMany}) {
+    bool is_within = true;
+    for (uint32_t steps = 1; is_within; ++steps) {
+      for (const bool is_last : {false, true}) {
+        std::vector<std::unique_ptr<MemoryMeeting>> others(count);
+        ASSERT_EQ(MemoryMeeting::create("meeting", count, 0, others.data()), 0);
+        MemoryMeeting& own = *others[0];
+        for (uint32_t rank = 2; rank < count; ++rank) {
+          ASSERT_EQ(MemoryMeeting::open("meeting", count, rank, &others[rank]), 0);
+          others[rank]->arrive();
+        }
+        if (is_last) {
+          own.arrive();
+        }
+        is_within = kill_in_arrive(count, steps);
+        if (!is_last) {
+          own.arrive();
+        }
+        own.look_for_lost();
+        ASSERT_NE(own.has_passed(), own.has_failed()) << steps << (is_last ? ", the last" : "");
+        ++(own.has_passed() ? passed : failed);
+        if (own.has_passed()) {
+          own.arrive();
+          own.look_for_lost();
+        }
+        EXPECT_FALSE(own.has_passed());
+        EXPECT_EQ(own.failure().error, -ECONNRESET);
+        EXPECT_EQ(own.failure().rank, 1u);
       }
-      is_within = kill_in_arrive(steps);
-      if (!is_last) {
-        own->arrive();
-      }
-      own->look_for_lost();
-      ASSERT_NE(own->has_passed(), own->has_failed()) << steps << (is_last ? ", the last" : "");
-      ++(own->has_passed() ? passed : failed);
-      if (own->has_passed()) {
-        own->arrive();
-        own->look_for_lost();
-      }
-      EXPECT_FALSE(own->has_passed());
-      EXPECT_EQ(own->failure().error, -ECONNRESET);
-      EXPECT_EQ(own->failure().rank, 1u);
     }
   }
   EXPECT_GT(passed, 0u);

@@ -151,9 +151,9 @@ TEST_F(OfiWindows, AUserWhoseReadsHaveEndedServesItsPeers) {
   AskHeader header = {};
   header.verb = Verb::kWindow;
   header.id = 5;
-  WindowReply window;
-  tag::RecvRequest reply;
-  tag::SendRequest sent;
+  static WindowReply window;  // these outlive the peer, which may have them if the test fails
+  static tag::RecvRequest reply;
+  static tag::SendRequest sent;
   const tag::Pattern answer = {ofi::reply_bits(5), 0, owner_replies()};
   ASSERT_EQ(peer_.replies().receive(answer, &window, sizeof(window), reply), 0);
   ASSERT_GE(peer_.remote().send(owner(), ofi::kAskBits, &header, sizeof(header), sent), 0);
