@@ -144,10 +144,10 @@ class Group {
   /// How many bytes arrive() shows; 0 before the group is ready, and where the members do not meet
   /// in memory.
   [[nodiscard]] virtual uint32_t shown_most() const = 0;
-  /// Hot. What a member has shown at the barrier that has ended, until this member arrives at the
-  /// next one. Written by another process. @pre shown_most() is not 0, and test() has returned 1
-  /// since arrive(). @param rank below ranks(). @return of another length than this member has
-  /// shown: the bytes are not valid.
+  /// Hot. The bytes that a member has shown at the barrier that has ended, until this member
+  /// arrives at the next one. Written by another process. @pre shown_most() is not 0, and test()
+  /// has returned 1 since arrive(). @param rank below ranks(). @return of another length than this
+  /// member has shown: the bytes are not valid.
   [[nodiscard]] virtual std::span<const uint8_t> shown(uint32_t rank) const = 0;
   /// Hot. Whether the barrier that this member last arrived at has ended; makes no progress.
   /// @return 1: all members have arrived (also if the group has failed since, and before the first

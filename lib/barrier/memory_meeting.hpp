@@ -82,8 +82,8 @@ class MemoryMeeting {
     }
     return true;
   }
-  /// Hot. What a member has shown at the last barrier, until this member arrives at the next one:
-  /// a member can be one barrier ahead, for which it uses the other half of its bytes.
+  /// Hot. The bytes that a member has shown at the last barrier, until this member arrives at the
+  /// next one: a member can be one barrier ahead, for which it uses the other half of its bytes.
   /// @pre has_passed(). @return of another length than this member's: its bytes are not valid.
   [[nodiscard]] std::span<const uint8_t> shown(uint32_t rank) const {
     Member& from = member(rank);
