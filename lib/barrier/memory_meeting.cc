@@ -208,7 +208,7 @@ void MemoryMeeting::look_for_lost() {
       fail(-ECONNRESET, rank);
     }
   }
-  if (arrived == members_) {
+  if (arrived == members_ && members_ > kLookedAtMost) {
     // One that died within arrive() may not have counted itself, or not have written the end.
     uint64_t before = epoch_ - 1;
     words_->ended.compare_exchange_strong(before, epoch_);

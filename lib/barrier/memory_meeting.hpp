@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -107,14 +108,15 @@ class MemoryMeeting {
 
  private:
   static constexpr uint32_t kBriefMost = 16;
-  /// Most members that look at each other's `arrived`: one cache line moves, where a count of all
-  /// takes two, and `ended` a third.
+  /// Most members that look at each other's `arrived`. More members count: each of them moves the
+  /// line of the count, and then reads that of `ended`, however many they are.
   static constexpr uint32_t kLookedAtMost = 4;
 
-  /// In the shared memory. Each word has a cache line of its own: members that wait read `ended`.
+  /// In the shared memory. Members that count write `arrived` and wait for `ended`, so both have
+  /// cache lines of their own.
   struct Words {
-    alignas(64) std::atomic<uint64_t> arrived;  ///< of all members, at all barriers; if they count
-    alignas(64) std::atomic<uint64_t> ended;    ///< number of barriers; if members count
+    alignas(64) std::atomic<uint64_t> arrived;  ///< of all members, at all barriers
+    alignas(64) std::atomic<uint64_t> ended;    ///< number of barriers
     std::atomic<uint64_t> failed;               ///< error << 32 | rank; 0: not
     alignas(64) uint64_t magic;
     uint64_t members;
@@ -122,13 +124,15 @@ class MemoryMeeting {
   struct alignas(64) Member {
     std::atomic<uint64_t> arrived;  ///< at how many barriers
     std::atomic<uint64_t> left;     ///< 0: it has not left; else `arrived` when it left, plus one
-    // By the lowest bit of the barrier's number. Few bytes move with `arrived`.
+    // By the lowest bit of the barrier's number. At most kBriefMost bytes lie in `brief`, so that
+    // they move with `arrived`.
     uint16_t shown_bytes[2];
-    uint8_t brief[2][kBriefMost];
+    alignas(16) uint8_t brief[2][kBriefMost];
     alignas(64) std::atomic<uint64_t> process;
     std::atomic<uint64_t> started;  ///< of the process, in ticks since the machine's start
     alignas(64) uint8_t shown[2][kShownMost];
   };
+  static_assert(offsetof(Member, process) == 64, "`brief` is in the line of `arrived`");
   static constexpr uint64_t kMagic = 0x7269'6F62'6172'7202;  // "riobarr", and the edition
 
   MemoryMeeting(base::Mapping memory, uint32_t members, uint32_t rank);

@@ -12,10 +12,10 @@ enum {
   kRanksAtOnce = kMtlRioSwapsMost + 1, /* of a communicator in which each rank meets all others */
   kPiecesMost = 1 << 20,               /* bytes of a vector that they reduce in pieces */
   kDoublingMost = RIO_MTL_COPIED_MOST, /* of one that more than two ranks exchange, in rounds */
-  kShowingRanks = 16,                  /* of a communicator in which each rank shows its vector */
-  kShownLater = 8,                     /* vectors before they are shown: that takes a barrier */
-  kAtOnceMost = 16 << 10,              /* of a message that need not be asked for, by default */
-  kPairMost = 128 << 10,               /* of a vector that two ranks exchange, whatever it costs */
+  kShowingRanks = 16,     /* most of a communicator whose ranks show each other their vectors */
+  kShownLater = 8,        /* reductions by messages, before a communicator takes the trouble */
+  kAtOnceMost = 16 << 10, /* of a message that need not be asked for, by default */
+  kPairMost = 128 << 10,  /* of a vector that two ranks exchange, whatever it costs */
 };
 
 /* A vector to be reduced. All ranks have the same but for `own` and `result`. */
@@ -242,27 +242,44 @@ static int reduce_here(const struct vector* vector, enum Way way) {
  * find the same. @param rc set to an error that ends the reduction. */
 static bool is_shown(coll_rio_module_t* module, const struct vector* vector, int* rc) {
   const size_t bytes = bytes_of(vector);
-  if (bytes == 0 || bytes > RIO_FI_BARRIER_SHOWN_MOST ||
+  if (module->never_shows || bytes == 0 || bytes > RIO_FI_BARRIER_SHOWN_MOST ||
       ompi_comm_size(vector->comm) > kShowingRanks || !is_plain(vector)) {
     return false;
   }
-  if (module->reductions <= kShownLater) {
-    if (module->reductions == kShownLater) {
-      *rc = coll_rio_find_shown_most(module, &module->shown_most);
-    }
-    module->reductions += *rc == MPI_SUCCESS ? 1 : 0;
+  if (module->reductions < kShownLater) {
+    ++module->reductions;
+    return false;
+  }
+  if (module->shown_most == 0) {
+    *rc = coll_rio_find_shown_most(module);
   }
   return bytes <= module->shown_most;
 }
 
-/* Each rank reduces the vectors of all. */
+/* Each rank reduces the vectors of all, pair by pair: for numbers of ranks that are powers of two
+ * in the order of reduce_doubling(), so that all vectors of a program have the same bits. */
 static int reduce_shown(coll_rio_module_t* module, const struct vector* vector) {
-  const uint8_t* parts[kShowingRanks];
-  const int rc = coll_rio_show(module, vector->own, (uint32_t)bytes_of(vector), parts);
-  if (rc == MPI_SUCCESS) {
-    fold(vector, parts, ompi_comm_size(vector->comm), vector->result, vector->count);
+  const int ranks = ompi_comm_size(vector->comm);
+  const size_t bytes = bytes_of(vector);
+  const uint8_t* shown[kShowingRanks];
+  const int rc = coll_rio_show(module, vector->own, (uint32_t)bytes, shown);
+  if (rc != MPI_SUCCESS) {
+    return rc;
   }
-  return rc;
+  _Alignas(64) uint8_t copies[kShowingRanks][RIO_FI_BARRIER_SHOWN_MOST];
+  uint8_t* parts[kShowingRanks];
+  for (int rank = 0; rank < ranks; ++rank) {
+    parts[rank] = memcpy(copies[rank], shown[rank], bytes);
+  }
+  for (int distance = 1; distance < ranks; distance *= 2) {
+    for (int rank = 0; rank + distance < ranks; rank += 2 * distance) {
+      uint8_t* const second = parts[rank + distance];
+      reduce_onto(vector, parts[rank], second, vector->count);
+      parts[rank] = second;
+    }
+  }
+  memcpy(vector->result, parts[0], bytes);
+  return MPI_SUCCESS;
 }
 
 int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_datatype_t* type,

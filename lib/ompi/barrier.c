@@ -218,6 +218,8 @@ static int barrier_init(ompi_communicator_t* comm, ompi_info_t* info, ompi_reque
   if (request == NULL) {
     return OMPI_ERR_OUT_OF_RESOURCE;
   }
+  /* Ranks may start it in another order than other collective calls. */
+  ((coll_rio_module_t*)super)->never_shows = true;
   *out = &request->super;
   return OMPI_SUCCESS;
 }
@@ -256,10 +258,14 @@ static int wait_for_others(rio_fi_group* group) {
 }
 
 /* Arrives at a barrier of the group, and waits for its end. @param shows as for
- * rio_fi_barrier_calls::arrive. @return as calls()->test() has. */
-static int meet(rio_fi_group* group, const void* shows, uint32_t bytes) {
-  const int rc = calls()->arrive(group, shows, bytes);
-  return rc == 0 ? wait_for_others(group) : rc;
+ * rio_fi_barrier_calls::arrive. @return 0, or the error of arrive() or test(). */
+static int meet(coll_rio_module_t* module, const void* shows, uint32_t bytes) {
+  enum { kProgressEvery = 16 }; /* a member that is always the last one serves others, too */
+  if (++module->meetings % kProgressEvery == 0) {
+    opal_progress();
+  }
+  const int rc = calls()->arrive(module->group, shows, bytes);
+  return rc == 0 ? wait_for_others(module->group) : rc;
 }
 
 static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
@@ -269,18 +275,33 @@ static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* super) {
                ? module->barrier_before(comm, module->barrier_module_before)
                : barrier_slow(comm, module);
   }
-  return mpi_error(module, meet(module->group, NULL, 0));
+  return mpi_error(module, meet(module, NULL, 0));
 }
 
-int coll_rio_find_shown_most(coll_rio_module_t* module, uint32_t* most) {
-  *most = 0;
-  if (ompi_group_have_remote_peers(module->comm->c_local_group)) {
-    return MPI_SUCCESS;
+/* Begins the group, if that was not done. @return whether the members may meet by it. */
+static bool may_meet(coll_rio_module_t* module) {
+  OPAL_THREAD_LOCK(&mca_coll_rio_component.lock);
+  if (module->way == RIO_COLL_UNDECIDED) {
+    module->way = begin(module);
   }
-  const int rc = barrier(module->comm, &module->super); /* creates the group */
-  if (rc == MPI_SUCCESS && module->way == RIO_COLL_GROUP) {
-    *most = calls()->shown_most(module->group);
+  const bool may = module->way == RIO_COLL_JOINING || module->way == RIO_COLL_GROUP;
+  OPAL_THREAD_UNLOCK(&mca_coll_rio_component.lock);
+  return may;
+}
+
+int coll_rio_find_shown_most(coll_rio_module_t* module) {
+  ompi_communicator_t* const comm = module->comm;
+  const int may = !ompi_group_have_remote_peers(comm->c_local_group) && may_meet(module);
+  int all_may = 0;
+  int rc = module->allreduce_before(&may, &all_may, 1, MPI_INT, MPI_LAND, comm,
+                                    module->allreduce_module_before);
+  if (rc == MPI_SUCCESS && all_may) {
+    rc = barrier(comm, &module->super); /* the members agree on what carries it */
   }
+  if (rc == MPI_SUCCESS && all_may && module->way == RIO_COLL_GROUP) {
+    module->shown_most = calls()->shown_most(module->group);
+  }
+  module->never_shows = rc == MPI_SUCCESS && module->shown_most == 0;
   return rc;
 }
 
@@ -289,7 +310,7 @@ int coll_rio_show(coll_rio_module_t* module, const void* bytes, uint32_t count,
   while (!opal_list_is_empty(&module->waiting)) {
     opal_progress(); /* all members have begun these barriers before */
   }
-  const int rc = meet(module->group, bytes, count);
+  const int rc = meet(module, bytes, count);
   for (int rank = 0; rc == 0 && rank < ompi_comm_size(module->comm); ++rank) {
     shown[rank] = calls()->shown(module->group, (uint32_t)rank, count);
     if (shown[rank] == NULL) {
@@ -337,6 +358,8 @@ static void construct_module(coll_rio_module_t* module) {
   module->has_told_reduction = false;
   module->reductions = 0;
   module->shown_most = 0;
+  module->never_shows = false;
+  module->meetings = 0;
   OBJ_CONSTRUCT(&module->waiting, opal_list_t);
   OBJ_CONSTRUCT(&module->place, opal_list_item_t);
 }

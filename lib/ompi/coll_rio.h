@@ -16,7 +16,7 @@
 
 /** The carrier of the barriers of a communicator. */
 enum rio_coll_way {
-  RIO_COLL_UNDECIDED, /**< its first barrier decides */
+  RIO_COLL_UNDECIDED, /**< its first barrier decides, or its ninth reduction of few bytes */
   RIO_COLL_JOINING,   /**< its group, once the members have agreed */
   RIO_COLL_GROUP,     /**< its group */
   RIO_COLL_BEFORE,    /**< the module before: no group can reach all members, as each one knows */
@@ -41,8 +41,10 @@ struct coll_rio_module {
   bool is_under_way;       /**< the member has arrived at the barrier of the first request */
   bool has_told_failure;   /**< the output has named the rank that failed */
   bool has_told_reduction; /**< the output has told that MPI_Allreduce failed at another rank */
-  unsigned reductions;     /**< of vectors that may be shown, before `shown_most` was known */
+  unsigned reductions;     /**< MPI_Allreduce of few bytes, before they are shown */
   uint32_t shown_most;     /**< bytes that the members show each other; 0: not known, or none */
+  bool never_shows;        /**< the members cannot show bytes, or must not */
+  unsigned meetings;       /**< blocking barriers of the group, and reductions by it */
   opal_list_item_t place;  /**< in the component's list, unless `waiting` is empty */
 };
 typedef struct coll_rio_module coll_rio_module_t;
@@ -79,10 +81,10 @@ mca_coll_base_module_t* coll_rio_query(ompi_communicator_t* comm, int* priority)
 int coll_rio_allreduce(const void* send, void* receive, int count, struct ompi_datatype_t* type,
                        struct ompi_op_t* op, ompi_communicator_t* comm,
                        mca_coll_base_module_t* super);
-/** Find out how many bytes the members of a communicator can show each other. All call it at the
- *  same place among their collective calls: it is a barrier. @param most 0: they do not meet in
- *  memory. @return MPI_SUCCESS, or the error of the barrier. */
-int coll_rio_find_shown_most(coll_rio_module_t* module, uint32_t* most);
+/** Find out whether the members of a communicator can show each other bytes: sets `shown_most` or
+ *  `never_shows`, alike at all members. All call it at the same place among their collective calls:
+ *  it is a reduction, and may be a barrier. @return MPI_SUCCESS, or the error of either. */
+int coll_rio_find_shown_most(coll_rio_module_t* module);
 /** Show bytes to all members, and wait until all have done so. @param count the same at all
  * members, at most what coll_rio_find_shown_most() has found. @param shown set by rank; valid until
  * the next collective call on the communicator. @return MPI_SUCCESS; MPI_ERR_TRUNCATE: the members

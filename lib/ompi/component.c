@@ -50,7 +50,7 @@ static const struct rio_fi_barrier_calls* find_calls(void) {
   const mtl_rio_component_t* const mtl = coll_rio_own_mtl();
   if (mtl != NULL) {
     mca_coll_rio_component.exchange = mtl->exchange;
-    return mtl->calls;
+    return mtl->calls != NULL && mtl->calls->version == RIO_FI_BARRIER_VERSION ? mtl->calls : NULL;
   }
   typedef const struct rio_fi_barrier_calls* (*entry_t)(uint32_t);
   void* const library = dlopen("librio-fi.so", RTLD_NOW | RTLD_NOLOAD);

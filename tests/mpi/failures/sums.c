@@ -5,9 +5,9 @@
  *     The last rank kills itself among sums of COUNT integers. The others go on with sums, for the
  *     launcher to end them.
  *   mpirun -np N … sums differ COUNT [BEFORE]
- *     After BEFORE good sums the last rank gives one integer more. The sum after that must be
- * right. mpirun -np N … sums starved COUNT The last rank gets no memory for a vector. The sum after
- * that must be right. */
+ *     After BEFORE good sums the last rank gives one integer more. The next sum must be right.
+ *   mpirun -np N … sums starved COUNT
+ *     The last rank gets no memory for a vector. The sum after that must be right. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
   const long before = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
-  if (argc < 3 || count < 1 || count > kCountMost) {
+  if (argc < 3 || argc > 4 || count < 1 || count > kCountMost) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   if (strcmp(argv[1], "killed") == 0) {
