@@ -55,6 +55,18 @@ TEST_F(DmaPullWays, AHostThatGoesOnPostingGetsItsReads) {
   EXPECT_EQ(done[0], (DmaResult{0, Status::kOk, 30'000}));
 }
 
+/// A host that takes each read before it posts the next one makes no steps in between.
+TEST_F(DmaPullWays, ALeasedReadThatIsAloneEndsInTheStepThatFindsIt) {
+  cards_.post({DmaOp::kNread, 40'000, 0, 0, 0});
+  cards_.settle();  // the answer is the lease
+  EXPECT_EQ(cards_.take().size(), 1u);
+  for (uint32_t i = 1; i <= 8; ++i) {
+    cards_.post({DmaOp::kNread, 40'000, 0, 0, i});
+    cards_.steps(0, 1);
+    EXPECT_EQ(cards_.take().size(), 1u) << i;
+  }
+}
+
 /// How many of `count` accesses that are alone are pulled. @param pull_ns what a pull takes.
 uint32_t pulled_of(DmaCards& cards, DmaOp op, uint32_t bytes, uint32_t count, uint64_t pull_ns) {
   MemoryPuller& puller = cards.puller(op == DmaOp::kNread ? 0 : 1);
