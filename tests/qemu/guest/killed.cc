@@ -19,16 +19,22 @@ long left_files() {
                        [](const std::string& name) { return name.starts_with("riopmd-"); });
 }
 
-/// Passes a message, forks a child that lives until the pipe is closed, and kills itself.
+/// Passes a message, forks a child that lives until the pipe is closed, and kills itself as soon as
+/// the child runs. Before that, the child has not yet closed what it inherited of the card.
 [[noreturn]] void use_and_die(const std::string& name, const int (&until)[2]) {
   Station card;
-  if (card.open(name) && card.pass(card, 1000, 1)) {
+  int runs[2];
+  if (card.open(name) && card.pass(card, 1000, 1) && pipe(runs) == 0) {
+    char none = 0;
     if (fork() == 0) {
-      char none = 0;
       ::close(until[1]);
+      ::close(runs[1]);
       _exit(read(until[0], &none, 1) == 0 ? 0 : 1);
     }
-    raise(SIGKILL);
+    ::close(runs[1]);
+    if (read(runs[0], &none, 1) == 0) {
+      raise(SIGKILL);
+    }
   }
   _exit(1);
 }

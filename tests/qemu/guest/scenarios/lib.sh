@@ -24,7 +24,7 @@ check() {
   if [ $check_code -eq 0 ]; then
     echo "RIO-PASS $check_name"
   else
-    echo "RIO-FAIL $check_name exit code $check_code (137: not within $check_limit s)"
+    echo "RIO-FAIL $check_name exit code $check_code; 137 means that it had not ended after $check_limit s"
   fi
 }
 
